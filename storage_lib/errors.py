@@ -1,0 +1,92 @@
+"""Every error of the library, as a tree whose branches say what the caller should do next.
+
+    StorageError
+    ├── RetryableError                 run the same call again
+    │   ├── CommitConflictError        … after re-reading: somebody else changed the same files
+    │   ├── LeaseLostError             … with a fresh turn: a waiter took ours over
+    │   ├── UnavailableError           … when the store, the broker or the turn is free again
+    │   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
+    └── PermanentError                 running it again ends the same way
+        ├── InvalidInputError          mend the input, the option or the call
+        ├── NotFoundError              name something that exists
+        ├── AlreadyExistsError         choose another name, or ask for "if not exists"
+        ├── SnapshotExpiredError       plan again from a snapshot that is still there
+        ├── CorruptFileError           stop and look: a file is not what its metadata says
+        ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
+        └── LogRepairError             the log can't be completed from the files: reset it
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlreadyExistsError",
+    "CommitConflictError",
+    "CommitOutcomeUnknownError",
+    "CorruptFileError",
+    "InvalidInputError",
+    "LeaseLostError",
+    "LogOffsetsExpiredError",
+    "LogRepairError",
+    "NotFoundError",
+    "PermanentError",
+    "RetryableError",
+    "SnapshotExpiredError",
+    "StorageError",
+    "UnavailableError",
+]
+
+
+class StorageError(Exception):
+    """Base of every error that this library raises on purpose."""
+
+
+class RetryableError(StorageError):
+    """The same call may succeed when it is simply run again."""
+
+
+class PermanentError(StorageError):
+    """The same call would fail again: something has to change first."""
+
+
+class CommitConflictError(RetryableError):
+    """A file that this commit deletes is no longer live; nothing of the commit was left behind."""
+
+
+class LeaseLostError(RetryableError):
+    """The writer's turn was taken over before its snapshot was created; nothing became visible."""
+
+
+class UnavailableError(RetryableError):
+    """Storage, broker or turn could not be had in time; nothing became visible."""
+
+
+class CommitOutcomeUnknownError(RetryableError):
+    """The answer to the commit was lost; repeat it under the same identity to find out."""
+
+
+class InvalidInputError(PermanentError):
+    """The input, an option or an argument is wrong; refused before anything was written."""
+
+
+class NotFoundError(PermanentError):
+    """A table, partition, snapshot or file that was named does not exist."""
+
+
+class AlreadyExistsError(PermanentError):
+    """What should be made is there already."""
+
+
+class SnapshotExpiredError(PermanentError):
+    """The snapshot asked for, or a file it needs, has been expired."""
+
+
+class CorruptFileError(PermanentError):
+    """A file does not hold what the table's metadata says it holds."""
+
+
+class LogOffsetsExpiredError(PermanentError):
+    """The log no longer holds the offsets asked for (its retention has passed)."""
+
+
+class LogRepairError(PermanentError):
+    """Changes missing in the log can't be computed from the files any more."""

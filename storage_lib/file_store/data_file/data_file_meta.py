@@ -1,0 +1,56 @@
+"""What is known of a data file without opening it (``_FILE`` in docs/format.md, 20 fields).
+
+Keys are kept as serialized BinaryRows (big-endian arity, then the row), exactly as a manifest stores them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class FileSource(IntEnum):
+    """Who wrote a data file; the value is the code in manifests."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleStats:
+    """Minimum, maximum and null count per covered column; the rows are serialized BinaryRows."""
+
+    min_values: bytes
+    max_values: bytes
+    null_counts: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileMeta:
+    """One data file of one bucket: its key interval, its sequence interval and its place in the LSM tree."""
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_ms: int | None = None
+    delete_row_count: int | None = 0
+    embedded_file_index: bytes | None = None
+    file_source: FileSource | None = FileSource.APPEND
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What, with partition and bucket, cancels an ADD against a DELETE (docs/format.md)."""
+        return (self.level, self.file_name, self.extra_files, self.embedded_file_index, self.external_path)

@@ -1,0 +1,65 @@
+"""All that the library asks of storage; ``LocalFileIO`` and ``MemoryFileIO`` answer alike.
+
+Paths are strings with ``/``; ``TablePaths`` alone makes them. Every write is durable when the call returns
+(local disk: file and directory synced). Outages raise ``UnavailableError``; a missing file ``NotFoundError``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """An entry of a directory; ``name`` is its last path element, ``modified_ms`` epoch milliseconds."""
+
+    name: str
+    is_directory: bool
+    size_bytes: int
+    modified_ms: int
+
+
+class FileIO(Protocol):
+    """Storage of whole files: nothing is ever changed in place."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file; ``NotFoundError`` if it is not there."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Make the file whole and durable, or return False if the name is taken: atomic between processes.
+
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost: the file may be there or not.
+        """
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Make a file under a name that nobody else uses; parents are made. Durable on return."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Atomically put ``data`` in place of whatever is there (hints only; need not be durable)."""
+
+    def list_directory(self, path: str) -> list[FileStatus]:
+        """Entries of one directory, unordered; empty if it does not exist."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; fine if it is gone."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a directory with everything in it; fine if it is gone."""
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents; fine if it is there. Nothing to do on object stores."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """For random reads (memory-mapped where that is possible)."""
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """For one sequential write of a new file. The caller closes it, then calls ``sync``."""
+
+    def sync(self, paths: list[str]) -> None:
+        """Make files written through ``open_output`` durable, with their directories, side by side."""

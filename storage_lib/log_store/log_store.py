@@ -1,0 +1,137 @@
+"""What a dynamic table asks of its log; ``KafkaLogStore`` and ``MemoryLogStore`` answer alike.
+
+One log partition per bucket. Records become visible transaction by transaction: a ``LogTransaction`` is opened
+and written by whoever holds the slot, and ended by whoever knows its ``TransactionHandle``, also from another
+process and after the writer has died. Offsets need not be dense: ending a transaction may use one up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+from storage_lib.log_store.log_offsets import LogOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionHandle:
+    """Names one open transaction, so that any process can end it; travels in commit messages and snapshots."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class EndOutcome(Enum):
+    """What became of a transaction that somebody asked to end."""
+
+    ENDED = "ended"
+    """It is ended the way that was asked for, now or before."""
+    FENCED = "fenced"
+    """It was already ended by somebody else: timed out, or aborted by a successor. Look into the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRange:
+    """What one transaction put into one bucket: records at ``first_offset`` up to, not including, ``next_offset``."""
+
+    bucket: int
+    first_offset: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBatch:
+    """Changes read from one bucket, in log order.
+
+    ``rows`` has the table's columns; ``kinds`` the int8 codes of ``RowKind``; ``offsets`` int64, ascending;
+    ``timestamps`` int64 epoch ms; ``repairs`` int64, null but for records that repair a snapshot (its id).
+    ``next_offset`` is where to read on: past control records too. All arrays have the length of ``rows``.
+    """
+
+    bucket: int
+    rows: pa.RecordBatch
+    kinds: pa.Array
+    offsets: pa.Array
+    timestamps: pa.Array
+    repairs: pa.Array
+    next_offset: int
+
+
+class LogTransaction(Protocol):
+    """Writes of one slot that become visible together, or never. Not thread-safe."""
+
+    @property
+    def handle(self) -> TransactionHandle:
+        """Known from the start, so that it can be recorded before the first record is flushed."""
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, *, repairs: int | None = None) -> None:
+        """Append the changes to ``bucket``, in order.
+
+        ``rows`` has the table's columns, ``kinds`` int8. ``repairs`` marks each record with the header
+        ``repairs-snapshot``. Raises ``InvalidInputError`` for a record larger than the log takes,
+        ``LeaseLostError`` when a successor has fenced this transaction, ``UnavailableError`` for outages.
+        """
+
+    def flush(self) -> tuple[WrittenRange, ...]:
+        """Wait until everything written is stored (acks of all replicas); the ranges by bucket.
+
+        The transaction stays open. Without a write, an empty tuple.
+        """
+
+    def abort(self) -> None:
+        """Give everything up; harmless when it was ended already."""
+
+
+class LogStore(Protocol):
+    """The changelog of one table."""
+
+    def create(self) -> None:
+        """Make the log; ``AlreadyExistsError`` if one of that name exists that is not this table's. Repeatable."""
+
+    def drop(self) -> None:
+        """Delete the log; fine if it is gone. Refuses (``InvalidInputError``) one that is not this table's."""
+
+    def description(self) -> Mapping[str, str]:
+        """For DESCRIBE: ``log.system``, ``log.kafka.topic``, ``log.retention`` (effective), … ; no secrets."""
+
+    def begin(self, slot: int) -> LogTransaction:
+        """Open the transaction of ``slot``, aborting a dangling one of the same slot and fencing its writer."""
+
+    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
+        """End a transaction from anywhere. Ending it twice the same way is ``ENDED`` both times."""
+
+    def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+        """Several at once, side by side."""
+
+    def is_committed(self, written: WrittenRange) -> bool:
+        """Whether a reader of committed records sees the records of this range (looks into the log).
+
+        ``LogOffsetsExpiredError`` if the log no longer holds them.
+        """
+
+    def earliest_offsets(self) -> LogOffsets:
+        """The oldest offset still held, for every bucket."""
+
+    def latest_offsets(self) -> LogOffsets:
+        """Past the last committed record (Kafka's last stable offset), for every bucket."""
+
+    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
+        """The first record at or after that time for every bucket; the latest where there is none."""
+
+    def read(
+        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
+    ) -> Iterator[LogBatch]:
+        """Committed changes from ``start`` up to, not including, ``end`` (default: the latest now), then stop.
+
+        ``LogOffsetsExpiredError`` if ``start`` is no longer held. Bounded memory: a few batches per bucket.
+        Batches of one bucket come in order. A last batch without rows may come just to advance ``next_offset``:
+        after the generator ends, every bucket of the request has been reported up to its end.
+        """
+
+    def close(self) -> None:
+        """Release connections; the store may not be used afterwards."""
