@@ -1,0 +1,277 @@
+"""A small client of Airflow's public REST API: what a demo or a test asks of a running Airflow.
+
+Only the standard library. With SimpleAuthManager and all users admins, no token is sent (an empty one would be refused).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["AirflowError", "AirflowRest"]
+
+FINISHED_STATES = frozenset(
+    {"success", "failed", "skipped", "upstream_failed", "removed"}
+)
+NOT_FOUND = 404
+
+
+class AirflowError(Exception):
+    """Airflow answered with an error, or what was waited for did not come in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowRest:
+    """Airflow's REST API at ``base_url`` (``http://127.0.0.1:<port>``)."""
+
+    base_url: str
+
+    # -- DAGs and their runs
+
+    def dag_ids(self) -> list[str]:
+        """Return the ids of all DAGs that Airflow has parsed so far."""
+        return [
+            dag["dag_id"]
+            for dag in self.get("/dags?limit=1000&exclude_stale=true")["dags"]
+        ]
+
+    def wait_for_dag(self, dag_id: str, *, timeout: float = 60) -> None:
+        """Wait until the DAG processor has seen the DAG, and unpause it."""
+        self.wait_until(
+            lambda: dag_id in self.dag_ids(),
+            f"DAG {dag_id} to be parsed",
+            timeout=timeout,
+        )
+        self.patch(f"/dags/{dag_id}", {"is_paused": False})
+
+    def trigger(
+        self,
+        dag_id: str,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        partition_key: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Start a run as the form in the UI does, and return its id.
+
+        ``conf`` overrides the form's defaults; a value that the form forbids is an `AirflowError`.
+        """
+        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf or {})}
+        body |= {"partition_key": partition_key} if partition_key else {}
+        body |= {"dag_run_id": run_id} if run_id else {}
+        answer: dict[str, str] = self.post(f"/dags/{dag_id}/dagRuns", body)
+        return answer["dag_run_id"]
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """Return the state of a run: ``queued``, ``running``, ``success`` or ``failed``."""
+        state: str = self.get(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}")["state"]
+        return state
+
+    def wait(self, dag_id: str, run_id: str, *, timeout: float = 300) -> str:
+        """Wait until the run has finished and return ``success`` or ``failed``."""
+        self.wait_until(
+            lambda: self.run_state(dag_id, run_id) in FINISHED_STATES,
+            f"run {run_id} of {dag_id}",
+            timeout=timeout,
+        )
+        return self.run_state(dag_id, run_id)
+
+    def run(
+        self,
+        dag_id: str,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        partition_key: str | None = None,
+        timeout: float = 300,
+    ) -> str:
+        """Start a run, wait for it, return its id; an `AirflowError` tells which tasks failed."""
+        run_id = self.trigger(dag_id, conf=conf, partition_key=partition_key)
+        self.check_success(dag_id, run_id, self.wait(dag_id, run_id, timeout=timeout))
+        return run_id
+
+    def check_success(self, dag_id: str, run_id: str, state: str) -> None:
+        """Raise an `AirflowError` with the tasks' states unless ``state`` is ``success``."""
+        if state != "success":
+            message = f"Run {run_id} of {dag_id} ended as {state}: {self.task_states(dag_id, run_id)}"
+            raise AirflowError(message)
+
+    # -- backfills
+
+    def backfill(
+        self,
+        dag_id: str,
+        *,
+        first: str,
+        last: str,
+        conf: Mapping[str, Any] | None = None,
+        max_active_runs: int = 2,
+        reprocess: str = "none",
+    ) -> int:
+        """Create one run per partition (or date) from ``first`` to ``last`` (``2013-01-01``, both included).
+
+        ``reprocess`` says what happens to partitions that have a run already: ``none``, ``failed`` or ``completed``.
+        """
+        body = {
+            "dag_id": dag_id,
+            "from_date": f"{first}T00:00:00Z",
+            "to_date": f"{last}T00:00:00Z",
+            "dag_run_conf": dict(conf or {}),
+            "max_active_runs": max_active_runs,
+            "reprocess_behavior": reprocess,
+            "run_backwards": False,
+        }
+        backfill_id: int = self.post("/backfills", body)["id"]
+        return backfill_id
+
+    def wait_for_backfill(
+        self, dag_id: str, backfill_id: int, *, timeout: float = 600
+    ) -> dict[str, str]:
+        """Wait until the backfill is done; return the state of each of its runs by partition key or date."""
+        self.wait_until(
+            lambda: self.get(f"/backfills/{backfill_id}")["completed_at"],
+            f"backfill {backfill_id} of {dag_id}",
+            timeout=timeout,
+        )
+        return {
+            run["partition_key"] or run["logical_date"]: run["state"]
+            for run in self.get(f"/dags/{dag_id}/dagRuns?limit=1000&run_type=backfill")[
+                "dag_runs"
+            ]
+            if run.get("backfill_id", backfill_id) in (backfill_id, None)
+        }
+
+    # -- task instances
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return the task instances of a run, as the API shows them."""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances?limit=1000"
+        instances: list[dict[str, Any]] = self.get(path)["task_instances"]
+        return instances
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Return the state of each task of a run, mapped ones as ``task[index]``."""
+        return {
+            instance["task_id"]
+            + (
+                f"[{instance['map_index']}]" if instance["map_index"] >= 0 else ""
+            ): instance["state"]
+            for instance in self.task_instances(dag_id, run_id)
+        }
+
+    def wait_for_task(
+        self, dag_id: str, run_id: str, task_id: str, *states: str, timeout: float = 120
+    ) -> str:
+        """Wait until an unmapped task is in one of ``states`` and return which."""
+        self.wait_until(
+            lambda: self.task_states(dag_id, run_id).get(task_id) in states,
+            f"task {task_id} of {dag_id} to be {' or '.join(states)}",
+            timeout=timeout,
+        )
+        return str(self.task_states(dag_id, run_id)[task_id])
+
+    def tries(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+        """Return every try of a task, oldest first: ``try_number``, ``state``, ``start_date``, ``end_date``, ..."""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/tries"
+        found: list[dict[str, Any]] = self.get(path)["task_instances"]
+        return sorted(found, key=lambda one: int(one["try_number"]))
+
+    def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Do what "Mark as success" (or ``failed``) does in the UI: a running task's job is stopped."""
+        self.patch(
+            f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}",
+            {"new_state": state},
+        )
+
+    def result(
+        self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1
+    ) -> Any:  # noqa: ANN401  any JSON
+        """Return what a task's ``execute`` returned (its XCom)."""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
+        return self.get(f"{path}?map_index={map_index}&deserialize=true")["value"]
+
+    def log(
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        *,
+        try_number: int = 1,
+        map_index: int = -1,
+    ) -> str:
+        """Return one try's log as text, one event per line."""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/logs/{try_number}"
+        content = self.get(f"{path}?map_index={map_index}&full_content=true")["content"]
+        return "\n".join(
+            line if isinstance(line, str) else json.dumps(line) for line in content
+        )
+
+    def asset_events(self, uri: str) -> list[dict[str, Any]]:
+        """Return the events of the asset with this URI, oldest first."""
+        events = self.get("/assets/events?limit=1000&order_by=timestamp")[
+            "asset_events"
+        ]
+        return [event for event in events if event["uri"] == uri]
+
+    # -- plumbing
+
+    def is_healthy(self) -> bool:
+        """Return whether the API answers and scheduler, DAG processor and triggerer are alive."""
+        try:
+            health = self.get("/monitor/health")
+        except (AirflowError, OSError):
+            return False
+        parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+        return all(
+            (health.get(part) or {}).get("status") == "healthy" for part in parts
+        )
+
+    def wait_until(
+        self, happened: Callable[[], Any], what: str, *, timeout: float
+    ) -> None:
+        """Ask ``happened`` until it is true; an `AirflowError` names ``what`` did not come within ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while not happened():
+            if time.monotonic() > deadline:
+                message = f"Waited {timeout:.0f} s in vain for {what}."
+                raise AirflowError(message)
+            time.sleep(0.25)
+
+    def get(self, path: str) -> Any:  # noqa: ANN401  any JSON
+        """GET ``path`` below ``/api/v2``."""
+        return self._request("GET", path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+        """POST ``body`` as JSON."""
+        return self._request("POST", path, body)
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+        """PATCH ``body`` as JSON."""
+        return self._request("PATCH", path, body)
+
+    def _request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401  any JSON
+        request = urllib.request.Request(  # noqa: S310  always http to this machine
+            f"{self.base_url}/api/v2{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "Accept": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310  as above
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as refused:
+            message = f"{method} {path} answered {refused.code}: {refused.read().decode(errors='replace')}"
+            raise AirflowError(message) from refused
+
+
+def _quoted(run_id: str) -> str:
+    return urllib.parse.quote(run_id, safe="")

@@ -1,0 +1,269 @@
+"""Airflow on this machine without Docker: SQLite, LocalExecutor, loopback only, everything below one folder.
+
+    python docker/local/local_airflow.py up        # prints the address of the UI
+    python docker/local/local_airflow.py status
+    python docker/local/local_airflow.py down
+
+The four components are started one by one rather than by ``airflow standalone``: that opens two log servers on all
+interfaces and can't be told not to. The pids are kept in ``<home>/local_airflow.json``, so that ``down`` stops exactly
+what ``up`` started; streaming sinks that tasks launched are sessions of their own and are not touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_rest import AirflowError, AirflowRest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LocalAirflow"]
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMPONENTS = {
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "dag-processor": ("dag-processor",),
+    "api-server": ("api-server",),
+    "triggerer": ("triggerer", "--skip-serve-logs"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAirflow:
+    """One Airflow in ``home``: `start`, talk to its `rest`, `stop`.
+
+    ``connection_extra`` is the extra of the connection ``dynamic_table_default`` (warehouse, bootstrap_servers,
+    options). ``port`` 0 takes a free one. ``environment`` adds variables to Airflow's.
+    """
+
+    home: Path = CHECKOUT / ".local" / "airflow"
+    connection_extra: Mapping[str, Any] = field(default_factory=dict)
+    dag_folders: tuple[Path, ...] = (CHECKOUT / "dags",)
+    plugins_folder: Path = CHECKOUT / "plugins"
+    port: int = 0
+    parallelism: int = 4
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self, *, timeout: float = 180) -> AirflowRest:
+        """Start what does not run yet, wait until it is healthy, and return its REST client."""
+        if self.is_running():
+            return self.rest
+        self.home.mkdir(parents=True, exist_ok=True)
+        port = self.port or _free_port()
+        settings = self._environment(port)
+        subprocess.run(
+            [*_airflow(), "db", "migrate"],
+            env=settings,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        pids: dict[str, int] = {}
+        for name, arguments in COMPONENTS.items():
+            pids[name] = self._launch(name, arguments, settings)
+            started = {name: _start_ticks(pid) for name, pid in pids.items()}
+            self._state_path.write_text(
+                json.dumps({"port": port, "pids": pids, "started": started})
+            )
+        self._wait_until_healthy(timeout)
+        return self.rest
+
+    def stop(self, *, timeout: float = 60) -> None:
+        """Stop what `start` started, and wait until every process of it is gone."""
+        if not self._state_path.exists():
+            return
+        sessions = self._sessions()
+        # The components end their own children; whoever outlives the time limit is killed, session by session.
+        for pid in sessions:
+            _send(pid, signal.SIGTERM)
+        deadline = time.monotonic() + timeout
+        while _members(sessions) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in _members(sessions):
+            _send(pid, signal.SIGKILL)
+        while _members(sessions):
+            time.sleep(0.05)
+        self._state_path.unlink()
+
+    @property
+    def rest(self) -> AirflowRest:
+        """The REST client of the Airflow that runs in ``home``."""
+        return AirflowRest(f"http://127.0.0.1:{self._state()['port']}")
+
+    def is_running(self) -> bool:
+        """Return whether all components run and are healthy."""
+        return self._state_path.exists() and self.rest.is_healthy()
+
+    def process_ids(self) -> set[int]:
+        """Return the pids of all processes of this Airflow: components, executor workers, running tasks."""
+        return _members(self._sessions()) if self._state_path.exists() else set()
+
+    @property
+    def _state_path(self) -> Path:
+        return self.home / "local_airflow.json"
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads(self._state_path.read_text())
+        return state
+
+    def _sessions(self) -> set[int]:
+        """Return our components' pids, less those that meanwhile name somebody else's process (after a reboot)."""
+        state = self._state()
+        return {
+            pid
+            for name, pid in state["pids"].items()
+            if _start_ticks(pid) in (0, state["started"][name])
+        }
+
+    def _launch(
+        self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]
+    ) -> int:
+        """Start a component as the leader of its own session, so that its whole family can be found again."""
+        with (self.home / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603  our own command line
+                [*_airflow(), *arguments],
+                env=settings,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return process.pid
+
+    def _wait_until_healthy(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not self.rest.is_healthy():
+            missing = [
+                name
+                for name, pid in self._state()["pids"].items()
+                if not _members({pid})
+            ]
+            if missing or time.monotonic() > deadline:
+                self.stop()
+                message = f"Airflow did not become healthy ({', '.join(missing) or 'time out'}); see {self.home}/*.log"
+                raise AirflowError(message)
+            time.sleep(0.25)
+
+    def _environment(self, port: int) -> dict[str, str]:
+        """Return the variables under which every component runs; nothing of an outer Airflow shines through."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AIRFLOW")
+        }
+        bundles = [
+            {
+                "name": f"folder-{index}-{folder.name}",
+                "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+                "kwargs": {"path": str(folder), "refresh_interval": 5},
+            }
+            for index, folder in enumerate(self.dag_folders)
+        ]
+        connection = {
+            "conn_type": "dynamic_table",
+            "extra": dict(self.connection_extra),
+        }
+        return inherited | {
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT": json.dumps(connection),
+            "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dag_folders[0]),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": str(self.parallelism),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_folder),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.home / "logs"),
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **self.environment,
+        }
+
+
+def _airflow() -> list[str]:
+    """Return the command of the Airflow that lives beside this Python, whatever PATH says."""
+    return [sys.executable, "-m", "airflow"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _start_ticks(pid: int) -> int:
+    """Return when the process started, in ticks since boot; 0 when there is none."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 0
+
+
+def _members(sessions: set[int]) -> set[int]:
+    """Return the living processes (not zombies) of these sessions."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            # pid (name, may hold spaces) state ppid pgrp session ...
+            state, _, _, session = (
+                (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            )
+        except (OSError, ValueError):
+            continue
+        if int(session) in sessions and state != "Z":
+            found.add(int(entry.name))
+    return found
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def main() -> None:
+    """Run ``up``, ``down`` or ``status``."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("act", choices=("up", "down", "status"))
+    parser.add_argument("--home", type=Path, default=LocalAirflow.home)
+    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--warehouse", default=str(CHECKOUT / ".local" / "warehouse"))
+    parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
+    chosen = parser.parse_args()
+    extra = {
+        "warehouse": chosen.warehouse,
+        "bootstrap_servers": chosen.bootstrap_servers,
+    }
+    airflow = LocalAirflow(home=chosen.home, port=chosen.port, connection_extra=extra)
+    if chosen.act == "up":
+        airflow.start()
+    if chosen.act == "down":
+        airflow.stop()
+    print(airflow.rest.base_url if airflow.is_running() else "not running")  # noqa: T201  a command line speaks
+
+
+if __name__ == "__main__":
+    main()
