@@ -1,0 +1,40 @@
+"""What CREATE TABLE says, as one value: ``TableDescriptor.for_managed()`` builds it step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDescriptor:
+    """A table to be created: columns, keys, options, comment. Options not given come from the catalog, then defaults."""
+
+    schema: pa.Schema
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @classmethod
+    def for_managed(cls) -> TableDescriptor:
+        """An empty description of a table that has storage of its own (FLIP-188's ``TableDescriptor.forManaged``)."""
+        return cls(schema=pa.schema([]))
+
+    def column(self, name: str, arrow_type: pa.DataType, *, nullable: bool = True) -> TableDescriptor:
+        """With one more column, the last."""
+        return replace(self, schema=self.schema.append(pa.field(name, arrow_type, nullable=nullable)))
+
+    def with_primary_key(self, columns: Sequence[str]) -> TableDescriptor:
+        """With this primary key."""
+        return replace(self, primary_key=tuple(columns))
+
+    def partitioned_by(self, columns: Sequence[str]) -> TableDescriptor:
+        """With these partition columns."""
+        return replace(self, partition_by=tuple(columns))
+
+    def option(self, key: str, value: str) -> TableDescriptor:
+        """With one more option."""
+        return replace(self, options={**self.options, key: value})

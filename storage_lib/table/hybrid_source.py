@@ -1,0 +1,258 @@
+"""Stream read of a table: the newest snapshot, then the log from that snapshot's offsets.
+
+    snapshot S ── split 0 ── split 1 ── … ─▶ log from the offsets stored in S ─▶ …
+
+Every change after S is in the log behind these offsets, none is before, so nothing is missing and nothing comes
+twice; records that repair S or an older snapshot are skipped, for S holds them already. A table without a log is
+followed by its append snapshots in place of the log. The source keeps no state but a position: engines ask for the
+latest position, plan what lies between two of them and read that anywhere, as often as they like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.split import Split
+from storage_lib.file_store.store import FileStore
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.table_options import StartupMode
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.log_part import LogPart
+from storage_lib.table.snapshot_changes import SnapshotChanges
+from storage_lib.table.stream_position import StreamPosition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """Committed records of one bucket from ``start`` up to, not including, ``end``."""
+
+    bucket: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSplit:
+    """One task's share of a stretch of the stream; picklable. Exactly one of the three is set.
+
+    ``rows``: a split of the first snapshot. ``changes``: what a later snapshot added. ``log``: a stretch of the log,
+    without the records that repair ``repaired_snapshot_id`` or an older one.
+    """
+
+    rows: Split | None = None
+    changes: Split | None = None
+    log: LogRange | None = None
+    repaired_snapshot_id: int = 0
+
+
+class HybridSource:
+    """One stream over one table. ``position`` only matters to ``poll``; the other methods are functions of positions."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        schema: TableSchema,
+        file_store: FileStore,
+        log: LogStore | None,
+        changes: SnapshotChanges,
+        row_kind_column: str,
+        split_target_bytes: int,
+        startup: StartupMode,
+        timestamp_millis: int | None,
+        position: StreamPosition | None = None,
+    ) -> None:
+        if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
+            message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
+            raise InvalidInputError(message)
+        self._table = table
+        self._schema = schema
+        self._file_store = file_store
+        self._log = log
+        self._changes = changes
+        self._row_kind_column = row_kind_column
+        self._split_target_bytes = split_target_bytes
+        self._startup = startup
+        self._timestamp_millis = timestamp_millis
+        self.position = position
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The table's columns and, last, the row kind (string)."""
+        return self._schema.arrow_schema.append(pa.field(self._row_kind_column, pa.string(), nullable=False))
+
+    def initial_position(self) -> StreamPosition:
+        """Where the stream starts, by ``log.scan``."""
+        history = self._file_store.snapshots
+        newest = history.latest_id()
+        if self._startup is StartupMode.FULL:
+            if newest is not None:
+                return StreamPosition(snapshot_id=newest, split_index=0)
+            return StreamPosition(snapshot_id=0, offsets=LogOffsets() if self._log is not None else None)
+        if self._log is None:
+            after = newest or 0
+            if self._startup is StartupMode.FROM_TIMESTAMP:
+                after = self._last_snapshot_before(self._timestamp_millis or 0)
+            return StreamPosition(snapshot_id=after)
+        offsets = (
+            self._log.latest_offsets()
+            if self._startup is StartupMode.LATEST
+            else self._log.offsets_at(self._timestamp_millis or 0)
+        )
+        return StreamPosition(snapshot_id=0, offsets=offsets)
+
+    def latest_position(self, start: StreamPosition, *, max_rows: int | None = None) -> StreamPosition:
+        """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
+
+        A snapshot is handed out in whole splits, and a table without a log in whole snapshots, at least one of them.
+        """
+        if start.split_index is not None:
+            return self._latest_in_snapshot(start, start.split_index, max_rows)
+        if start.offsets is not None and self._log is not None:
+            return self._latest_in_log(start, start.offsets, max_rows)
+        return self._latest_snapshot(start, max_rows)
+
+    def plan(self, start: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
+        """What lies between two positions, as work for any number of tasks."""
+        if start.split_index is not None:
+            splits = self._splits_of(start.snapshot_id)
+            stop = len(splits) if end.split_index is None else end.split_index
+            return [StreamSplit(rows=split) for split in splits[start.split_index : stop]]
+        if start.offsets is not None:
+            later = end.offsets or start.offsets
+            return [
+                StreamSplit(
+                    log=LogRange(bucket=bucket, start=start.offsets.of(bucket), end=offset),
+                    repaired_snapshot_id=start.snapshot_id,
+                )
+                for bucket, offset in sorted(later.next_offsets.items())
+                if offset > start.offsets.of(bucket)
+            ]
+        return [
+            StreamSplit(changes=split)
+            for snapshot in self._tracked_appends(start.snapshot_id, end.snapshot_id)
+            for split in self._changes.splits(snapshot)
+        ]
+
+    def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of one split with their kinds, in order within each bucket."""
+        if split.rows is not None:
+            names = [field.name for field in self._schema.fields]
+            for rows in self._file_store.read.read(split.rows, names):
+                yield self._with_kinds(rows, pa.repeat(pa.scalar(0, pa.int8()), rows.num_rows))
+        elif split.changes is not None:
+            for rows, kinds in self._changes.read_split(split.changes):
+                yield self._with_kinds(rows, kinds)
+        elif split.log is not None:
+            yield from self._read_log(split.log, split.repaired_snapshot_id)
+
+    def poll(self) -> pa.Table | None:
+        """The changes since the last call, at the first call since the start; None if there are none now."""
+        if self.position is None:
+            self.position = self.initial_position()
+        end = self.latest_position(self.position)
+        if end == self.position:
+            return None
+        batches = [batch for split in self.plan(self.position, end) for batch in self.read(split)]
+        self.position = end
+        return pa.Table.from_batches(batches, schema=self.arrow_schema)
+
+    def _latest_in_snapshot(self, start: StreamPosition, index: int, max_rows: int | None) -> StreamPosition:
+        splits = self._splits_of(start.snapshot_id)
+        rows = 0
+        while index < len(splits) and (max_rows is None or rows == 0 or rows + splits[index].row_count <= max_rows):
+            rows += splits[index].row_count
+            index += 1
+        if index < len(splits):
+            return replace(start, split_index=index)
+        offsets = self._offsets_after(start.snapshot_id) if self._log is not None else None
+        return StreamPosition(snapshot_id=start.snapshot_id, offsets=offsets)
+
+    def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
+        assert self._log is not None
+        newest = self._log.latest_offsets()
+        behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
+        if not behind:
+            return start
+        if max_rows is not None:
+            share = max(1, max_rows // len(behind))
+            behind = {bucket: min(end, offsets.of(bucket) + share) for bucket, end in behind.items()}
+        return replace(start, offsets=offsets.advanced_to(behind))
+
+    def _latest_snapshot(self, start: StreamPosition, max_rows: int | None) -> StreamPosition:
+        newest = self._file_store.snapshots.latest_id() or 0
+        rows, reached = 0, start.snapshot_id
+        while reached < newest and (max_rows is None or rows < max_rows):
+            reached += 1
+            rows += sum(
+                split.row_count
+                for snapshot in self._tracked_appends(reached - 1, reached)
+                for split in self._changes.splits(snapshot)
+            )
+        return replace(start, snapshot_id=reached)
+
+    def _tracked_appends(self, after: int, last: int) -> Iterator[Snapshot]:
+        for snapshot_id in range(after + 1, last + 1):
+            snapshot = self._file_store.snapshots.load(snapshot_id)
+            part = LogPart.from_properties(snapshot.properties)
+            if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):
+                yield snapshot
+
+    def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
+        assert self._log is not None
+        batches = self._log.read(
+            LogOffsets({part.bucket: part.start}), LogOffsets({part.bucket: part.end}), buckets=(part.bucket,)
+        )
+        for batch in batches:
+            if not batch.rows.num_rows:
+                continue
+            rows, kinds = batch.rows, batch.kinds
+            if repaired and batch.repairs.null_count < len(batch.repairs):
+                keep = pc.fill_null(pc.greater(batch.repairs, repaired), fill_value=True)
+                rows, kinds = rows.filter(keep), kinds.filter(keep)
+            yield self._with_kinds(rows, kinds)
+
+    def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        symbols = pa.array(ROW_KIND_SYMBOLS).take(kinds)
+        return pa.RecordBatch.from_arrays([*rows.columns, symbols], schema=self.arrow_schema)
+
+    def _splits_of(self, snapshot_id: int) -> tuple[Split, ...]:
+        snapshot = self._file_store.snapshots.load(snapshot_id)
+        return tuple(self._file_store.scan.plan(snapshot).splits(self._split_target_bytes))
+
+    def _offsets_after(self, snapshot_id: int) -> LogOffsets:
+        """Offsets stored in the snapshot, or in the newest of ours before it: other writers drop them."""
+        history = self._file_store.snapshots
+        for each in range(snapshot_id, (history.earliest_id() or 1) - 1, -1):
+            part = LogPart.from_properties(history.load(each).properties)
+            if part is not None and part.offsets is not None:
+                return part.offsets
+        if (history.earliest_id() or 1) > 1:
+            message = (
+                f"table {self._table}: no snapshot up to {snapshot_id} tells the log's offsets any more (other writers "
+                "drop them, and ours have been expired). Start the stream with log.scan=latest"
+            )
+            raise SnapshotExpiredError(message)
+        return LogOffsets()
+
+    def _last_snapshot_before(self, timestamp_millis: int) -> int:
+        history = self._file_store.snapshots
+        newest, earliest = history.latest_id(), history.earliest_id()
+        if newest is None or earliest is None:
+            return 0
+        low, high = earliest, newest + 1
+        while low < high:
+            middle = (low + high) // 2
+            if history.load(middle).time_millis < timestamp_millis:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1

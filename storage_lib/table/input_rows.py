@@ -1,0 +1,173 @@
+"""Turns what a user hands in into rows of the table and their kinds, or refuses it before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.data_types import TypeRoot
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.table_schema import DataField, TableSchema
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+"""What users may hand in: columns by name, in any order, the row kind column optional."""
+
+
+def record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    """The batches of whatever was handed in; none for empty input."""
+    if isinstance(rows, pa.RecordBatch):
+        yield rows
+    elif isinstance(rows, pa.Table):
+        yield from rows.to_batches()
+    else:
+        yield from rows
+
+
+class InputRows:
+    """Checks and conforms batches for one table.
+
+    ``table`` names it in errors; ``row_kind_column`` is the reserved column that carries ``+I -U +U -D``.
+    """
+
+    def __init__(self, table: str, schema: TableSchema, row_kind_column: str) -> None:
+        self._table = table
+        self._schema = schema
+        self._row_kind_column = row_kind_column
+
+    def conform(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
+
+        Columns that are missing become null. Types are widened or narrowed only where no value changes.
+        Raises ``InvalidInputError`` naming table, column, value and remedy.
+        """
+        self.check_columns(batch.schema)
+        columns = [self._column(batch, field) for field in self._schema.fields]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
+        return rows, self._kinds(batch)
+
+    def check_columns(self, schema: pa.Schema) -> None:
+        """Refuse unknown, repeated and missing columns and types that never fit, without looking at values."""
+        known = {field.name for field in self._schema.fields} | {self._row_kind_column}
+        for name in schema.names:
+            if name not in known:
+                message = (
+                    f"table {self._table} has no column {name!r}; its columns are "
+                    f"{', '.join(field.name for field in self._schema.fields)}. Rename or drop the column"
+                )
+                raise InvalidInputError(message)
+            if schema.names.count(name) > 1:
+                message = f"table {self._table}: column {name!r} comes twice in the input; drop one of them"
+                raise InvalidInputError(message)
+        for field in self._schema.fields:
+            if field.name not in schema.names:
+                if not field.type.nullable:
+                    message = (
+                        f"table {self._table}: the input lacks column {field.name!r}, which is {field.type}; "
+                        "add it with a value in every row"
+                    )
+                    raise InvalidInputError(message)
+            elif not _fits(schema.field(field.name).type, field.type.arrow):
+                raise self._wrong_type(field, schema.field(field.name).type)
+
+    def _column(self, batch: pa.RecordBatch, field: DataField) -> pa.Array:
+        if field.name not in batch.schema.names:
+            return pa.nulls(batch.num_rows, field.type.arrow)
+        column = batch.column(field.name)
+        if isinstance(column.type, pa.DictionaryType):
+            column = column.dictionary_decode()
+        if column.type != field.type.arrow:
+            try:
+                column = column.cast(field.type.arrow, safe=True)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                message = (
+                    f"table {self._table}: column {field.name!r} is {field.type} and can't hold every value of the "
+                    f"input's {column.type}: {error}. Mend these values, or cast the column yourself"
+                )
+                raise InvalidInputError(message) from error
+        if not field.type.nullable and column.null_count:
+            row = pc.index(column.is_null(), value=True).as_py()
+            role = "is part of the primary key" if field.name in self._schema.primary_keys else "is NOT NULL"
+            message = (
+                f"table {self._table}: column {field.name!r} {role}, but {column.null_count} of {len(column)} rows "
+                f"have no value in it (the first is row {row}). Fill or drop these rows"
+            )
+            raise InvalidInputError(message)
+        self._check_length(column, field)
+        return column
+
+    def _check_length(self, column: pa.Array, field: DataField) -> None:
+        length = field.type.length
+        if length is None or field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY):
+            return
+        lengths = pc.binary_length(column) if pa.types.is_binary(column.type) else pc.utf8_length(column)
+        longest = pc.max(lengths).as_py()
+        if longest is not None and longest > length:
+            row = pc.index(pc.greater(lengths, length).fill_null(value=False), value=True).as_py()
+            message = (
+                f"table {self._table}: column {field.name!r} is {field.type}, but row {row} has a value of {lengths[row]} "
+                "characters or bytes. Shorten it, or make the column longer"
+            )
+            raise InvalidInputError(message)
+
+    def _kinds(self, batch: pa.RecordBatch) -> pa.Array:
+        if self._row_kind_column not in batch.schema.names:
+            return pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)
+        symbols = batch.column(self._row_kind_column)
+        if isinstance(symbols.type, pa.DictionaryType):
+            symbols = symbols.dictionary_decode()
+        if not (pa.types.is_string(symbols.type) or pa.types.is_large_string(symbols.type)):
+            message = (
+                f"table {self._table}: column {self._row_kind_column!r} is {symbols.type}; "
+                f"it has to be a string, one of {', '.join(ROW_KIND_SYMBOLS)}"
+            )
+            raise InvalidInputError(message)
+        codes = pc.index_in(symbols, value_set=pa.array(ROW_KIND_SYMBOLS, symbols.type))
+        if codes.null_count:
+            row = pc.index(codes.is_null(), value=True).as_py()
+            message = (
+                f"table {self._table}: row {row} has {symbols[row].as_py()!r} in {self._row_kind_column!r}, which is no "
+                f"row kind; use one of {', '.join(ROW_KIND_SYMBOLS)}"
+            )
+            raise InvalidInputError(message)
+        return codes.cast(pa.int8())
+
+    def _wrong_type(self, field: DataField, given: pa.DataType) -> InvalidInputError:
+        message = (
+            f"table {self._table}: column {field.name!r} is {field.type} ({field.type.arrow} in Arrow), "
+            f"but the input has {given}. Cast the column before writing"
+        )
+        return InvalidInputError(message)
+
+
+def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of ``given`` may become ``wanted`` without changing what they mean."""
+    if isinstance(given, pa.DictionaryType):
+        given = given.value_type
+    if given == wanted or pa.types.is_null(given):
+        return True
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return (given.tz is None) == (wanted.tz is None)
+    if pa.types.is_integer(given) and (pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)):
+        return True
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    for family in (*numbers, _is_text, _is_bytes, pa.types.is_time):
+        if family(wanted):
+            return bool(family(given))
+    return False
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
+
+
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(arrow)
+        or pa.types.is_large_binary(arrow)
+        or pa.types.is_binary_view(arrow)
+        or pa.types.is_fixed_size_binary(arrow)
+    )

@@ -1,0 +1,138 @@
+"""Finds what the log lacks of the snapshots, when a turn starts, and publishes it again from the files.
+
+A snapshot is created before its log transactions end, so a crash in between, a broker that timed a transaction
+out, or a successor that aborted it leaves the log behind the files. At the start of its turn a writer therefore:
+
+1. walks back to the newest snapshot R made in a turn. Everything before R was in order when R's own turn started;
+2. ends the transactions that R names. Ended now or before: R's changes are in the log;
+3. where Kafka answers *fenced*, looks into the log whether R's records are visible after all. If not, R's changes
+   in that bucket are missing, and with them what R itself was to publish again (``LogPart.covers_from``);
+4. adds the appends made since R by writers that know nothing of a log.
+
+What is missing is read from the files which these snapshots added, and published by ``TableCommit`` in a commit of
+its own, every record with the header ``repairs-snapshot``: a reader that started at that snapshot skips it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.errors import LogOffsetsExpiredError, LogRepairError, NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.log_store.log_store import EndOutcome, LogStore
+from storage_lib.table.log_part import BucketTransaction, LogPart
+from storage_lib.table.snapshot_changes import SnapshotChanges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingChanges:
+    """What the log of one bucket lacks: the changes of ``snapshot_ids``, oldest first, all after ``covers_from``."""
+
+    bucket: int
+    covers_from: int
+    snapshot_ids: tuple[int, ...]
+
+
+class LogRepair:
+    """Looks after the log of one table. To be used inside a turn only."""
+
+    def __init__(self, *, table: str, file_store: FileStore, log: LogStore, changes: SnapshotChanges) -> None:
+        self._table = table
+        self._file_store = file_store
+        self._log = log
+        self._changes = changes
+
+    def find(self) -> tuple[int | None, tuple[MissingChanges, ...]]:
+        """End what was left open and tell what the log lacks, by bucket; usually nothing.
+
+        Also returns the newest snapshot that was looked at: only a commit upon exactly this one knows that the log
+        was in order, for a stalled writer may still create the next.
+        """
+        missing: dict[int, list[int]] = {}
+        covers_from: dict[int, int] = {}
+        newest = self._file_store.snapshots.latest_id()
+        newest_turn, foreign = self._newest_turn(newest)
+        if newest_turn is not None:
+            snapshot, part = newest_turn
+            for bucket in self._lost_buckets(part):
+                covers_from[bucket] = part.covers_from.get(bucket, snapshot.id - 1)
+                missing[bucket] = list(self._appends(covers_from[bucket] + 1, snapshot.id))
+        for snapshot in foreign:
+            for bucket in self._changes.buckets(snapshot):
+                covers_from.setdefault(bucket, snapshot.id - 1)
+                missing.setdefault(bucket, []).append(snapshot.id)
+        return newest, tuple(
+            MissingChanges(bucket=bucket, covers_from=covers_from[bucket], snapshot_ids=tuple(ids))
+            for bucket, ids in sorted(missing.items())
+        )
+
+    def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
+        """Commit the transactions of a snapshot that was created; those whose records did not get into the log."""
+        handles = tuple(transaction.handle for transaction in part.transactions)
+        outcomes = self._log.end_all(handles, commit=True)
+        return tuple(
+            transaction
+            for transaction, outcome in zip(part.transactions, outcomes, strict=True)
+            if outcome is EndOutcome.FENCED and not self._is_committed(transaction)
+        )
+
+    def changes_of(self, missing: MissingChanges) -> Iterator[tuple[int, pa.RecordBatch, pa.Array]]:
+        """What to publish, in order: snapshot id, rows and kinds.
+
+        Raises ``LogRepairError`` if a snapshot, or a file it added, has been expired.
+        """
+        for snapshot_id in missing.snapshot_ids:
+            try:
+                snapshot = self._file_store.snapshots.load(snapshot_id)
+                for rows, kinds in self._changes.read(snapshot, bucket=missing.bucket):
+                    yield snapshot_id, rows, kinds
+            except (SnapshotExpiredError, NotFoundError) as error:
+                message = (
+                    f"table {self._table}: the changes of snapshot {snapshot_id} never reached the log of bucket "
+                    f"{missing.bucket}, and its files have been expired, so they can't be published again. Readers of the log "
+                    "have to start again from a snapshot: drop the log's topic, let the table make it anew "
+                    "(create_table(..., if_not_exists=True)) and restart the readers with log.scan=full"
+                )
+                raise LogRepairError(message) from error
+
+    def _lost_buckets(self, part: LogPart) -> list[int]:
+        return [lost.written.bucket for lost in self.finish(part)]
+
+    def _is_committed(self, transaction: BucketTransaction) -> bool:
+        try:
+            return self._log.is_committed(transaction.written)
+        except LogOffsetsExpiredError:
+            # Retention has taken the records. Nobody can miss them any more who is not told so anyway.
+            return True
+
+    def _newest_turn(self, newest: int | None) -> tuple[tuple[Snapshot, LogPart] | None, list[Snapshot]]:
+        """The newest snapshot made in a turn, and the appends of other writers since, oldest first."""
+        history = self._file_store.snapshots
+        foreign: list[Snapshot] = []
+        earliest = history.earliest_id()
+        if newest is None or earliest is None:
+            return None, foreign
+        for snapshot_id in range(newest, earliest - 1, -1):
+            snapshot = history.load(snapshot_id)
+            part = LogPart.from_properties(snapshot.properties)
+            if part is not None and part.lease is not None:
+                return (snapshot, part), foreign[::-1]
+            if part is None and snapshot.commit_kind is CommitKind.APPEND:
+                foreign.append(snapshot)
+        return None, foreign[::-1]
+
+    def _appends(self, first: int, last: int) -> Iterator[int]:
+        """Ids of the snapshots in between whose changes belong into the log."""
+        for snapshot_id in range(first, last + 1):
+            try:
+                snapshot = self._file_store.snapshots.load(snapshot_id)
+            except (SnapshotExpiredError, NotFoundError):
+                yield snapshot_id  # refused with its remedy once it is to be read
+                continue
+            part = LogPart.from_properties(snapshot.properties)
+            if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):
+                yield snapshot_id

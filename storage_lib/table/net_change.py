@@ -1,0 +1,58 @@
+"""What changes when the rows of one bucket are replaced: gone, changed and new; silent about what is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from storage_lib.schema.row_kind import RowKind
+
+
+def net_change(
+    old: pa.Table, new: pa.Table, key: Sequence[str], *, with_update_before: bool = False
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """The changes (rows, int8 kinds) that turn ``old`` into ``new``; both have one row per ``key``.
+
+    A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs are equal to themselves.
+    """
+    before, after = _indexed(old), _indexed(new)
+    names, key = list(old.schema.names), list(key)
+    different = after.join(before, on=names, how="anti", nulls_equal=True)
+    gone = before.join(after, on=key, how="anti")
+    added = different.join(before, on=key, how="anti")
+    changed = different.join(before.select([*key, pl.col(_INDEX).alias(_OLD_INDEX)]), on=key, how="inner").sort(_INDEX)
+    yield from _changes(old, gone[_INDEX], RowKind.DELETE)
+    if with_update_before:
+        yield from _pairs(old, new, changed)
+    else:
+        yield from _changes(new, changed[_INDEX], RowKind.UPDATE_AFTER)
+    yield from _changes(new, added[_INDEX], RowKind.INSERT)
+
+
+_INDEX, _OLD_INDEX = "__index", "__old_index"
+
+
+def _indexed(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.with_row_index(_INDEX)
+
+
+def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    for batch in table.take(indices.sort().to_arrow()).combine_chunks().to_batches():
+        yield batch, pa.repeat(pa.scalar(int(kind), pa.int8()), batch.num_rows)
+
+
+def _pairs(old: pa.Table, new: pa.Table, changed: pl.DataFrame) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """Old and new version of every changed row, one right after the other."""
+    count = changed.height
+    if not count:
+        return
+    rows = pa.concat_tables([old.take(changed[_OLD_INDEX].to_arrow()), new.take(changed[_INDEX].to_arrow())])
+    interleaved = pl.int_range(2 * count, eager=True)
+    order = (interleaved // 2) + (interleaved % 2) * count
+    kinds = pa.array([int(RowKind.UPDATE_BEFORE), int(RowKind.UPDATE_AFTER)] * count, pa.int8())
+    for batch in rows.take(order.to_arrow()).combine_chunks().to_batches(max_chunksize=2 * count):
+        yield batch, kinds

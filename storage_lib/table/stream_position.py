@@ -1,0 +1,57 @@
+"""Where a stream read stands; JSON, so that any engine can keep it in its checkpoint.
+
+    full:            snapshot 7, split 0 ─▶ snapshot 7, split 5 ─▶ log {0: 17, 1: 4} since snapshot 7 ─▶ …
+    latest, from-timestamp:                                        log {0: 17, 1: 4} ─▶ …
+    without a log:   snapshot 7, split 0 ─▶ …                   ─▶ after snapshot 7 ─▶ after snapshot 8 ─▶ …
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.log_offsets import LogOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPosition:
+    """One place in a stream; everything before it has been read.
+
+    ``snapshot_id`` is the snapshot being read while ``split_index`` is not None, afterwards the newest snapshot
+    whose changes have been read (0: none). ``offsets`` is set once the log is being followed; ``snapshot_id``
+    then stays the one that the stream started from, for records that repair it or an older one are skipped.
+    """
+
+    snapshot_id: int
+    split_index: int | None = None
+    offsets: LogOffsets | None = None
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """Whether the stream is still inside its first snapshot."""
+        return self.split_index is not None
+
+    def to_json(self) -> str:
+        """One line of JSON with sorted keys."""
+        value: dict[str, object] = {"snapshot": self.snapshot_id}
+        if self.split_index is not None:
+            value["split"] = self.split_index
+        if self.offsets is not None:
+            value["log"] = json.loads(self.offsets.to_json())
+        return json.dumps(value, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> StreamPosition:
+        """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
+        try:
+            value = json.loads(text)
+            log = value.get("log")
+            return cls(
+                snapshot_id=int(value["snapshot"]),
+                split_index=None if value.get("split") is None else int(value["split"]),
+                offsets=None if log is None else LogOffsets({int(b): int(o) for b, o in log.items()}),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"{text!r} is no stream position; pass what StreamPosition.to_json() returned"
+            raise InvalidInputError(message) from error

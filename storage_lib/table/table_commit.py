@@ -1,0 +1,313 @@
+"""One commit over both stores: the snapshot decides, then the log transactions it names end.
+
+    open      take the turn ─▶ end what the newest snapshot left open ─▶ repair the log ─▶ read the base snapshot
+    tasks     write files and log records, flushed but open                            (TableWrite)
+    commit 1  already there under this identity? ─▶ end its transactions, drop the new files, done
+           2  create snapshot-N, naming offsets and transactions           ◀── VISIBLE, DURABLE, DECIDED
+           3  end the transactions; what proves lost is published again at once
+           4  give the turn back
+
+A commit that fails before step 2 leaves nothing behind. One that dies after it is finished by the next ``open``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import CommitOutcomeUnknownError, LeaseLostError, StorageError, UnavailableError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.table.log_part import BucketTransaction, LogPart
+from storage_lib.table.log_repair import LogRepair, MissingChanges
+from storage_lib.table.table_write import two_tasks_for_one_bucket
+from storage_lib.table.turn import Turn, TurnLease
+from storage_lib.table.write_order import TableCommitMessage, WriteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_REPAIR_ATTEMPTS_MAX = 5
+
+
+class TableCommit:
+    """Opens and commits appends to one table; every writer of it goes through here.
+
+    ``log`` is None for a table without one; ``takes_turns`` is false where appends commute (no key and no log).
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        file_store: FileStore,
+        log: LogStore | None,
+        repair: LogRepair | None,
+        lease: TurnLease,
+        bucket_count: int,
+        takes_turns: bool,
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+        self._log = log
+        self._repair = repair
+        self._lease = lease
+        self._bucket_count = bucket_count
+        self._takes_turns = takes_turns
+
+    def open(self, *, commit_user: str, tracked: bool, purpose: str = "write") -> WriteOrder:
+        """Start a commit: inside a turn where the table asks for one, with the log in order.
+
+        Raises ``UnavailableError`` if the turn or the log can't be had, ``LogRepairError`` if the log can't be mended.
+        """
+        turn = None
+        if self._takes_turns:
+            holder = f"{commit_user}/{self._environment.new_name()}"
+            turn = self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
+        try:
+            if turn is None:
+                base = self._file_store.snapshots.latest_id()
+            else:
+                with self._lease.beating(turn):
+                    base = self._put_log_in_order(turn)
+        except BaseException:
+            if turn is not None:
+                self._lease.release(turn)
+            raise
+        return WriteOrder(
+            commit_user=commit_user,
+            tracked=tracked,
+            base_snapshot_id=base,
+            turn=turn,
+        )
+
+    def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
+        """The snapshot of an earlier commit under this identity; its log transactions are ended on the way."""
+        if commit_identifier == BATCH_COMMIT_IDENTIFIER:
+            return None
+        snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier)
+        if snapshot is not None and self._repair is not None:
+            part = LogPart.from_properties(snapshot.properties)
+            if part is not None and part.transactions:
+                self._repair.finish(part)
+        return snapshot
+
+    def commit(
+        self,
+        order: WriteOrder,
+        messages: Sequence[TableCommitMessage],
+        commit_identifier: int,
+        *,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        even_if_empty: bool = False,
+    ) -> Snapshot | None:
+        """Make the messages of all tasks one snapshot; the turn is given back whatever happens.
+
+        Returns the snapshot, also of an earlier commit under the same identity; None if there was nothing to write.
+        ``properties`` are added to the snapshot's. Raises ``CommitConflictError`` or ``LeaseLostError`` with everything
+        undone, ``CommitOutcomeUnknownError`` with everything left in place.
+        """
+        transactions = tuple(each for message in messages for each in message.transactions)
+        files = tuple(each for message in messages for each in message.files)
+        with self._turn_of(order):
+            earlier = self.committed(order.commit_user, commit_identifier)
+            if earlier is not None:
+                self.abort(order, messages, release=False)
+                return earlier
+            if not files and not transactions and not even_if_empty:
+                return None
+            try:
+                self._refuse_shared_buckets(transactions)
+                snapshot, part = self._create_snapshot(
+                    order, files, transactions, commit_identifier, watermark, properties or {}
+                )
+            except CommitOutcomeUnknownError:
+                raise
+            except Exception:
+                # Why the commit failed matters more than what could not be cleaned up after it.
+                with suppress(StorageError):
+                    self.abort(order, messages, release=False)
+                raise
+            self._finish_log(order, part)
+        return snapshot
+
+    def abort(self, order: WriteOrder, messages: Sequence[TableCommitMessage], *, release: bool = True) -> None:
+        """Undo what tasks wrote: delete their files, abort their transactions."""
+        try:
+            self._file_store.abort([each for message in messages for each in message.files])
+            handles = tuple(each.handle for message in messages for each in message.transactions)
+            if handles and self._log is not None:
+                self._log.end_all(handles, commit=False)
+        finally:
+            if release and order.turn is not None:
+                self._lease.release(order.turn)
+
+    def carried_forward(self, previous: Snapshot | None) -> Mapping[str, str]:
+        """Properties of a commit that the log does not hear of: the offsets stay what they were."""
+        return LogPart(tracked=False, offsets=self._offsets_of(previous)).to_properties()
+
+    @contextmanager
+    def _turn_of(self, order: WriteOrder) -> Iterator[None]:
+        turn = order.turn
+        try:
+            with nullcontext() if turn is None else self._lease.beating(turn):
+                yield
+        finally:
+            if turn is not None:
+                # Not to be given back is no failure of the commit: the lease runs out by itself.
+                with suppress(StorageError):
+                    self._lease.release(turn)
+
+    def _create_snapshot(
+        self,
+        order: WriteOrder,
+        files: tuple[CommitMessage, ...],
+        transactions: tuple[BucketTransaction, ...],
+        commit_identifier: int,
+        watermark: int | None,
+        properties: Mapping[str, str],
+        covers_from: Mapping[int, int] | None = None,
+    ) -> tuple[Snapshot, LogPart]:
+        part = LogPart(
+            tracked=order.tracked,
+            lease=None if order.turn is None else order.turn.number,
+            transactions=transactions,
+            covers_from=covers_from or {},
+        )
+
+        def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
+            if self._log is None:
+                return {**part.to_properties(), **properties}
+            offsets = (self._offsets_of(previous) or LogOffsets()).advanced_to(
+                {each.written.bucket: each.written.next_offset for each in transactions}
+            )
+            return {**part.to_properties(), **LogPart(tracked=part.tracked, offsets=offsets).to_properties(), **properties}
+
+        snapshot = self._file_store.commit.commit(
+            Committable(
+                commit_user=order.commit_user,
+                commit_identifier=commit_identifier,
+                messages=files,
+                watermark=watermark,
+            ),
+            guard=self._guard(order),
+            properties_of=properties_of,
+        )
+        return snapshot, part
+
+    def _guard(self, order: WriteOrder) -> Callable[[Snapshot | None], None]:
+        """Before a snapshot is created: is the turn still ours, and was no other turn's commit made in it?"""
+
+        def guard(latest: Snapshot | None) -> None:
+            turn = order.turn
+            if turn is None:
+                return
+            self._lease.check(turn)
+            for snapshot_id in range((order.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
+                snapshot = self._file_store.snapshots.load(snapshot_id)
+                between = LogPart.from_properties(snapshot.properties)
+                appended_by_stranger = between is None and snapshot.commit_kind is CommitKind.APPEND
+                in_another_turn = between is not None and between.lease not in (None, turn.number)
+                if appended_by_stranger or in_another_turn:
+                    message = (
+                        f"table {self._table}: snapshot {snapshot_id} was committed in another writer's turn after this "
+                        f"commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; write again"
+                    )
+                    raise LeaseLostError(message)
+
+        return guard
+
+    def _finish_log(self, order: WriteOrder, part: LogPart) -> None:
+        """End the transactions of a snapshot that is there. The commit has happened, whatever becomes of this."""
+        if self._repair is None or not part.transactions:
+            return
+        # Where the log is out of reach, or the turn has gone to somebody else, the next opener finishes it.
+        with suppress(StorageError):
+            lost = self._repair.finish(part)
+            if lost and order.turn is not None:
+                self._put_log_in_order(order.turn)
+
+    def _put_log_in_order(self, turn: Turn) -> int | None:
+        """Repair the log until nothing is missing; the newest snapshot for which that is known."""
+        if self._log is None or self._repair is None:
+            return self._file_store.snapshots.latest_id()
+        base, missing = self._repair.find()
+        if turn.taken_over:
+            # The previous holder may have died with transactions open, which would hold readers up until they time out.
+            for slot in range(self._bucket_count):
+                self._log.begin(slot).abort()
+        for _ in range(_REPAIR_ATTEMPTS_MAX):
+            if not missing:
+                return base
+            self._publish(turn, base, missing)
+            # The repair's own transaction may have been lost like the one it repairs.
+            base, missing = self._repair.find()
+        message = (
+            f"table {self._table}: its log could not be completed in {_REPAIR_ATTEMPTS_MAX} attempts, for every transaction "
+            "was aborted after its snapshot. Raise log.transaction.timeout, look at the brokers' logs, and try again"
+        )
+        raise UnavailableError(message)
+
+    def _publish(self, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
+        assert self._log is not None
+        assert self._repair is not None
+        order = WriteOrder(
+            commit_user=f"log-repair-{self._environment.new_name()}",
+            tracked=True,
+            base_snapshot_id=base,
+            turn=turn,
+        )
+        transactions: list[BucketTransaction] = []
+        begun = []
+        try:
+            for each in missing:
+                transaction = self._log.begin(each.bucket)
+                begun.append(transaction)
+                for snapshot_id, rows, kinds in self._repair.changes_of(each):
+                    transaction.write(each.bucket, rows, kinds, repairs=snapshot_id)
+                transactions += [
+                    BucketTransaction(handle=transaction.handle, written=written) for written in transaction.flush()
+                ]
+            _, part = self._create_snapshot(
+                order,
+                (),
+                tuple(transactions),
+                BATCH_COMMIT_IDENTIFIER,
+                None,
+                {},
+                covers_from={each.bucket: each.covers_from for each in missing},
+            )
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            for transaction in begun:
+                transaction.abort()
+            raise
+        self._repair.finish(part)
+
+    def _offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
+        """The newest offsets at or before ``previous``: other writers drop our properties, so walk past theirs."""
+        earliest = self._file_store.snapshots.earliest_id() or 1
+        while previous is not None:
+            part = LogPart.from_properties(previous.properties)
+            if part is not None and part.offsets is not None:
+                return part.offsets
+            if previous.id <= earliest:
+                break
+            previous = self._file_store.snapshots.load(previous.id - 1)
+        return None
+
+    def _refuse_shared_buckets(self, transactions: tuple[BucketTransaction, ...]) -> None:
+        seen: set[int] = set()
+        for each in transactions:
+            if each.written.bucket in seen:
+                raise two_tasks_for_one_bucket(self._table, each.written.bucket)
+            seen.add(each.written.bucket)

@@ -1,0 +1,48 @@
+"""What a driver hands to its tasks, and what they hand back: frozen and picklable, so any engine can carry them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.table.log_part import BucketTransaction
+from storage_lib.table.turn import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwriteScope:
+    """What an overwrite replaces.
+
+    ``partition`` None: the partitions that the new rows are in. Otherwise every partition that has these values;
+    the empty tuple means the whole table.
+    """
+
+    partition: tuple[tuple[str, object], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOrder:
+    """One commit in the making: whose it is, upon which snapshot, in which turn, and whether the log hears of it."""
+
+    commit_user: str
+    tracked: bool
+    base_snapshot_id: int | None
+    turn: Turn | None = None
+    overwrite: OverwriteScope | None = None
+
+    @property
+    def writes_log(self) -> bool:
+        """Whether tasks write their rows to the log: an overwrite's net change is only known at its commit."""
+        return self.tracked and self.overwrite is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCommitMessage:
+    """What one task wrote: files, and log transactions that are flushed but still open.
+
+    Picklable; the driver commits or aborts both. ``row_count`` counts the rows handed in.
+    """
+
+    files: tuple[CommitMessage, ...] = ()
+    transactions: tuple[BucketTransaction, ...] = ()
+    row_count: int = 0
