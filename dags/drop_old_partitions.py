@@ -1,0 +1,46 @@
+"""Drops a table's partitions before a day (or those named), in one commit; streaming writers go on meanwhile."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from dynamic_table.operators.drop_partitions import DropPartitionsOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+with DAG(
+    dag_id="drop_old_partitions",
+    description="Drop old partitions of a dynamic table",
+    schedule=None,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "table": Param(
+            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
+        ),
+        "column": Param("flight_date", type="string", title="Partition column"),
+        "before": Param(
+            "2013-01-02",
+            type="string",
+            format="date",
+            title="Drop what is before this day",
+        ),
+        "partitions": Param(
+            [],
+            type="array",
+            title="Instead: exactly these partitions",
+            section="Advanced",
+        ),
+        "change_tracking": Param(
+            False, type="boolean", title="Tell the log", section="Advanced"
+        ),  # noqa: FBT003  Param's way
+    },
+):
+    DropPartitionsOperator(
+        task_id="drop_partitions",
+        table="{{ params.table }}",
+        partitions="{{ params.partitions }}",
+        before="{{ {params.column: params.before} }}",
+        change_tracking="{{ params.change_tracking }}",
+    )

@@ -1,0 +1,57 @@
+"""Every hour: compact each table of the catalog, then expire its old snapshots. One mapped task per table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG, Param
+
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.list_tables import ListTablesOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+with DAG(
+    dag_id="maintain",
+    description="Compact tables and expire their snapshots",
+    schedule="@hourly",
+    start_date=datetime(2026, 1, 1),  # noqa: DTZ001  Airflow reads it in its own time zone
+    catchup=False,
+    max_active_runs=1,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "tables": Param([], type="array", title="Tables (none: all)"),
+        "full": Param(
+            False, type="boolean", title="Merge everything, not only what is due"
+        ),  # noqa: FBT003  Param's way
+        "retain_last": Param(
+            20, type="integer", minimum=1, title="Snapshots to keep in any case"
+        ),
+        "older_than_hours": Param(
+            1,
+            type=["null", "number"],
+            minimum=0,
+            title="Expire what is older, in hours",
+        ),
+    },
+):
+    tables = ListTablesOperator(
+        task_id="list_tables", tables="{{ params.tables }}"
+    ).output
+    compact = CompactTableOperator.partial(
+        task_id="compact_table",
+        full="{{ params.full }}",
+        map_index_template="{{ task.table }}",
+    ).expand(table=tables)
+    expire = ExpireSnapshotsOperator.partial(
+        task_id="expire_snapshots",
+        retain_last="{{ params.retain_last }}",
+        older_than_hours="{{ params.older_than_hours }}",
+        map_index_template="{{ task.table }}",
+        # A table whose compaction lost every race still has snapshots to expire.
+        trigger_rule="all_done",
+    ).expand(table=tables)
+    compact >> expire

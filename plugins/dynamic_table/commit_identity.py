@@ -1,0 +1,63 @@
+"""Who commits: the same answer on every try of a task, so that a commit whose answer was lost is found, not repeated.
+
+User = DAG, run, task and map index. Identifier = a token made at the first try, kept in the task's state store, and
+forgotten on success: a task that someone clears after it succeeded commits anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.sdk import Context
+
+__all__ = ["CommitIdentity", "commit_identity"]
+
+TOKEN_KEY = "commit_identifier"  # noqa: S105  a name, not a secret
+# The UI and every JSON reader keep integers of this size exact; the last bits are left for the parts of one task.
+TOKEN_BITS = 40
+PARTS_MAX = 2**12
+
+
+class CommitArguments(TypedDict):
+    """The identity as keyword arguments of the library's calls."""
+
+    commit_user: str
+    commit_identifier: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitIdentity:
+    """A task instance's identity towards a table."""
+
+    user: str
+    token: int
+
+    def arguments(self, part: int = 0) -> CommitArguments:
+        """Return the identity of the task's ``part``-th commit; the order of parts must not change between tries."""
+        return {
+            "commit_user": self.user,
+            "commit_identifier": self.token * PARTS_MAX + part,
+        }
+
+
+@contextmanager
+def commit_identity(context: Context) -> Iterator[CommitIdentity]:
+    """Give the identity of this task instance; forget its token once the block has ended without an error."""
+    ti = context["ti"]
+    store = context.get("task_state_store")
+    token = store.get(TOKEN_KEY) if store else None
+    if not isinstance(token, int):
+        token = secrets.randbits(TOKEN_BITS)
+        if store:
+            store.set(TOKEN_KEY, token)
+    yield CommitIdentity(
+        user=f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}", token=token
+    )
+    if store:
+        store.delete(TOKEN_KEY)

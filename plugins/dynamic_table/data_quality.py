@@ -1,0 +1,140 @@
+"""Great Expectations on an Arrow table: which expectations are not met, as lines a person can read.
+
+Imported inside functions: Great Expectations takes seconds to import, and DAG files import this package.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+__all__ = ["QualityReport", "check_expectations"]
+
+SEVERITIES = ("critical", "warning", "info")
+EXAMPLES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityReport:
+    """How many expectations were checked, how many failed by severity, and one line per failure."""
+
+    checked: int
+    failed: Mapping[str, int]
+    lines: tuple[str, ...]
+
+
+def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
+    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names an expectation that can't be checked."""
+    from storage_lib.errors import InvalidInputError
+
+    specs = [_checked(one) for one in _listed(expectations)]
+    failures = [result for result in _results(rows, specs) if not result["success"]]
+    for result in failures:
+        if (reason := result["exception"]) is not None:
+            message = f"{_title(result)} can't be checked: {reason}"
+            raise InvalidInputError(message)
+    failed = {
+        severity: sum(result["severity"] == severity for result in failures)
+        for severity in SEVERITIES
+    }
+    return QualityReport(
+        checked=len(specs),
+        failed=failed,
+        lines=tuple(_line(result) for result in failures),
+    )
+
+
+def _results(
+    rows: pa.Table, specs: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    asset = context.data_sources.add_pandas("table").add_dataframe_asset("rows")
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(
+        {"dataframe": rows.to_pandas()}
+    )
+    suite = gx.ExpectationSuite(
+        name="table", expectations=[dict(spec) for spec in specs]
+    )
+    validation = batch.validate(suite, result_format="SUMMARY")
+    return [_plain(result) for result in validation.results]
+
+
+def _plain(result: Any) -> dict[str, Any]:  # noqa: ANN401  a Great Expectations object
+    config = result.expectation_config
+    raised = result.exception_info or {}
+    reasons = [raised] if "raised_exception" in raised else list(raised.values())
+    reason = next(
+        (one["exception_message"] for one in reasons if one.get("raised_exception")),
+        None,
+    )
+    severity = getattr(config, "severity", None) or "critical"
+    return {
+        "type": config.type,
+        "kwargs": {
+            key: value for key, value in config.kwargs.items() if key != "batch_id"
+        },
+        "severity": getattr(severity, "value", str(severity)),
+        "success": bool(result.success),
+        "result": dict(result.result or {}),
+        "exception": reason,
+    }
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    arguments = ", ".join(f"{key}={value!r}" for key, value in result["kwargs"].items())
+    return f"{result['type']}({arguments})"
+
+
+def _line(result: Mapping[str, Any]) -> str:
+    found = result["result"]
+    details = ""
+    if found.get("unexpected_count") is not None:
+        examples = ", ".join(
+            str(value)
+            for value in found.get("partial_unexpected_list", [])[:EXAMPLES_MAX]
+        )
+        details = f"{found['unexpected_count']} of {found.get('element_count')} rows"
+        details += f", for example {examples}" if examples else ""
+    elif "observed_value" in found:
+        details = f"found {found['observed_value']}"
+    return f"[{result['severity']}] {_title(result)}: {details}"
+
+
+def _listed(expectations: object) -> list[Any]:
+    from storage_lib.errors import InvalidInputError
+
+    if not isinstance(expectations, list | tuple) or not expectations:
+        message = f"Expectations are a list of {{'type', 'kwargs', 'severity'}}, not {expectations!r}."
+        raise InvalidInputError(message)
+    return list(expectations)
+
+
+def _checked(spec: object) -> dict[str, Any]:
+    """Return the expectation with its severity; an InvalidInputError tells what is wrong with it."""
+    from storage_lib.errors import InvalidInputError
+
+    if not isinstance(spec, Mapping) or not spec.get("type"):
+        message = f"An expectation is {{'type': 'expect_...', 'kwargs': {{...}}, 'severity': ...}}, not {spec!r}."
+        raise InvalidInputError(message)
+    if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
+        message = f"Severity {severity!r} of {spec['type']} is none of {', '.join(SEVERITIES)}."
+        raise InvalidInputError(message)
+    return {
+        "type": spec["type"],
+        "kwargs": dict(spec.get("kwargs") or {}),
+        "severity": severity,
+    }

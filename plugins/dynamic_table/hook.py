@@ -1,0 +1,89 @@
+"""From an Airflow connection to a catalog of dynamic tables.
+
+The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``, and
+``options`` (defaults for CREATE and everything a Kafka client needs). Login and password, where given, are Kafka's:
+secrets live in the connection only, never in a DAG, a schema or an XCom.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable, WarehouseCatalog
+
+__all__ = ["DynamicTableHook"]
+
+
+class DynamicTableHook(BaseHook):
+    """Opens the catalog that a connection names.
+
+    :param dynamic_table_conn_id: the connection's id.
+    """
+
+    conn_name_attr = "dynamic_table_conn_id"
+    default_conn_name = "dynamic_table_default"
+    conn_type = "dynamic_table"
+    hook_name = "Dynamic tables"
+
+    def __init__(self, *, dynamic_table_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    def get_conn(self) -> WarehouseCatalog:
+        """Open the catalog; an InvalidInputError says what the connection lacks."""
+        from storage_lib import open_catalog
+
+        return open_catalog(self.warehouse, self.options)
+
+    def load_table(self, name: str) -> DynamicTable:
+        """Open one table; a NotFoundError tells that there is none of this name."""
+        return self.get_conn().load_table(name)
+
+    @property
+    def warehouse(self) -> str:
+        """The folder below which all tables of the connection live."""
+        from storage_lib.errors import InvalidInputError
+
+        warehouse = self.extra.get("warehouse")
+        if not warehouse:
+            message = (
+                f"Connection {self.dynamic_table_conn_id!r} names no warehouse: "
+                'add "warehouse": "/path/of/the/tables" to its extra.'
+            )
+            raise InvalidInputError(message)
+        return str(warehouse)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The catalog's options. They may hold secrets: do not log or return them."""
+        connection = self.get_connection(self.dynamic_table_conn_id)
+        options = {
+            key: str(value) for key, value in (self.extra.get("options") or {}).items()
+        }
+        given = {
+            "log.kafka.bootstrap.servers": self.extra.get("bootstrap_servers"),
+            "log.kafka.sasl.plain.username": connection.login,
+            "log.kafka.sasl.plain.password": connection.password,
+        }
+        return {key: str(value) for key, value in given.items() if value} | options
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The connection's extra."""
+        extra: dict[str, Any] = self.get_connection(
+            self.dynamic_table_conn_id
+        ).extra_dejson
+        return extra
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Say whether the warehouse can be listed, and how many tables are there."""
+        from storage_lib.errors import StorageError
+
+        try:
+            tables = self.get_conn().list_tables()
+        except (StorageError, OSError) as refused:
+            return False, str(refused)
+        return True, f"The warehouse answers; it holds {len(tables)} table(s)."

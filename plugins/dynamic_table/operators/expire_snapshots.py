@@ -1,0 +1,68 @@
+"""Expires a table's old snapshots and the files that only they need."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["ExpireSnapshotsOperator"]
+
+HOUR_MILLIS = 3_600_000
+
+
+class ExpireSnapshotsOperator(BaseOperator):
+    """Removes old snapshots; the newest ones, tagged ones and those that a consumer needs stay.
+
+    :param table: ``database.table``. (templated)
+    :param retain_last: how many of the newest snapshots stay in any case. (templated)
+    :param older_than_hours: expire only what is older; None: age does not matter. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("table", "retain_last", "older_than_hours")
+    ui_color = "#f2e6d8"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        retain_last: int | str = 10,
+        older_than_hours: float | str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,  # noqa: ANN401  Airflow's own
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.retain_last = retain_last
+        self.older_than_hours = older_than_hours
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
+        """Expire, and return how many snapshots and files went. Repeating it is harmless: it makes no commit."""
+        hours = self.older_than_hours
+        expired = self.hook.load_table(self.table).expire_snapshots(
+            retain_last=int(self.retain_last),
+            older_than_millis=None
+            if hours is None
+            else int(float(hours) * HOUR_MILLIS),
+        )
+        return {
+            "table": self.table,
+            "op": "expire",
+            "snapshots": len(expired.snapshot_ids),
+            "files_deleted": expired.files_deleted,
+        }

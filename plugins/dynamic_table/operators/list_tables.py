@@ -1,0 +1,47 @@
+"""Lists the tables of a connection, for tasks that are mapped over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["ListTablesOperator"]
+
+
+class ListTablesOperator(BaseOperator):
+    """Returns ``database.table`` of every table.
+
+    :param tables: these and no others; None or empty: all of the catalog. (templated)
+    :param database: only this database's; None: all. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("tables", "database")
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str] | str | None = None,
+        database: str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,  # noqa: ANN401  Airflow's own
+    ) -> None:
+        super().__init__(**kwargs)
+        self.tables = tables
+        self.database = database
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    def execute(self, context: Context) -> list[str]:  # noqa: ARG002  Airflow's signature
+        """Return the names, sorted."""
+        if self.tables:
+            return sorted(self.tables)
+        hook = DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+        return sorted(hook.get_conn().list_tables(self.database))

@@ -1,0 +1,118 @@
+"""Creates a table with both its stores, unless it is there."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.table_events import announce, outlets_with_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from airflow.sdk import Context
+
+__all__ = ["ProvisionTableOperator"]
+
+
+class ProvisionTableOperator(BaseOperator):
+    """Creates a dynamic table; one that is there already must have the same columns and keys.
+
+    :param table: ``database.table``. (templated)
+    :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
+    :param primary_key: the key's columns; none: rows have no identity. (templated)
+    :param partition_by: the partition columns. (templated)
+    :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
+    :param comment: what the table is for. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "columns",
+        "primary_key",
+        "partition_by",
+        "options",
+        "comment",
+    )
+    template_fields_renderers = {"columns": "json", "options": "json"}  # noqa: RUF012  Airflow's way
+    ui_color = "#e4ecd8"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        columns: Mapping[str, str],
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        outlets: Sequence[Any] | None = None,
+        **kwargs: Any,  # noqa: ANN401  Airflow's own
+    ) -> None:
+        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        self.table = table
+        self.columns = columns
+        self.primary_key = primary_key
+        self.partition_by = partition_by
+        self.options = options
+        self.comment = comment
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the table and return its name, columns and location."""
+        table = self.hook.get_conn().create_table(
+            self.table,
+            self._arrow_schema(),
+            primary_key=self.primary_key,
+            partition_by=self.partition_by,
+            options={key: str(value) for key, value in (self.options or {}).items()},
+            comment=self.comment,
+            if_not_exists=True,
+        )
+        self._check_same(table.schema)
+        facts = {
+            "location": table.location,
+            "columns": [str(field.name) for field in table.schema.fields],
+        }
+        return announce(context, table=self.table, op="provision", version=0, **facts)
+
+    def _arrow_schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        from storage_lib.schema.data_types import parse_data_type
+
+        types = {name: parse_data_type(text) for name, text in self.columns.items()}
+        return pa.schema(
+            [
+                pa.field(name, kind.arrow, nullable=kind.nullable)
+                for name, kind in types.items()
+            ]
+        )
+
+    def _check_same(self, schema: Any) -> None:  # noqa: ANN401  the library's TableSchema
+        """Refuse a table that was there with another shape: writers would fail later, and far from here."""
+        from storage_lib.errors import AlreadyExistsError
+
+        found = (
+            [field.name for field in schema.fields],
+            list(schema.primary_keys),
+            list(schema.partition_keys),
+        )
+        asked = (list(self.columns), list(self.primary_key), list(self.partition_by))
+        if found != asked:
+            message = (
+                f"Table {self.table} exists with columns, primary key and partition columns {found}, not {asked}: "
+                "choose another name, or drop it first."
+            )
+            raise AlreadyExistsError(message)

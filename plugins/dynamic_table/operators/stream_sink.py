@@ -1,0 +1,284 @@
+"""Keeps a stream flowing into a table: the sink is a process of its own that this task starts, watches and stops."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, ResumableJobMixin, conf
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.sink_job import (
+    SinkJob,
+    SinkState,
+    SinkWatch,
+    newest_job,
+    open_job_directory,
+)
+from dynamic_table.sink_settings import is_permanent, secrets_apart
+from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import Context
+    from pydantic import JsonValue
+
+    from storage_lib.spark.sink_spec import SinkSpec
+
+__all__ = ["SinkFailedError", "StreamSinkOperator"]
+
+SINK_COMMAND = (sys.executable, "-m", "storage_lib.spark.streaming_sink")
+
+
+class SinkFailedError(AirflowException):
+    """The sink ended by itself, or no longer answers. Another try starts it again from its checkpoint."""
+
+
+class StreamSinkOperator(ResumableJobMixin, BaseOperator):
+    """Runs a streaming sink into a table until somebody stops it.
+
+    The sink outlives the worker, the scheduler and the triggerer: another try finds it by the id in the task's state
+    store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
+    table has one sink at a time.
+
+    :param table: ``database.table`` to write into. (templated)
+    :param source: what to read: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
+        perhaps ``schema`` and ``options``. (templated)
+    :param select: Spark SQL expressions over the source's columns; none: all as they are. (templated)
+    :param trigger_seconds: a micro-batch every so often; 0: batch after batch. (templated)
+    :param max_rows_per_trigger: the largest micro-batch. (templated)
+    :param available_now: write what is there now, then end. (templated)
+    :param write_options: hints for the write. (templated)
+    :param master: Spark's master, like ``local[2]``. (templated)
+    :param spark_conf: Spark's settings. (templated)
+    :param dynamic_table_conn_id: the connection.
+    :param jobs_directory: where jobs and checkpoints live; default: the connection's extra ``jobs_directory``, else
+        ``dynamic_table_jobs`` in Airflow's home. (templated)
+    :param deferrable: wait in the triggerer instead of on a worker.
+    :param poll_seconds: how often to look at the sink.
+    :param stale_seconds: how long its heartbeat may stand still before it counts as lost.
+    :param stop_timeout_seconds: how long to wait for an earlier sink that is being stopped.
+    :param command: what to start, for a sink that lives in another Python environment.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "source",
+        "select",
+        "trigger_seconds",
+        "max_rows_per_trigger",
+        "available_now",
+        "write_options",
+        "master",
+        "spark_conf",
+        "jobs_directory",
+    )
+    template_fields_renderers = {
+        "source": "json",
+        "select": "json",
+        "write_options": "json",
+        "spark_conf": "json",
+    }  # noqa: RUF012  Airflow's way
+    external_id_key = "sink_job"
+    ui_color = "#d9f0ec"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        source: Mapping[str, Any],
+        select: Sequence[str] = (),
+        trigger_seconds: float | str = 5,
+        max_rows_per_trigger: int | str | None = None,
+        available_now: bool = False,
+        write_options: Mapping[str, str] | None = None,
+        master: str | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        jobs_directory: str | None = None,
+        deferrable: bool = conf.getboolean(
+            "operators", "default_deferrable", fallback=False
+        ),
+        poll_seconds: float = 2,
+        stale_seconds: float = 120,
+        stop_timeout_seconds: float = 120,
+        command: Sequence[str] = SINK_COMMAND,
+        **kwargs: Any,  # noqa: ANN401  Airflow's own
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.source = source
+        self.select = select
+        self.trigger_seconds = trigger_seconds
+        self.max_rows_per_trigger = max_rows_per_trigger
+        self.available_now = available_now
+        self.write_options = write_options
+        self.master = master
+        self.spark_conf = spark_conf
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+        self.jobs_directory = jobs_directory
+        self.deferrable = deferrable
+        self.poll_seconds = poll_seconds
+        self.stale_seconds = stale_seconds
+        self.stop_timeout_seconds = stop_timeout_seconds
+        self.command = command
+        self._job: SinkJob | None = None
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Start the sink, or find the one that an earlier try started, and wait until it ends."""
+        result: dict[str, Any] = self.execute_resumable(context)
+        return result
+
+    def execute_complete(
+        self, context: Context, event: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Go on after the trigger has fired."""
+        return self._conclude(
+            SinkJob(Path(event["directory"])), SinkState(event["state"]), context
+        )
+
+    def on_kill(self) -> None:
+        """Stop the sink: somebody ended the task while it held a worker."""
+        if self._job:
+            self._job.request_stop("the task was ended by hand")
+
+    # -- ResumableJobMixin: the id of a job is its directory
+
+    def submit_job(self, context: Context) -> str:  # noqa: ARG002  the mixin's signature
+        """Start the sink; refuse while another one writes the table."""
+        table_directory = self._jobs_root() / self.table
+        self._wait_for_predecessor(newest_job(table_directory))
+        self.hook.load_table(
+            self.table
+        )  # a wrong name fails here, not in a process that nobody reads
+        self._job = open_job_directory(table_directory)
+        shown, secret, environment = secrets_apart(self.hook.options)
+        spec = self._spec(self._job, catalog_options=shown, secret_options=secret)
+        self._job.launch(self.command, spec.to_json(), environment=environment)
+        self.log.info("Started the sink in %s", self._job.directory)
+        return str(self._job.directory)
+
+    def get_job_status(self, external_id: JsonValue, context: Context) -> str:  # noqa: ARG002  the mixin's signature
+        """Return the `SinkState` of the job."""
+        return SinkJob(Path(str(external_id))).report().state
+
+    def is_job_active(self, status: str) -> bool:
+        """Tell whether the job can be attached to again."""
+        return SinkState(status).is_active
+
+    def is_job_succeeded(self, status: str) -> bool:
+        """Tell whether the job has ended as it was told to."""
+        return SinkState(status) is SinkState.STOPPED
+
+    def poll_until_complete(
+        self, external_id: JsonValue, context: Context
+    ) -> dict[str, Any]:
+        """Wait for the job's end: in the triggerer if deferrable (this does not return then), else here."""
+        self._job = SinkJob(Path(str(external_id)))
+        if self.deferrable:
+            # The mixin has stored the id by now, so a deferred task finds its job again as well.
+            self.defer(
+                trigger=StreamSinkTrigger(
+                    directory=str(self._job.directory),
+                    poll_seconds=self.poll_seconds,
+                    stale_seconds=self.stale_seconds,
+                ),
+                method_name="execute_complete",
+            )
+        watch = SinkWatch(self._job, stale_seconds=self.stale_seconds)
+        while not (report := watch.look()).state.is_ended:
+            time.sleep(self.poll_seconds)
+        return self._conclude(self._job, report.state, context)
+
+    def get_job_result(
+        self, external_id: JsonValue, context: Context
+    ) -> dict[str, Any]:
+        """Return the result of a job that has ended well."""
+        return self._conclude(
+            SinkJob(Path(str(external_id))), SinkState.STOPPED, context
+        )
+
+    def _conclude(
+        self, job: SinkJob, state: SinkState, context: Context
+    ) -> dict[str, Any]:
+        heartbeat = job.report().heartbeat
+        if state is not SinkState.STOPPED:
+            job.kill()  # a lost job that still has a process must not write beside its successor
+            message = f"The sink of {self.table} is {state} ({job.directory}): {heartbeat.get('error') or job.log_tail()}"
+            raise (
+                AirflowFailException
+                if is_permanent(heartbeat.get("error"))
+                else SinkFailedError
+            )(message)
+        # Forgotten at the end, or clearing the finished task would do nothing.
+        if store := context.get("task_state_store"):
+            store.delete(self.external_id_key)
+        facts = {
+            key: heartbeat[key]
+            for key in ("batch_id", "row_count", "query_id")
+            if key in heartbeat
+        }
+        return {"table": self.table, "op": "stream", "job": str(job.directory), **facts}
+
+    def _spec(
+        self,
+        job: SinkJob,
+        *,
+        catalog_options: dict[str, str],
+        secret_options: dict[str, str],
+    ) -> SinkSpec:
+        from storage_lib.spark.sink_spec import SinkSource, SinkSpec
+
+        return SinkSpec(
+            warehouse=self.hook.warehouse,
+            table=self.table,
+            source=SinkSource(**self.source),
+            checkpoint_location=str(job.directory.parent / "checkpoint"),
+            heartbeat_path=str(job.heartbeat_path),
+            stop_path=str(job.stop_path),
+            catalog_options=catalog_options,
+            secret_options=secret_options,
+            write_options=self.write_options or {},
+            select=tuple(self.select),
+            trigger_seconds=float(self.trigger_seconds),
+            max_rows_per_trigger=int(self.max_rows_per_trigger)
+            if self.max_rows_per_trigger
+            else None,
+            available_now=self.available_now,
+            master=self.master,
+            spark_conf=self.spark_conf or {},
+            query_name=self.table,
+        )
+
+    def _wait_for_predecessor(self, job: SinkJob | None) -> None:
+        """Wait for a sink that is stopping; an AirflowFailException refuses to start beside one that is not."""
+        deadline = time.monotonic() + self.stop_timeout_seconds
+        while job and not (report := job.report()).state.is_ended:
+            if report.state.is_active:
+                message = f"{self.table} has a sink already ({job.directory}): end the task that watches it first."
+                raise AirflowFailException(message)
+            if time.monotonic() > deadline:
+                self.log.warning(
+                    "The sink in %s does not end; it is killed", job.directory
+                )
+                job.kill()
+            time.sleep(0.2)
+
+    def _jobs_root(self) -> Path:
+        chosen = self.jobs_directory or self.hook.extra.get("jobs_directory")
+        return (
+            Path(chosen)
+            if chosen
+            else Path(conf.get("core", "airflow_home", fallback="."))
+            / "dynamic_table_jobs"
+        )

@@ -1,0 +1,109 @@
+"""Checks a table's content at one snapshot with Great Expectations."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from dynamic_table.data_quality import check_expectations
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.partition_argument import checked_partition
+from dynamic_table.partition_listing import partition_filter
+from dynamic_table.table_events import announce, outlets_with_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["DataQualityError", "ValidateTableOperator"]
+
+
+class DataQualityError(AirflowFailException):
+    """A critical expectation was not met; the same snapshot would fail again, so there is no second try."""
+
+
+class ValidateTableOperator(BaseOperator):
+    """Fails at once when a critical expectation is not met; one of less severity passes and is counted.
+
+    :param table: ``database.table``. (templated)
+    :param expectations: plain data, ``[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"},
+        "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. (templated)
+    :param partition: ``{column: value}`` of the partition to check; None: the whole table. (templated)
+    :param columns: read these only; None: all. (templated)
+    :param snapshot_id: check this snapshot; None: the newest. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "expectations",
+        "partition",
+        "columns",
+        "snapshot_id",
+    )
+    template_fields_renderers = {"expectations": "json", "partition": "json"}  # noqa: RUF012  Airflow's way
+    ui_color = "#f6f0d4"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        expectations: Sequence[Mapping[str, Any]] | str,
+        partition: Mapping[str, Any] | str | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        outlets: Sequence[Any] | None = None,
+        **kwargs: Any,  # noqa: ANN401  Airflow's own
+    ) -> None:
+        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        self.table = table
+        self.expectations = expectations
+        self.partition = partition
+        self.columns = columns
+        self.snapshot_id = snapshot_id
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
+        table = self.hook.load_table(self.table)
+        partition = checked_partition(self.partition) if self.partition else None
+        snapshot_id = (
+            int(self.snapshot_id) if self.snapshot_id else table.plan().snapshot_id
+        )
+        where = partition_filter(table, partition) if partition else None
+        rows = table.to_arrow(
+            columns=self.columns, filter=where, snapshot_id=snapshot_id
+        )
+        report = check_expectations(rows, self.expectations)
+        for line in report.lines:
+            self.log.warning(line)
+        if report.failed["critical"]:
+            message = (
+                f"{self.table} at snapshot {snapshot_id} is not as expected:\n"
+                + "\n".join(report.lines)
+            )
+            raise DataQualityError(message)
+        facts = {
+            "rows": rows.num_rows,
+            "checked": report.checked,
+            "failed": report.failed,
+        }
+        partitions = [partition] if partition else []
+        return announce(
+            context,
+            table=self.table,
+            op="validate",
+            version=snapshot_id,
+            partitions=partitions,
+            **facts,
+        )

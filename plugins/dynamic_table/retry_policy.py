@@ -1,0 +1,82 @@
+"""Which failures of a task are worth another try, and after how many seconds.
+
+Retries belong to the DAG: put ``RETRY_ARGUMENTS`` into its ``default_args``. A lost race is tried again at once, an
+outage after a while, both with a jitter so that two losers do not meet again; whatever else the library refuses would
+be refused again. A worker that dies is not asked for a policy: there ``retry_delay`` counts.
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import Context
+
+__all__ = ["DELAY_SECONDS", "RETRY_ARGUMENTS", "StorageRetryPolicy"]
+
+# First delays by class name: importing the library here would put Arrow into every parse of a DAG.
+DELAY_SECONDS: Mapping[str, float] = {
+    "CommitConflictError": 1,
+    "LeaseLostError": 1,
+    "CommitOutcomeUnknownError": 2,
+    "UnavailableError": 10,
+}
+DELAY_SECONDS_MAX = 300.0
+JITTER = 0.5
+
+
+class StorageRetryPolicy(RetryPolicy):
+    """Tells retryable errors of the library from the others; what is not the library's is left to Airflow."""
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,
+        max_tries: int,  # noqa: ARG002  Airflow caps the tries itself
+        context: Context | None = None,
+    ) -> RetryDecision:
+        """Decide by the exception's class; the delay doubles with every try."""
+        ancestry = [kind.__name__ for kind in type(exception).__mro__]
+        name = type(exception).__name__
+        for retryable, first in DELAY_SECONDS.items():
+            if retryable in ancestry:
+                return RetryDecision.retry(
+                    _delay(first, try_number, context),
+                    reason=f"{name}: worth another try",
+                )
+        if "StorageError" in ancestry:
+            return RetryDecision.fail(
+                reason=f"{name}: trying again would end the same way"
+            )
+        if "UndefinedError" in ancestry:
+            return RetryDecision.fail(
+                reason="a template uses a name that this run does not have"
+            )
+        return RetryDecision.default()
+
+
+def _delay(first: float, try_number: int, context: Context | None) -> timedelta:
+    """Return ``first`` seconds doubled per try, plus up to half of it, spread by who asks rather than by chance."""
+    seconds = min(first * 2 ** (try_number - 1), DELAY_SECONDS_MAX)
+    ti = context["ti"] if context else None
+    asker = (
+        f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{try_number}"
+        if ti
+        else str(try_number)
+    )
+    return timedelta(
+        seconds=seconds * (1 + JITTER * zlib.crc32(asker.encode()) / 2**32)
+    )
+
+
+RETRY_ARGUMENTS: dict[str, Any] = {
+    "retries": 5,
+    "retry_delay": timedelta(seconds=30),
+    "retry_policy": StorageRetryPolicy(),
+}

@@ -1,0 +1,72 @@
+"""Tables as Airflow assets: every commit of an operator is an event with snapshot, operation and partitions.
+
+The asset of ``db.table`` is ``dynamic-table://db/table``. A table's name is often known only when the task runs (a
+form, a mapped task), so the operators announce through the alias ``dynamic_tables``; a DAG scheduled on the table's
+asset runs all the same. An outlet that names the asset itself is used instead of the alias.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import Context
+
+__all__ = [
+    "TABLE_EVENTS",
+    "announce",
+    "outlets_with_events",
+    "table_asset",
+    "table_uri",
+]
+
+TABLE_EVENTS = AssetAlias(name="dynamic_tables")
+
+
+def table_uri(table: str) -> str:
+    """Return the asset URI of ``db.table``."""
+    return "dynamic-table://" + table.replace(".", "/", 1)
+
+
+def table_asset(table: str) -> Asset:
+    """Return the asset of ``db.table``."""
+    return Asset(name=table, uri=table_uri(table))
+
+
+def outlets_with_events(outlets: Sequence[Any] | None) -> list[Any]:
+    """Return an operator's outlets with the alias added."""
+    return [*(outlets or ()), TABLE_EVENTS]
+
+
+def announce(
+    context: Context,
+    *,
+    table: str,
+    op: str,
+    version: int | None,
+    partitions: Sequence[Mapping[str, str]] = (),
+    **details: Any,  # noqa: ANN401  any JSON
+) -> dict[str, Any]:
+    """Emit the event of one commit (none if nothing was committed) and return the task's small JSON result.
+
+    ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or that it is not known.
+    """
+    extra = {
+        "version": version,
+        "op": op,
+        "partitions": [dict(partition) for partition in partitions],
+    }
+    if version is not None:
+        asset, events = table_asset(table), context["outlet_events"]
+        if any(
+            isinstance(outlet, Asset) and outlet.uri == asset.uri
+            for outlet in context["task"].outlets
+        ):
+            events[asset].extra.update(extra)
+        else:
+            events[TABLE_EVENTS].add(asset, extra=extra)
+    return {"table": table, **extra, **details}

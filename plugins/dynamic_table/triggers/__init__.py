@@ -1,0 +1,1 @@
+"""What waits without holding a worker slot."""
