@@ -1,0 +1,259 @@
+"""One version of a table's schema: fields with stable ids, keys, options; JSON as in docs/format.md, "Schema"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.schema.data_types import DataType, data_type_of_arrow, parse_data_type
+from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+
+SCHEMA_VERSION = 3
+_RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND")
+_RESERVED_PREFIX = "_KEY_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataField:
+    """One column; ``id`` is its own for life, whatever it is renamed to."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+    default_value: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSchema:
+    """Version ``id`` of a table's columns, keys and options. Never changed: a change makes the next version."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    primary_keys: tuple[str, ...]
+    partition_keys: tuple[str, ...]
+    options: Mapping[str, str]
+    time_millis: int
+    highest_field_id: int
+    comment: str | None = None
+    version: int = SCHEMA_VERSION
+    _by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the fields."""
+        object.__setattr__(self, "_by_name", {each.name: each for each in self.fields})
+
+    def field(self, name: str) -> DataField:
+        """The column of that name; ``InvalidInputError`` if there is none."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            message = f"there is no column {name!r}; the columns are {', '.join(self._by_name)}"
+            raise InvalidInputError(message) from None
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """All columns in order, with their nullability."""
+        return pa.schema([pa.field(each.name, each.type.arrow, nullable=each.type.nullable) for each in self.fields])
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without the partition columns: what data files are sorted by."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @cached_property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """Fields of the trimmed primary key, in its order."""
+        return tuple(self._by_name[name] for name in self.trimmed_primary_keys)
+
+    @cached_property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """Fields of the partition columns, in their order."""
+        return tuple(self._by_name[name] for name in self.partition_keys)
+
+    @cached_property
+    def bucket_key_fields(self) -> tuple[DataField, ...]:
+        """What rows are distributed by: option ``bucket-key``, else the trimmed primary key, else every column."""
+        declared = self.options.get("bucket-key")
+        if declared:
+            return tuple(self.field(name.strip()) for name in declared.split(","))
+        return self.key_fields or self.fields
+
+    @property
+    def bucket_count(self) -> int:
+        """Option ``bucket``; schemas of versions 1 and 2 without it mean 1."""
+        return int(self.options.get("bucket", "1" if self.version < SCHEMA_VERSION else "-1"))
+
+    @property
+    def value_fields(self) -> tuple[DataField, ...]:
+        """Every column: the value of a key is the whole row."""
+        return self.fields
+
+    def to_json(self) -> bytes:
+        """The content of ``schema-<id>``."""
+        value: dict[str, object] = {
+            "version": self.version,
+            "id": self.id,
+            "fields": [_field_json(each) for each in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+        }
+        if self.comment is not None:
+            value["comment"] = self.comment
+        value["timeMillis"] = self.time_millis
+        return json.dumps(value, indent=2, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> TableSchema:
+        """Read a schema file, also of other writers; unknown keys are passed over.
+
+        Raises ``CorruptFileError`` if it is no schema, ``InvalidInputError`` for column types this version lacks.
+        """
+        try:
+            value = json.loads(data)
+            version = int(value.get("version", 1))
+            return cls(
+                version=version,
+                id=int(value["id"]),
+                fields=tuple(_field_of_json(each) for each in value["fields"]),
+                highest_field_id=int(value["highestFieldId"]),
+                partition_keys=tuple(value["partitionKeys"]),
+                primary_keys=tuple(value["primaryKeys"]),
+                options={str(key): str(text) for key, text in value["options"].items()},
+                comment=value.get("comment"),
+                time_millis=int(value.get("timeMillis", 0)),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
+            raise CorruptFileError(message) from error
+
+
+def _field_json(each: DataField) -> dict[str, object]:
+    value: dict[str, object] = {"id": each.id, "name": each.name, "type": str(each.type)}
+    if each.description is not None:
+        value["description"] = each.description
+    if each.default_value is not None:
+        value["defaultValue"] = each.default_value
+    return value
+
+
+def _field_of_json(value: Mapping[str, object]) -> DataField:
+    name, spelled = str(value["name"]), value["type"]
+    if not isinstance(spelled, str):
+        message = f"column {name!r} has the constructed type {spelled}, which this version can't read"
+        raise InvalidInputError(message)
+    description, default = value.get("description"), value.get("defaultValue")
+    return DataField(
+        id=int(str(value["id"])),
+        name=name,
+        type=parse_data_type(spelled),
+        description=None if description is None else str(description),
+        default_value=None if default is None else str(default),
+    )
+
+
+def new_table_schema(
+    columns: pa.Schema | Sequence[tuple[str, DataType]],
+    *,
+    primary_keys: Sequence[str] = (),
+    partition_keys: Sequence[str] = (),
+    options: Mapping[str, str],
+    time_millis: int,
+    comment: str | None = None,
+) -> TableSchema:
+    """Version 0 of a new table's schema; primary key columns become NOT NULL.
+
+    Raises ``InvalidInputError`` naming the column or option and the remedy.
+    """
+    typed = _typed(columns)
+    names = [name for name, _ in typed]
+    _check_columns(names)
+    _check_keys(names, tuple(primary_keys), tuple(partition_keys))
+    fields = tuple(
+        DataField(id=index, name=name, type=data_type.not_null() if name in primary_keys else data_type)
+        for index, (name, data_type) in enumerate(typed)
+    )
+    schema = TableSchema(
+        id=0,
+        fields=fields,
+        primary_keys=tuple(primary_keys),
+        partition_keys=tuple(partition_keys),
+        options=dict(options),
+        comment=comment,
+        time_millis=time_millis,
+        highest_field_id=len(fields) - 1,
+    )
+    if schema.bucket_count < 1:
+        message = f"option bucket is {options.get('bucket')!r}; set it to a number of at least 1"
+        raise InvalidInputError(message)
+    _check_bucket_key(schema)
+    return schema
+
+
+def _typed(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[str, DataType]]:
+    if not isinstance(columns, pa.Schema):
+        return list(columns)
+    typed = []
+    for each in columns:
+        try:
+            typed.append((each.name, data_type_of_arrow(each.type, nullable=each.nullable)))
+        except InvalidInputError as error:
+            message = f"column {each.name!r}: {error}"
+            raise InvalidInputError(message) from error
+    return typed
+
+
+def _check_columns(names: Sequence[str]) -> None:
+    if not names:
+        message = "a table needs at least one column"
+        raise InvalidInputError(message)
+    for name in names:
+        if not name or name in _RESERVED or name.startswith(_RESERVED_PREFIX):
+            message = f"column name {name!r} is empty or reserved ({', '.join(_RESERVED)}, {_RESERVED_PREFIX}*); rename it"
+            raise InvalidInputError(message)
+        if names.count(name) > 1:
+            message = f"column {name!r} is declared twice; rename or drop one"
+            raise InvalidInputError(message)
+
+
+def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]) -> None:
+    for role, keys in (("primary key", primary_keys), ("partition", partition_keys)):
+        for name in keys:
+            if name not in names:
+                message = f"{role} column {name!r} is not a column; the columns are {', '.join(names)}"
+                raise InvalidInputError(message)
+            if list(keys).count(name) > 1:
+                message = f"{role} column {name!r} is named twice; drop one"
+                raise InvalidInputError(message)
+    if not primary_keys:
+        return
+    outside = [name for name in partition_keys if name not in primary_keys]
+    if outside:
+        message = (
+            f"partition column {outside[0]!r} is not in the primary key ({', '.join(primary_keys)}), so a row could move "
+            "between partitions unseen; add it to the primary key"
+        )
+        raise InvalidInputError(message)
+    if set(primary_keys) == set(partition_keys):
+        message = (
+            f"the primary key ({', '.join(primary_keys)}) has no column beside the partition columns, so a partition "
+            "could hold one row only; add a column to the primary key or partition by fewer"
+        )
+        raise InvalidInputError(message)
+
+
+def _check_bucket_key(schema: TableSchema) -> None:
+    for each in schema.bucket_key_fields:
+        if "bucket-key" in schema.options and schema.primary_keys and each.name not in schema.trimmed_primary_keys:
+            message = (
+                f"option bucket-key names {each.name!r}, which is not in the primary key without its partition columns "
+                f"({', '.join(schema.trimmed_primary_keys)}); use only these"
+            )
+            raise InvalidInputError(message)
