@@ -1,0 +1,272 @@
+"""The log in memory: the public twin of ``KafkaLogStore`` for tests, examples and a first try.
+
+It obeys the same rules and passes the same tests: what is written goes through debezium-json, transactions end from
+anywhere, offsets have holes. Stores of one name in one process share one log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LogOffsetsExpiredError,
+    NotFoundError,
+    UnavailableError,
+)
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.log_store.log_columns import end_of_bucket, read_columns
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import (
+    EndOutcome,
+    LogBatch,
+    TransactionHandle,
+    WrittenRange,
+)
+from storage_lib.log_store.memory_log import (
+    MemoryLog,
+    MemoryTransaction,
+    TransactionState,
+)
+from storage_lib.schema.table_options import ChangelogMode
+
+if TYPE_CHECKING:
+    from storage_lib.io.environment import Clock
+    from storage_lib.schema.table_schema import TableSchema
+
+_TRANSACTION_TIMEOUT_MS = 900_000
+_LOGS: dict[str, MemoryLog] = {}
+
+
+class MemoryLogStore:
+    """A ``LogStore`` whose log lives as long as the process. Thread-safe, as transactions are per slot."""
+
+    def __init__(  # noqa: PLR0913  the same facts as KafkaLogSettings
+        self,
+        schema: TableSchema,
+        name: str,
+        table_uuid: str,
+        clock: Clock,
+        *,
+        changelog_mode: ChangelogMode = ChangelogMode.AUTO,
+        retention_ms: int | None = None,
+        transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS,
+    ) -> None:
+        """Speak to the log ``name`` on behalf of one table; ``create`` makes it."""
+        self._schema = schema
+        self._name = name
+        self._table_uuid = table_uuid
+        self._clock = clock
+        self._codec = DebeziumJson.for_table(schema, changelog_mode)
+        self._retention_ms = retention_ms
+        self._transaction_timeout_ms = transaction_timeout_ms
+
+    def create(self) -> None:
+        """See ``LogStore.create``."""
+        log = _LOGS.setdefault(
+            self._name,
+            MemoryLog(self._table_uuid, self._schema.bucket_count, self._retention_ms),
+        )
+        if log.table_uuid != self._table_uuid:
+            message = f"log {self._name!r} exists and is another table's; choose another name with log.kafka.topic"
+            raise AlreadyExistsError(message)
+        if len(log.buckets) != self._schema.bucket_count:
+            message = (
+                f"log {self._name!r} has {len(log.buckets)} partitions, the table {self._schema.bucket_count} buckets"
+            )
+            raise AlreadyExistsError(message)
+
+    def drop(self) -> None:
+        """See ``LogStore.drop``."""
+        log = _LOGS.get(self._name)
+        if log is not None and log.table_uuid != self._table_uuid:
+            message = f"log {self._name!r} is another table's and stays"
+            raise InvalidInputError(message)
+        _LOGS.pop(self._name, None)
+
+    def description(self) -> Mapping[str, str]:
+        """See ``LogStore.description``."""
+        retention_ms = self._log().retention_ms
+        return {
+            "log.system": "memory",
+            "log.kafka.topic": self._name,
+            "log.retention": "forever" if retention_ms is None else f"{retention_ms} ms",
+        }
+
+    def begin(self, slot: int) -> MemoryLogTransaction:
+        """See ``LogStore.begin``."""
+        log = self._log()
+        with log.lock:
+            transaction = log.begin(f"{self._table_uuid}-{slot}", self._transaction_timeout_ms)
+        return MemoryLogTransaction(self, transaction)
+
+    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
+        """See ``LogStore.end``."""
+        log = self._log()
+        with log.lock:
+            return log.end(handle, commit=commit)
+
+    def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+        """See ``LogStore.end_all``."""
+        return tuple(self.end(handle, commit=commit) for handle in handles)
+
+    def is_committed(self, written: WrittenRange) -> bool:
+        """See ``LogStore.is_committed``."""
+        log = self._log()
+        last = written.next_offset - 1
+        with log.lock:
+            bucket = log.buckets[written.bucket]
+            if last < bucket.start_offset:
+                raise self._expired(written.bucket, last, bucket.start_offset)
+            owners = [s.transaction for s in bucket.stretches if s.columns.offsets[0] <= last <= s.columns.offsets[-1]]
+            return any(owner.state is TransactionState.COMMITTED for owner in owners)
+
+    def earliest_offsets(self) -> LogOffsets:
+        """See ``LogStore.earliest_offsets``."""
+        log = self._log()
+        with log.lock:
+            return LogOffsets({bucket: held.start_offset for bucket, held in enumerate(log.buckets)})
+
+    def latest_offsets(self) -> LogOffsets:
+        """See ``LogStore.latest_offsets``."""
+        log = self._log()
+        with log.lock:
+            return LogOffsets({bucket: log.stable_offset(bucket) for bucket in range(len(log.buckets))})
+
+    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
+        """See ``LogStore.offsets_at``."""
+        log = self._log()
+        found: dict[int, int] = {}
+        with log.lock:
+            for bucket, held in enumerate(log.buckets):
+                stable = log.stable_offset(bucket)
+                late = [s.columns for s in held.stretches if s.columns.timestamps[-1] >= timestamp_millis]
+                first = late[0].offsets[np.argmax(late[0].timestamps >= timestamp_millis)] if late else stable
+                found[bucket] = min(int(first), stable)
+        return LogOffsets(found)
+
+    def read(
+        self,
+        start: LogOffsets,
+        end: LogOffsets | None = None,
+        *,
+        buckets: tuple[int, ...] | None = None,
+    ) -> Iterator[LogBatch]:
+        """See ``LogStore.read``."""
+        log = self._log()
+        asked = tuple(range(len(log.buckets))) if buckets is None else buckets
+        latest = self.latest_offsets()
+        stops: dict[int, int] = {}
+        for bucket in asked:
+            held, position = log.buckets[bucket], start.of(bucket)
+            if not held.start_offset <= position <= held.end_offset:
+                raise self._expired(bucket, position, held.start_offset)
+            stops[bucket] = max(position, latest.of(bucket) if end is None else end.of(bucket))
+            if stops[bucket] > max(position, latest.of(bucket)):
+                message = (
+                    f"log {self._name!r}, bucket {bucket}: asked to read up to offset {stops[bucket]}, but it is "
+                    f"committed up to {latest.of(bucket)} only; wait until the open transaction is ended"
+                )
+                raise UnavailableError(message)
+        return self._batches(log, start, stops)
+
+    def close(self) -> None:
+        """Nothing to release: the log outlives its stores."""
+
+    def expire(self, before: LogOffsets) -> None:
+        """Forget all records below ``before``, as the log's retention would; only this twin has it."""
+        log = self._log()
+        with log.lock:
+            for bucket in range(len(log.buckets)):
+                log.expire(bucket, before.of(bucket))
+
+    def _batches(self, log: MemoryLog, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
+        for bucket, stop in stops.items():
+            position = start.of(bucket)
+            with log.lock:
+                stretches = list(log.buckets[bucket].stretches)
+            for stretch in stretches:
+                columns = stretch.columns.between(position, stop)
+                if len(columns) and stretch.transaction.state is TransactionState.COMMITTED:
+                    position = int(columns.offsets[-1]) + 1
+                    yield read_columns(
+                        self._codec,
+                        columns,
+                        log=self._name,
+                        bucket=bucket,
+                        next_offset=position,
+                    )
+            if position < stop or position == start.of(bucket):
+                yield end_of_bucket(self._codec, bucket, max(position, stop))
+
+    def _log(self) -> MemoryLog:
+        log = _LOGS.get(self._name)
+        if log is None or log.table_uuid != self._table_uuid:
+            message = f"there is no log {self._name!r} of this table; the catalog's create_table makes it"
+            raise NotFoundError(message)
+        with log.lock:
+            log.let_time_pass(self._clock.now_millis())
+        return log
+
+    def _expired(self, bucket: int, offset: int, earliest: int) -> LogOffsetsExpiredError:
+        return LogOffsetsExpiredError(
+            f"log {self._name!r}, bucket {bucket}: offset {offset} is not held any more (oldest: {earliest}); read the "
+            "files from a snapshot again (log.scan=full), and raise log.retention if this happens often"
+        )
+
+
+class MemoryLogTransaction:
+    """One slot's open transaction; see ``LogTransaction``."""
+
+    def __init__(self, store: MemoryLogStore, transaction: MemoryTransaction) -> None:
+        """Made by ``MemoryLogStore.begin``."""
+        self._store = store
+        self._transaction = transaction
+        self._ranges: dict[int, WrittenRange] = {}
+
+    @property
+    def handle(self) -> TransactionHandle:
+        """See ``LogTransaction.handle``."""
+        return self._transaction.handle
+
+    def write(
+        self,
+        bucket: int,
+        rows: pa.RecordBatch,
+        kinds: pa.Array,
+        *,
+        repairs: int | None = None,
+    ) -> None:
+        """See ``LogTransaction.write``."""
+        log = self._store._log()  # noqa: SLF001  the transaction is a part of its store
+        now = self._store._clock.now_millis()  # noqa: SLF001
+        for changes in self._store._codec.encode(rows, kinds):  # noqa: SLF001
+            repaired = pa.array([repairs], pa.int64()).take(pa.array(np.zeros(len(changes.values), np.int8)))
+            with log.lock:
+                first, stop = log.append(
+                    self._transaction,
+                    bucket,
+                    changes.keys,
+                    changes.values,
+                    repaired,
+                    now,
+                )
+            earlier = self._ranges.get(bucket)
+            self._ranges[bucket] = WrittenRange(
+                bucket=bucket,
+                first_offset=earlier.first_offset if earlier else first,
+                next_offset=stop,
+            )
+
+    def flush(self) -> tuple[WrittenRange, ...]:
+        """See ``LogTransaction.flush``."""
+        return tuple(self._ranges[bucket] for bucket in sorted(self._ranges))
+
+    def abort(self) -> None:
+        """See ``LogTransaction.abort``."""
+        self._store.end(self.handle, commit=False)
