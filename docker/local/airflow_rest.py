@@ -140,12 +140,12 @@ class AirflowRest:
             f"backfill {backfill_id} of {dag_id}",
             timeout=timeout,
         )
+        asked = self.get(f"/backfills/{backfill_id}")
+        runs = self.get(f"/dags/{dag_id}/dagRuns?limit=1000&run_type=backfill")["dag_runs"]
         return {
             run["partition_key"] or run["logical_date"]: run["state"]
-            for run in self.get(f"/dags/{dag_id}/dagRuns?limit=1000&run_type=backfill")[
-                "dag_runs"
-            ]
-            if run.get("backfill_id", backfill_id) in (backfill_id, None)
+            for run in runs
+            if asked["from_date"] <= (run["partition_date"] or run["logical_date"]) <= asked["to_date"]
         }
 
     # -- task instances

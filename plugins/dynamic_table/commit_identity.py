@@ -51,13 +51,13 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
     """Give the identity of this task instance; forget its token once the block has ended without an error."""
     ti = context["ti"]
     store = context.get("task_state_store")
-    token = store.get(TOKEN_KEY) if store else None
+    token = None if store is None else store.get(TOKEN_KEY)
     if not isinstance(token, int):
         token = secrets.randbits(TOKEN_BITS)
-        if store:
+        if store is not None:
             store.set(TOKEN_KEY, token)
     yield CommitIdentity(
         user=f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}", token=token
     )
-    if store:
+    if store is not None:
         store.delete(TOKEN_KEY)

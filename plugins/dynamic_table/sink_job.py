@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
+__all__ = ["BY_HAND", 
     "SinkJob",
     "SinkReport",
     "SinkState",
@@ -36,14 +36,20 @@ __all__ = [
     "open_job_directory",
 ]
 
+BY_HAND = "a person ended or cleared the task"
+
 
 class SinkState(StrEnum):
-    """What a job is doing. STOPPING is not active: nobody may reattach to a job that is about to end."""
+    """What a job is doing. STOPPING is not active: nobody may reattach to a job that is about to end.
+
+    CANCELLED is STOPPED because a person ended or cleared its task: if the task runs again, a new job is wanted.
+    """
 
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
     STOPPED = "stopped"
+    CANCELLED = "cancelled"
     FAILED = "failed"
     LOST = "lost"
 
@@ -55,7 +61,7 @@ class SinkState(StrEnum):
     @property
     def is_ended(self) -> bool:
         """Whether nothing more will come from the job."""
-        return self in (SinkState.STOPPED, SinkState.FAILED, SinkState.LOST)
+        return not self.is_active and self is not SinkState.STOPPING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,8 @@ class SinkJob:
         )  # asked first: a job that writes its last heartbeat and then ends is not lost
         heartbeat = _json_of(self.heartbeat_path)
         said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
+        if said is SinkState.STOPPED and self._stop_reason() == BY_HAND:
+            return SinkReport(state=SinkState.CANCELLED, heartbeat=heartbeat)
         if said.is_ended:
             return SinkReport(state=said, heartbeat=heartbeat)
         if not lives:
@@ -161,6 +169,12 @@ class SinkJob:
             )
         except OSError:
             return ""
+
+    def _stop_reason(self) -> str | None:
+        try:
+            return self.stop_path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
 
     def _process(self) -> dict[str, int]:
         known: dict[str, int] = _json_of(self._process_path)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
+    from pydantic import JsonValue
 
 __all__ = [
     "TABLE_EVENTS",
@@ -55,7 +56,7 @@ def announce(
 
     ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or that it is not known.
     """
-    extra = {
+    extra: dict[str, JsonValue] = {
         "version": version,
         "op": op,
         "partitions": [dict(partition) for partition in partitions],

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.sink_job import (
+    BY_HAND,
     SinkJob,
     SinkState,
     SinkWatch,
@@ -136,21 +137,21 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Start the sink, or find the one that an earlier try started, and wait until it ends."""
-        result: dict[str, Any] = self.execute_resumable(context)
-        return result
+        # The mixin hands out a result only for a job that it submitted itself, not for one that it attached to.
+        return self.execute_resumable(context) or self._conclude(context)
 
     def execute_complete(
         self, context: Context, event: Mapping[str, str]
     ) -> dict[str, Any]:
         """Go on after the trigger has fired."""
-        return self._conclude(
-            SinkJob(Path(event["directory"])), SinkState(event["state"]), context
-        )
+        self._job = SinkJob(Path(event["directory"]))
+        self._check_stopped(SinkState(event["state"]))
+        return self._conclude(context)
 
     def on_kill(self) -> None:
         """Stop the sink: somebody ended the task while it held a worker."""
         if self._job:
-            self._job.request_stop("the task was ended by hand")
+            self._job.request_stop(BY_HAND)
 
     # -- ResumableJobMixin: the id of a job is its directory
 
@@ -180,9 +181,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         """Tell whether the job has ended as it was told to."""
         return SinkState(status) is SinkState.STOPPED
 
-    def poll_until_complete(
-        self, external_id: JsonValue, context: Context
-    ) -> dict[str, Any]:
+    def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:  # noqa: ARG002  the mixin's signature
         """Wait for the job's end: in the triggerer if deferrable (this does not return then), else here."""
         self._job = SinkJob(Path(str(external_id)))
         if self.deferrable:
@@ -198,37 +197,37 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         watch = SinkWatch(self._job, stale_seconds=self.stale_seconds)
         while not (report := watch.look()).state.is_ended:
             time.sleep(self.poll_seconds)
-        return self._conclude(self._job, report.state, context)
+        self._check_stopped(report.state)
 
-    def get_job_result(
-        self, external_id: JsonValue, context: Context
-    ) -> dict[str, Any]:
+    def get_job_result(self, external_id: JsonValue, context: Context) -> dict[str, Any]:
         """Return the result of a job that has ended well."""
-        return self._conclude(
-            SinkJob(Path(str(external_id))), SinkState.STOPPED, context
-        )
+        self._job = SinkJob(Path(str(external_id)))
+        return self._conclude(context)
 
-    def _conclude(
-        self, job: SinkJob, state: SinkState, context: Context
-    ) -> dict[str, Any]:
-        heartbeat = job.report().heartbeat
-        if state is not SinkState.STOPPED:
-            job.kill()  # a lost job that still has a process must not write beside its successor
-            message = f"The sink of {self.table} is {state} ({job.directory}): {heartbeat.get('error') or job.log_tail()}"
-            raise (
-                AirflowFailException
-                if is_permanent(heartbeat.get("error"))
-                else SinkFailedError
-            )(message)
-        # Forgotten at the end, or clearing the finished task would do nothing.
-        if store := context.get("task_state_store"):
+    @property
+    def job(self) -> SinkJob:
+        """The job that this task watches."""
+        if self._job is None:
+            message = f"Task {self.task_id} watches no sink yet"
+            raise RuntimeError(message)
+        return self._job
+
+    def _check_stopped(self, state: SinkState) -> None:
+        """Raise for a job that ended otherwise than by being told to; Airflow tries again unless that is no use."""
+        if state is SinkState.STOPPED:
+            return
+        self.job.kill()  # a lost job that still has a process must not write beside its successor
+        error = self.job.report().heartbeat.get("error")
+        message = f"The sink of {self.table} is {state} ({self.job.directory}): {error or self.job.log_tail()}"
+        raise (AirflowFailException if is_permanent(error) else SinkFailedError)(message)
+
+    def _conclude(self, context: Context) -> dict[str, Any]:
+        """Forget the job, or clearing the finished task would do nothing, and return what it did."""
+        if (store := context.get("task_state_store")) is not None:
             store.delete(self.external_id_key)
-        facts = {
-            key: heartbeat[key]
-            for key in ("batch_id", "row_count", "query_id")
-            if key in heartbeat
-        }
-        return {"table": self.table, "op": "stream", "job": str(job.directory), **facts}
+        heartbeat = self.job.report().heartbeat
+        facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
+        return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
     def _spec(
         self,

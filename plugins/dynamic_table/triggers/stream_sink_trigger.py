@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from dynamic_table.sink_job import SinkJob, SinkWatch
+from dynamic_table.sink_job import BY_HAND, SinkJob, SinkWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ class StreamSinkTrigger(BaseTrigger):
     def __init__(
         self, *, directory: str, poll_seconds: float, stale_seconds: float
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # Airflow's
         self.directory = directory
         self.poll_seconds = poll_seconds
         self.stale_seconds = stale_seconds
@@ -52,10 +52,10 @@ class StreamSinkTrigger(BaseTrigger):
         while not report.state.is_ended:
             await asyncio.sleep(self.poll_seconds)
             report = await asyncio.to_thread(watch.look)
-        yield TriggerEvent({"directory": self.directory, "state": report.state.value})
+        yield TriggerEvent({"directory": self.directory, "state": report.state.value})  # type: ignore[no-untyped-call]  # Airflow's
 
     async def on_kill(self) -> None:
         """Stop the job cleanly: somebody marked the task or cleared it. A restart of the triggerer does not come here."""
         await asyncio.to_thread(
-            SinkJob(Path(self.directory)).request_stop, "the task was ended by hand"
+            SinkJob(Path(self.directory)).request_stop, BY_HAND
         )

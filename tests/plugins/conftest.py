@@ -1,0 +1,42 @@
+"""Airflow without a database: its home is thrown away, connections come from the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# Before the first import of Airflow, which reads them once.
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.recording_table import RecordingTable
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The warehouse of the default connection, empty."""
+    folder = tmp_path / "warehouse"
+    extra = {"warehouse": str(folder), "options": {"log.system": "none"}}
+    connection = json.dumps({"conn_type": "dynamic_table", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", connection)
+    return folder
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingTable]:
+    """The table that every hook opens: it records how the operators call it."""
+    from dynamic_table.hook import DynamicTableHook
+    from tests.support.recording_table import RecordingTable
+
+    recording = RecordingTable()
+    monkeypatch.setattr(DynamicTableHook, "load_table", lambda _hook, _name: recording)
+    yield recording

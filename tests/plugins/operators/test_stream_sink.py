@@ -1,0 +1,217 @@
+"""A streaming sink as a task sees it: started once, found again, stopped by hand, replaced when lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+
+from dynamic_table.operators.stream_sink import SinkFailedError, StreamSinkOperator
+from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
+from tests.support import light_sink
+from tests.support.patience import wait_until
+from tests.support.task_context import DictStore, task_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.recording_table import RecordingTable
+
+LIGHT_SINK = (sys.executable, str(Path(light_sink.__file__)))
+
+pytestmark = pytest.mark.usefixtures("table", "warehouse")
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Iterator[Callable[..., StreamSinkOperator]]:
+    """Makes sink tasks of the table ``db.t``; their jobs are killed at the end."""
+
+    def make(*, deferrable: bool = True, **manners: str) -> StreamSinkOperator:
+        return StreamSinkOperator(
+            task_id="sink",
+            table="db.t",
+            source={"kind": "debezium_json", "name": "changes"},
+            jobs_directory=str(tmp_path / "jobs"),
+            command=LIGHT_SINK,
+            write_options=manners,
+            deferrable=deferrable,
+            poll_seconds=0.05,
+            stale_seconds=0.5,
+            stop_timeout_seconds=5,
+        )
+
+    yield make
+    for directory in (tmp_path / "jobs" / "db.t").glob("job-*"):
+        SinkJob(directory).kill()
+
+
+def start(task: StreamSinkOperator, store: DictStore) -> SinkJob:
+    """Run the first half of a deferrable task."""
+    with pytest.raises(TaskDeferred):
+        task.execute(task_context(task, store=store))
+    job = SinkJob(Path(store["sink_job"]))
+    wait_until(lambda: job.report().state is not SinkState.STARTING)
+    return job
+
+
+def test_the_task_starts_one_job_defers_and_finds_it_again(sink: Callable[..., StreamSinkOperator]) -> None:
+    store = DictStore()
+    first = start(sink(), store)
+
+    again = start(sink(), store)
+
+    assert again == first
+    assert newest_job(first.directory.parent) == first
+    assert first.report().state is SinkState.RUNNING
+
+
+def test_the_spec_holds_what_the_task_says_and_no_secret(
+    sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"warehouse": "/tables", "options": {"bucket": "3"}}
+    connection = {"conn_type": "dynamic_table", "login": "ann", "password": "sesame", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps(connection))
+
+    job = start(sink(), DictStore())
+
+    spec = json.loads(job.spec_path.read_text())
+    assert (spec["warehouse"], spec["table"]) == ("/tables", "db.t")
+    assert spec["source"] == {"kind": "debezium_json", "name": "changes", "options": {}, "schema": None}
+    assert spec["checkpoint_location"] == str(job.directory.parent / "checkpoint")
+    assert spec["secret_options"] == {"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"}
+    assert "sesame" not in job.spec_path.read_text()
+
+
+def test_a_stopped_job_ends_the_task_and_is_forgotten(sink: Callable[..., StreamSinkOperator]) -> None:
+    task, store = sink(), DictStore()
+    job = start(task, store)
+    job.request_stop("enough")
+    wait_until(lambda: job.report().state is SinkState.STOPPED)
+
+    event = asyncio.run(fired(trigger_of(job)))
+    result = task.execute_complete(task_context(task, store=store), event)
+
+    assert event == {"directory": str(job.directory), "state": "stopped"}
+    assert (result["table"], result["op"]) == ("db.t", "stream")
+    assert store == {}
+
+
+def test_a_job_that_ends_while_watched_from_a_worker_ends_the_task(sink: Callable[..., StreamSinkOperator]) -> None:
+    store = DictStore()
+    job = start(sink(), store)
+    job.request_stop("enough")
+
+    task = sink(deferrable=False)
+    wait_until(lambda: job.report().state is SinkState.STOPPED)
+    result = task.execute(task_context(task, store=store))
+
+    assert result["job"] == str(job.directory)
+    assert store == {}
+
+
+def test_a_failed_job_is_tried_again_by_another_job(sink: Callable[..., StreamSinkOperator]) -> None:
+    store = DictStore()
+    failing = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
+    with pytest.raises(SinkFailedError, match="no broker"):
+        failing.execute(task_context(failing, store=store))
+
+    job = start(sink(), store)
+
+    assert job.directory.name == "job-0002"
+    assert job.report().state is SinkState.RUNNING
+
+
+def test_a_job_that_failed_for_good_is_not_tried_again(sink: Callable[..., StreamSinkOperator]) -> None:
+    failing = sink(deferrable=False, end="FAILED", error="InvalidInputError: no such column")
+
+    with pytest.raises(AirflowFailException, match="no such column"):
+        failing.execute(task_context(failing))
+
+
+def test_a_job_without_heartbeat_is_lost_and_ended(sink: Callable[..., StreamSinkOperator]) -> None:
+    task, store = sink(silent="yes"), DictStore()
+    job = start(task, store)
+
+    event = asyncio.run(fired(trigger_of(job)))
+    with pytest.raises(SinkFailedError, match="lost"):
+        task.execute_complete(task_context(task, store=store), event)
+
+    wait_until(lambda: job.report().state is SinkState.LOST)
+
+
+def test_a_second_sink_of_one_table_is_refused(sink: Callable[..., StreamSinkOperator]) -> None:
+    job = start(sink(), DictStore())
+    other = sink()
+
+    with pytest.raises(AirflowFailException, match="has a sink already"):
+        other.execute(task_context(other, run_id="other", store=DictStore()))
+    assert newest_job(job.directory.parent) == job
+
+
+def test_a_task_cleared_while_it_runs_waits_for_the_old_job_and_starts_anew(
+    sink: Callable[..., StreamSinkOperator],
+) -> None:
+    store = DictStore()
+    old = start(sink(), store)
+    asyncio.run(trigger_of(old).on_kill())
+
+    new = start(sink(), store)
+
+    assert new != old
+    assert old.report().state is SinkState.CANCELLED
+
+
+def test_a_job_that_will_not_stop_is_killed_by_its_successor(sink: Callable[..., StreamSinkOperator]) -> None:
+    store = DictStore()
+    old = start(sink(deaf="yes"), store)
+    old.request_stop("enough")
+    successor = sink()
+    successor.stop_timeout_seconds = 0.2
+
+    new = start(successor, store)
+
+    assert new != old
+    assert old.report().state is SinkState.LOST
+
+
+def test_ending_the_task_on_a_worker_stops_the_job(sink: Callable[..., StreamSinkOperator]) -> None:
+    task = sink()
+    job = start(task, DictStore())
+
+    task.on_kill()
+
+    wait_until(lambda: job.report().state is SinkState.CANCELLED)
+
+
+def test_the_trigger_is_rebuilt_from_what_it_serialises(tmp_path: Path) -> None:
+    from airflow.sdk.module_loading import import_string
+
+    path, arguments = trigger_of(SinkJob(tmp_path)).serialize()
+
+    rebuilt = import_string(path)(**json.loads(json.dumps(arguments)))
+
+    assert rebuilt.serialize() == (path, arguments)
+
+
+def test_a_restarted_triggerer_does_not_stop_the_job(sink: Callable[..., StreamSinkOperator]) -> None:
+    job = start(sink(), DictStore())
+
+    asyncio.run(trigger_of(job).cleanup())
+
+    assert job.report().state is SinkState.RUNNING
+
+
+def trigger_of(job: SinkJob) -> StreamSinkTrigger:
+    return StreamSinkTrigger(directory=str(job.directory), poll_seconds=0.05, stale_seconds=0.5)
+
+
+async def fired(trigger: StreamSinkTrigger) -> Any:
+    async for event in trigger.run():
+        return event.payload
+    return None

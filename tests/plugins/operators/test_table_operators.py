@@ -1,0 +1,232 @@
+"""The operators pass on what they were told, under one identity, and answer with small JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from airflow.sdk import Asset, BaseOperator
+
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.drop_partitions import DropPartitionsOperator
+from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.provision_table import ProvisionTableOperator
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.stream_sink import StreamSinkOperator
+from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
+from dynamic_table.table_events import table_asset
+from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError
+from tests.support.task_context import DictStore, announced, task_context
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.recording_table import RecordingTable
+
+HERE = f"{__name__}:rows_of"
+
+
+def rows_of(partition: Mapping[str, str], count: int = 2) -> pa.Table:
+    """The source that the tests reprocess from."""
+    return pa.table({"dt": pa.array([partition["dt"]] * count, pa.string()), "v": pa.array(range(count), pa.int64())})
+
+
+@pytest.fixture(autouse=True)
+def _this_module_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or _module())
+
+
+def _module() -> Any:
+    from types import SimpleNamespace
+
+    return SimpleNamespace(rows_of=rows_of)
+
+
+def test_compaction_answers_with_its_snapshot_and_announces_it(table: RecordingTable) -> None:
+    task = CompactTableOperator(task_id="compact", table="db.t", partition={"dt": "a"}, full=False)
+    context = task_context(task)
+
+    result = task.execute(context)
+
+    [(verb, arguments)] = table.calls
+    assert (verb, arguments["partition"], arguments["full"]) == ("compact", {"dt": "a"}, False)
+    assert arguments["commit_user"] == "airflow/dag/run/compact/-1"
+    assert result == {"table": "db.t", "version": 1, "op": "compact", "partitions": [{"dt": "a"}]}
+    assert announced(context) == [
+        {"uri": "dynamic-table://db/t", "version": 1, "op": "compact", "partitions": [{"dt": "a"}]}
+    ]
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_compaction_with_nothing_to_do_announces_nothing(table: RecordingTable) -> None:
+    table.nothing_to_do = True
+    task = CompactTableOperator(task_id="compact", table="db.t")
+    context = task_context(task)
+
+    assert task.execute(context)["version"] is None
+    assert announced(context) == []
+
+
+def test_a_declared_asset_gets_the_event_instead_of_the_alias(table: RecordingTable) -> None:
+    asset = Asset(name="db.t", uri="dynamic-table://db/t")
+    task = CompactTableOperator(task_id="compact", table="db.t", outlets=[asset])
+    context = task_context(task)
+
+    task.execute(context)
+
+    assert announced(context) == []
+    assert context["outlet_events"][table_asset("db.t")].extra["version"] == 1
+
+
+@pytest.mark.parametrize("failure", [CommitConflictError("lost"), CommitOutcomeUnknownError("no answer")])
+def test_a_failed_commit_is_repeated_under_the_same_identity(table: RecordingTable, failure: Exception) -> None:
+    table.failures = [failure]
+    task, store = CompactTableOperator(task_id="compact", table="db.t"), DictStore()
+
+    with pytest.raises(type(failure)):
+        task.execute(task_context(task, store=store))
+    task.execute(task_context(task, store=store))
+
+    first, second = (arguments for _, arguments in table.calls)
+    assert first == second
+    assert store == {}
+
+
+def test_partitions_are_dropped_untracked_unless_told_otherwise(table: RecordingTable) -> None:
+    named = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[{"dt": "a"}])
+    tracked = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[{"dt": "a"}], change_tracking=True)
+
+    named.execute(task_context(named))
+    tracked.execute(task_context(tracked))
+
+    assert [arguments["change_tracking"] for _, arguments in table.calls] == [False, True]
+    assert [arguments["partitions"] for _, arguments in table.calls] == [[{"dt": "a"}], [{"dt": "a"}]]
+
+
+def test_partitions_before_a_value_are_dropped_in_one_commit(table: RecordingTable) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", before={"dt": "b"})
+
+    result = task.execute(task_context(task))
+
+    assert [arguments["partitions"] for _, arguments in table.calls] == [[{"dt": "a"}]]
+    assert result["partitions"] == [{"dt": "a"}]
+
+
+def test_nothing_old_enough_is_not_an_error(table: RecordingTable) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", before={"dt": "a"})
+
+    assert task.execute(task_context(task))["version"] is None
+    assert table.calls == []
+
+
+def test_neither_partitions_nor_a_limit_is_refused(table: RecordingTable) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[])
+
+    with pytest.raises(InvalidInputError):
+        task.execute(task_context(task))
+    assert table.calls == []
+
+
+def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTable) -> None:
+    task = ReprocessPartitionsOperator(
+        task_id="reprocess",
+        table="db.t",
+        partitions=[{"dt": "a"}, {"dt": "b"}],
+        rows=HERE,
+        rows_kwargs={"count": 3},
+    )
+
+    result = task.execute(task_context(task))
+
+    assert [verb for verb, _ in table.calls] == ["overwrite", "overwrite"]
+    assert [arguments["partition"] for _, arguments in table.calls] == [{"dt": "a"}, {"dt": "b"}]
+    assert not any(arguments["change_tracking"] for _, arguments in table.calls)
+    assert len({arguments["commit_identifier"] for _, arguments in table.calls}) == 2
+    assert (result["version"], result["rows"]) == (2, 6)
+
+
+def test_a_run_without_partition_key_touches_nothing(table: RecordingTable) -> None:
+    task = ReprocessPartitionsOperator(task_id="reprocess", table="db.t", partitions=[{"dt": "None"}], rows=HERE)
+
+    with pytest.raises(InvalidInputError, match="partition key"):
+        task.execute(task_context(task))
+    assert table.calls == []
+
+
+def test_a_source_without_rows_does_not_empty_a_partition(table: RecordingTable) -> None:
+    arguments: dict[str, Any] = {"table": "db.t", "partitions": [{"dt": "a"}], "rows": HERE, "rows_kwargs": {"count": 0}}
+    careful = ReprocessPartitionsOperator(task_id="reprocess", **arguments)
+    bold = ReprocessPartitionsOperator(task_id="reprocess", allow_empty=True, **arguments)
+
+    with pytest.raises(InvalidInputError, match="dt=a of db.t"):
+        careful.execute(task_context(careful))
+    assert table.calls == []
+    assert bold.execute(task_context(bold))["rows"] == 0
+
+
+@pytest.mark.parametrize("path", ["rows_of", "no.such.module:rows_of", f"{__name__}:missing", ":", ""])
+def test_a_wrong_path_of_the_source_is_an_input_error(table: RecordingTable, path: str) -> None:
+    task = ReprocessPartitionsOperator(task_id="reprocess", table="db.t", partitions=[{"dt": "a"}], rows=path)
+
+    with pytest.raises(InvalidInputError):
+        task.execute(task_context(task))
+
+
+def test_expiry_passes_hours_on_as_milliseconds(table: RecordingTable) -> None:
+    task = ExpireSnapshotsOperator(task_id="expire", table="db.t", retain_last="5", older_than_hours="0.5")
+
+    result = task.execute(task_context(task))
+
+    assert table.calls == [("expire_snapshots", {"retain_last": 5, "older_than_millis": 1_800_000})]
+    assert result == {"table": "db.t", "op": "expire", "snapshots": 2, "files_deleted": 3}
+
+
+def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable) -> None:
+    wrong = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "v", "min_value": 2}}
+    task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[wrong])
+
+    with pytest.raises(DataQualityError, match=r"db.t at snapshot 7 .*\n\[critical\] .*1 of 2 rows, for example 1"):
+        task.execute(task_context(task))
+    [(_, arguments)] = table.calls
+    assert arguments["snapshot_id"] == 7
+
+
+def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
+    wrong = {
+        "type": "expect_column_values_to_be_between",
+        "kwargs": {"column": "v", "min_value": 2},
+        "severity": "warning",
+    }
+    task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[wrong])
+    context = task_context(task)
+
+    result = task.execute(context)
+
+    assert result["failed"] == {"critical": 0, "warning": 1, "info": 0}
+    assert (result["rows"], result["checked"], result["version"]) == (2, 1, 7)
+    assert announced(context)[0]["op"] == "validate"
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (ProvisionTableOperator, {"table": "t", "columns": "c", "options": "o"}),
+        (CompactTableOperator, {"table": "t", "partition": "p"}),
+        (DropPartitionsOperator, {"table": "t", "partitions": "p"}),
+        (ReprocessPartitionsOperator, {"table": "t", "partitions": "p", "rows": "r"}),
+        (ExpireSnapshotsOperator, {"table": "t", "retain_last": "1"}),
+        (ValidateTableOperator, {"table": "t", "expectations": "e"}),
+        (StreamSinkOperator, {"table": "t", "source": "s"}),
+    ],
+)
+def test_what_a_form_may_say_is_templated(operator: type[BaseOperator], arguments: dict[str, Any]) -> None:
+    templates = {name: "{{ params.%s }}" % name for name in arguments}
+    task = operator(task_id="task", **templates)
+
+    task.render_template_fields({"params": arguments})  # type: ignore[typeddict-item]
+
+    assert {name: getattr(task, name) for name in arguments} == arguments

@@ -1,0 +1,40 @@
+"""From a connection to a catalog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dynamic_table.hook import DynamicTableHook
+from storage_lib.errors import InvalidInputError
+
+
+def test_options_and_secrets_come_from_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"warehouse": "/tables", "bootstrap_servers": "broker:9092", "options": {"bucket": 4}}
+    connection = {"conn_type": "dynamic_table", "login": "ann", "password": "sesame", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+
+    hook = DynamicTableHook(dynamic_table_conn_id="lake")
+
+    assert hook.warehouse == "/tables"
+    assert hook.options == {
+        "bucket": "4",
+        "log.kafka.bootstrap.servers": "broker:9092",
+        "log.kafka.sasl.plain.username": "ann",
+        "log.kafka.sasl.plain.password": "sesame",
+    }
+
+
+def test_a_connection_without_warehouse_says_what_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table"}))
+
+    with pytest.raises(InvalidInputError, match="'lake'.*\"warehouse\""):
+        _ = DynamicTableHook(dynamic_table_conn_id="lake").warehouse
+
+
+def test_the_connection_test_counts_the_tables(warehouse: Path) -> None:
+    warehouse.mkdir()
+
+    assert DynamicTableHook().test_connection() == (True, "The warehouse answers; it holds 0 table(s).")

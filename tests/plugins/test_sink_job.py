@@ -1,0 +1,116 @@
+"""A real detached process, watched through its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamic_table.sink_job import SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
+from tests.support import light_sink
+from tests.support.patience import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LIGHT_SINK = (sys.executable, str(Path(light_sink.__file__)))
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[..., SinkJob]]:
+    """Starts a light sink with the given manners; all are killed at the end."""
+    jobs: list[SinkJob] = []
+
+    def start(**manners: str) -> SinkJob:
+        job = open_job_directory(tmp_path / "db.t")
+        jobs.append(job)
+        spec = {"heartbeat_path": str(job.heartbeat_path), "stop_path": str(job.stop_path), "write_options": manners}
+        job.launch(LIGHT_SINK, json.dumps(spec), environment={"SECRET": "sesame"})
+        return job
+
+    yield start
+    for job in jobs:
+        job.kill()
+
+
+def pid_of(job: SinkJob) -> int:
+    return int(json.loads((job.directory / "process.json").read_text())["pid"])
+
+
+def test_a_job_starts_runs_and_stops_cleanly_when_asked(launch: Callable[..., SinkJob]) -> None:
+    job = launch()
+    assert job.report().state.is_active
+    wait_until(lambda: job.report().state is SinkState.RUNNING)
+
+    job.request_stop("enough")
+
+    assert job.report().state in (SinkState.STOPPING, SinkState.STOPPED)
+    wait_until(lambda: job.report().state is SinkState.STOPPED)
+    assert job.stop_path.read_text() == "enough"
+
+
+def test_a_job_has_its_own_session_and_nothing_of_airflow(
+    launch: Callable[..., SinkJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SECRET", "must not reach the job")
+
+    pid = pid_of(launch())
+
+    assert os.getsid(pid) == pid
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    assert b"AIRFLOW" not in environment
+    assert b"SECRET=sesame" in environment
+
+
+def test_a_killed_job_is_lost(launch: Callable[..., SinkJob]) -> None:
+    job = launch()
+    wait_until(lambda: job.report().state is SinkState.RUNNING)
+
+    os.kill(pid_of(job), signal.SIGKILL)
+
+    wait_until(lambda: job.report().state is SinkState.LOST)
+
+
+def test_a_job_whose_heartbeat_stands_still_is_lost(launch: Callable[..., SinkJob]) -> None:
+    job = launch(silent="yes")
+    wait_until(lambda: job.report().state is SinkState.RUNNING)
+
+    watch = SinkWatch(job, stale_seconds=0.2, grace_seconds=60)
+
+    assert watch.look().state is SinkState.RUNNING
+    wait_until(lambda: watch.look().state is SinkState.LOST)
+    assert job.report().state is SinkState.RUNNING
+
+
+def test_a_failed_job_tells_its_error(launch: Callable[..., SinkJob]) -> None:
+    job = launch(end="FAILED", error="InvalidInputError: no such column")
+
+    wait_until(lambda: job.report().state is SinkState.FAILED)
+
+    assert job.report().heartbeat["error"] == "InvalidInputError: no such column"
+
+
+def test_a_pid_that_now_belongs_to_another_process_is_not_the_job(launch: Callable[..., SinkJob]) -> None:
+    job = launch()
+    known = json.loads((job.directory / "process.json").read_text())
+    job.kill()
+    (job.directory / "process.json").write_text(json.dumps({"pid": os.getpid(), "started": known["started"]}))
+
+    assert job.report().state is SinkState.LOST
+    job.kill()
+
+
+def test_jobs_of_a_table_are_numbered(tmp_path: Path) -> None:
+    assert newest_job(tmp_path / "db.t") is None
+
+    names = [open_job_directory(tmp_path / "db.t").directory.name for _ in range(3)]
+
+    assert names == ["job-0001", "job-0002", "job-0003"]
+    found = newest_job(tmp_path / "db.t")
+    assert found is not None
+    assert found.directory.name == "job-0003"

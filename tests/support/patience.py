@@ -1,0 +1,17 @@
+"""Waits for something another process does; a time limit makes it fail instead of hang."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wait_until(happened: Callable[[], object], *, seconds: float = 20) -> None:
+    """Return as soon as ``happened()`` is true."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

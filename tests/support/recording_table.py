@@ -1,0 +1,53 @@
+"""A table that only notes how it is called: the operators' tests ask what was passed on, not what it did."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+
+class RecordingTable:
+    """Stands in for a `DynamicTable` partitioned by ``dt``. ``failures`` are raised first, one per call."""
+
+    def __init__(self) -> None:
+        self.name = "db.t"
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.failures: list[Exception] = []
+        self.nothing_to_do = False
+        self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
+        self.arrow_schema = self.rows.schema
+        self.schema = SimpleNamespace(partition_keys=("dt",))
+
+    def compact(self, **arguments: Any) -> Any:
+        return self._commit("compact", arguments)
+
+    def drop_partitions(self, partitions: list[dict[str, str]], **arguments: Any) -> Any:
+        return self._commit("drop_partitions", {"partitions": partitions, **arguments})
+
+    def overwrite(self, rows: pa.Table, **arguments: Any) -> Any:
+        return self._commit("overwrite", {"rows": rows, **arguments})
+
+    def expire_snapshots(self, **arguments: Any) -> Any:
+        self._note("expire_snapshots", arguments)
+        return SimpleNamespace(snapshot_ids=(1, 2), files_deleted=3)
+
+    def partitions(self) -> pa.Table:
+        return self.rows.select(["dt"])
+
+    def plan(self) -> Any:
+        return SimpleNamespace(snapshot_id=7)
+
+    def to_arrow(self, **arguments: Any) -> pa.Table:
+        self._note("to_arrow", arguments)
+        return self.rows
+
+    def _commit(self, verb: str, arguments: dict[str, Any]) -> Any:
+        self._note(verb, arguments)
+        return None if self.nothing_to_do else SimpleNamespace(id=len(self.calls))
+
+    def _note(self, verb: str, arguments: dict[str, Any]) -> None:
+        self.calls.append((verb, arguments))
+        if self.failures:
+            raise self.failures.pop(0)

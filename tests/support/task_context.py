@@ -1,0 +1,43 @@
+"""What Airflow hands to ``execute``, without Airflow: a context with a state store and outlet events."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from dynamic_table.table_events import TABLE_EVENTS
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+
+
+class DictStore(dict[str, Any]):
+    """A task's state store in a dictionary."""
+
+    def set(self, key: str, value: object) -> None:
+        """Keep a value."""
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        """Forget a value."""
+        self.pop(key, None)
+
+
+def task_context(task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1) -> Context:
+    """Return the context of one try; give the same ``store`` to the next try of the same task."""
+    ti = SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task.task_id, map_index=map_index, stats_tags={})
+    context = {
+        "ti": ti,
+        "task": task,
+        "task_state_store": DictStore() if store is None else store,
+        "outlet_events": OutletEventAccessors(),
+    }
+    return cast("Context", context)
+
+
+def announced(context: Context) -> list[dict[str, Any]]:
+    """Return the events that were emitted through the alias, each with its asset's URI."""
+    events = context["outlet_events"][TABLE_EVENTS].asset_alias_events
+    return [{"uri": event.dest_asset_key.uri, **event.extra} for event in events]
