@@ -1,0 +1,92 @@
+"""How option values are spelled: sizes (``128 mb``), durations (``7 d``, ``30 s``), booleans, numbers, words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeVar
+
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
+_BYTES = {"": 1, "b": 1, "bytes": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_MILLIS = {
+    "ms": 1,
+    "millis": 1,
+    "s": 1_000,
+    "sec": 1_000,
+    "min": 60_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "day": 86_400_000,
+    "days": 86_400_000,
+}
+
+
+def parse_bytes(text: str) -> int:
+    """``128 mb`` -> 134217728; a bare number is bytes. ``ValueError`` for anything else."""
+    return _scaled(text, _BYTES, "a size such as '128 mb'")
+
+
+def parse_millis(text: str) -> int:
+    """``7 d`` -> 604800000; a unit is needed. ``ValueError`` for anything else."""
+    return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")
+
+
+def parse_boolean(text: str) -> bool:
+    """``true`` or ``false``. ``ValueError`` for anything else."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        message = "it has to be true or false"
+        raise ValueError(message)
+    return word == "true"
+
+
+def parse_integer(text: str) -> int:
+    """A whole number. ``ValueError`` for anything else."""
+    try:
+        return int(text)
+    except ValueError:
+        message = "it has to be a whole number"
+        raise ValueError(message) from None
+
+
+def parse_count(text: str) -> int:
+    """A whole number of at least 1. ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if number < 1:
+        message = "it has to be at least 1"
+        raise ValueError(message)
+    return number
+
+
+def parse_text(text: str) -> str:
+    """Any text but the empty one. ``ValueError`` for that."""
+    if not text.strip():
+        message = "it may not be empty"
+        raise ValueError(message)
+    return text.strip()
+
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+
+def parse_word(words: type[_Word]) -> Callable[[str], _Word]:
+    """A parser for one of an enumeration's words."""
+
+    def parse(text: str) -> _Word:
+        try:
+            return words(text.strip().lower())
+        except ValueError:
+            message = f"it has to be one of {', '.join(words)}"
+            raise ValueError(message) from None
+
+    return parse
+
+
+def _scaled(text: str, units: dict[str, int], wanted: str) -> int:
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match is None or match[2].lower() not in units:
+        message = f"it has to be {wanted}"
+        raise ValueError(message)
+    return int(match[1]) * units[match[2].lower()]

@@ -1,0 +1,500 @@
+"""Filters as frozen values, tested on rows and on statistics.
+
+SQL's three-valued logic: a comparison with null is neither true nor false, and only rows for which the whole filter
+is true pass. ``may_match`` errs on one side only: it never says no when a row could pass.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.table_schema import TableSchema
+
+Stats: TypeAlias = Mapping[str, ColumnStats]
+"""Statistics by column name; a column that is missing has none."""
+
+
+class Predicate:
+    """A condition on one row. Combine with ``&``, ``|`` and ``~``; build from ``col("name")``."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Predicate) -> Predicate:
+        """Both."""
+        return And(self, other)
+
+    def __or__(self, other: Predicate) -> Predicate:
+        """Either."""
+        return Or(self, other)
+
+    def __invert__(self) -> Predicate:
+        """The opposite; of a comparison with null neither it nor its opposite is true."""
+        return Not(self)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of all columns in it."""
+        raise NotImplementedError
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        """True, false or null for every row."""
+        raise NotImplementedError
+
+    def to_arrow_expression(self) -> pc.Expression:
+        """The same condition for Arrow's scanners."""
+        raise NotImplementedError
+
+    def may_match(self, stats: Stats) -> bool:
+        """False only if no row with these statistics can pass."""
+        raise NotImplementedError
+
+    def may_fail(self, stats: Stats) -> bool:
+        """False only if no row with these statistics can make it false (what ``~`` needs)."""
+        raise NotImplementedError
+
+    def restrict_to(self, columns: frozenset[str]) -> Predicate | None:
+        """The strongest condition on ``columns`` alone that every passing row meets; None if there is none."""
+        return self if self.columns <= columns else None
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        """The same with literals of the columns' types; ``InvalidInputError`` for unknown columns and odd values."""
+        raise NotImplementedError
+
+    def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        """True for the rows that pass, false for all others; booleans without nulls."""
+        return pc.fill_null(self.evaluate(batch), fill_value=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison(Predicate):
+    """``column <operator> value``; a null value is refused by ``validated`` and never true."""
+
+    column: str
+    value: object
+
+    _kernel: ClassVar[str]
+    _operator: ClassVar[Callable[[pc.Expression, pc.Expression], pc.Expression]]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = batch.column(self.column)
+        return pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
+
+    def to_arrow_expression(self) -> pc.Expression:
+        return type(self)._operator(pc.field(self.column), pc.scalar(self.value))  # noqa: SLF001  its own
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return type(self)(self.column, typed_literal(self.value, schema.field(self.column)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values and self._within(*bounds.range, matching=True)
+
+    def may_fail(self, stats: Stats) -> bool:
+        # NaN compares false with everything, and statistics leave it out.
+        bounds = _bounds(stats, self.column)
+        return bounds is None or isinstance(self.value, float) or bounds.has_values and self._within(*bounds.range, matching=False)
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        """Whether a value from ``low`` to ``high`` (None: unbounded) can make the comparison ``matching``."""
+        raise NotImplementedError
+
+
+def _le(left: object, right: object) -> bool:
+    """``left <= right`` where None is unbounded, and what can't be compared may be anything."""
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left <= right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _lt(left: object, right: object) -> bool:
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left < right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _all_equal(low: object, high: object, value: object) -> bool:
+    return low is not None and low == high == value
+
+
+class Equal(_Comparison):
+    """``column = value``."""
+
+    __slots__ = ()
+    _kernel = "equal"
+    _operator = operator.eq
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            return _le(low, self.value) and _le(self.value, high)
+        return not _all_equal(low, high, self.value)
+
+
+class NotEqual(_Comparison):
+    """``column <> value``."""
+
+    __slots__ = ()
+    _kernel = "not_equal"
+    _operator = operator.ne
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            # NaN differs from every value, and statistics leave it out.
+            return isinstance(self.value, float) or not _all_equal(low, high, self.value)
+        return _le(low, self.value) and _le(self.value, high)
+
+
+class LessThan(_Comparison):
+    """``column < value``."""
+
+    __slots__ = ()
+    _kernel = "less"
+    _operator = operator.lt
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(low, self.value) if matching else _le(self.value, high)
+
+
+class LessOrEqual(_Comparison):
+    """``column <= value``."""
+
+    __slots__ = ()
+    _kernel = "less_equal"
+    _operator = operator.le
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(low, self.value) if matching else _lt(self.value, high)
+
+
+class GreaterThan(_Comparison):
+    """``column > value``."""
+
+    __slots__ = ()
+    _kernel = "greater"
+    _operator = operator.gt
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(self.value, high) if matching else _le(low, self.value)
+
+
+class GreaterOrEqual(_Comparison):
+    """``column >= value``."""
+
+    __slots__ = ()
+    _kernel = "greater_equal"
+    _operator = operator.ge
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(self.value, high) if matching else _lt(low, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Predicate):
+    """``column LIKE 'prefix%'``, for text."""
+
+    column: str
+    prefix: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.starts_with(batch.column(self.column), pattern=self.prefix)
+
+    def to_arrow_expression(self) -> pc.Expression:
+        return pc.starts_with(pc.field(self.column), pattern=self.prefix)
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return StartsWith(self.column, str(typed_literal(self.prefix, schema.field(self.column), text_only=True)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        if bounds is None:
+            return True
+        low, high = bounds.range
+        low_fits = not isinstance(low, str) or low[: len(self.prefix)] <= self.prefix
+        high_fits = not isinstance(high, str) or high[: len(self.prefix)] >= self.prefix
+        return bounds.has_values and low_fits and high_fits
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class In(Predicate):
+    """``column IN (values)``; false for no values."""
+
+    column: str
+    values: tuple[object, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = batch.column(self.column)
+        found = pc.is_in(column, value_set=pa.array(self.values, column.type))
+        return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        found: pc.Expression = pc.field(self.column).isin(list(self.values))
+        return found & pc.field(self.column).is_valid()
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        field = schema.field(self.column)
+        return In(self.column, tuple(typed_literal(value, field) for value in self.values))
+
+    def may_match(self, stats: Stats) -> bool:
+        return any(Equal(self.column, value).may_match(stats) for value in self.values)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return all(Equal(self.column, value).may_fail(stats) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Predicate):
+    """``column IS NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_null(batch.column(self.column))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        expression: pc.Expression = pc.field(self.column).is_null()
+        return expression
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        of_column = stats.get(self.column)
+        return of_column is None or of_column.null_count != 0
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull(Predicate):
+    """``column IS NOT NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_valid(batch.column(self.column))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        expression: pc.Expression = pc.field(self.column).is_valid()
+        return expression
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_fail(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_match(stats)
+
+
+@dataclass(frozen=True, slots=True)
+class And(Predicate):
+    """Both conditions."""
+
+    left: Predicate
+    right: Predicate
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.and_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        return self.left.to_arrow_expression() & self.right.to_arrow_expression()
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return And(self.left.validated(schema), self.right.validated(schema))
+
+    def may_match(self, stats: Stats) -> bool:
+        return self.left.may_match(stats) and self.right.may_match(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return self.left.may_fail(stats) or self.right.may_fail(stats)
+
+    def restrict_to(self, columns: frozenset[str]) -> Predicate | None:
+        parts = [part for each in (self.left, self.right) if (part := each.restrict_to(columns)) is not None]
+        return reduce(And, parts) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Predicate):
+    """At least one of two conditions."""
+
+    left: Predicate
+    right: Predicate
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.or_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        return self.left.to_arrow_expression() | self.right.to_arrow_expression()
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return Or(self.left.validated(schema), self.right.validated(schema))
+
+    def may_match(self, stats: Stats) -> bool:
+        return self.left.may_match(stats) or self.right.may_match(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return self.left.may_fail(stats) and self.right.may_fail(stats)
+
+    def restrict_to(self, columns: frozenset[str]) -> Predicate | None:
+        left, right = self.left.restrict_to(columns), self.right.restrict_to(columns)
+        return None if left is None or right is None else Or(left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Predicate):
+    """The opposite condition; null stays null."""
+
+    child: Predicate
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.child.columns
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.invert(self.child.evaluate(batch))
+
+    def to_arrow_expression(self) -> pc.Expression:
+        return ~self.child.to_arrow_expression()
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return Not(self.child.validated(schema))
+
+    def may_match(self, stats: Stats) -> bool:
+        return self.child.may_fail(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return self.child.may_match(stats)
+
+
+class Column:
+    """A column to build predicates from: ``col("x") > 3``, ``col("x").isin([1, 2])``."""
+
+    __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so a column can't be a key
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __eq__(self, value: object) -> Predicate:  # type: ignore[override]
+        """``column = value``."""
+        return Equal(self._name, value)
+
+    def __ne__(self, value: object) -> Predicate:  # type: ignore[override]
+        """``column <> value``."""
+        return NotEqual(self._name, value)
+
+    def __lt__(self, value: object) -> Predicate:
+        """``column < value``."""
+        return LessThan(self._name, value)
+
+    def __le__(self, value: object) -> Predicate:
+        """``column <= value``."""
+        return LessOrEqual(self._name, value)
+
+    def __gt__(self, value: object) -> Predicate:
+        """``column > value``."""
+        return GreaterThan(self._name, value)
+
+    def __ge__(self, value: object) -> Predicate:
+        """``column >= value``."""
+        return GreaterOrEqual(self._name, value)
+
+    def isin(self, values: list[object] | tuple[object, ...]) -> Predicate:
+        """``column IN (values)``."""
+        return In(self._name, tuple(values))
+
+    def is_null(self) -> Predicate:
+        """``column IS NULL``."""
+        return IsNull(self._name)
+
+    def is_not_null(self) -> Predicate:
+        """``column IS NOT NULL``."""
+        return IsNotNull(self._name)
+
+    def startswith(self, prefix: str) -> Predicate:
+        """``column LIKE 'prefix%'``."""
+        return StartsWith(self._name, prefix)
+
+    def between(self, low: object, high: object) -> Predicate:
+        """``column BETWEEN low AND high``, both inclusive."""
+        return And(GreaterOrEqual(self._name, low), LessOrEqual(self._name, high))
+
+
+def col(name: str) -> Column:
+    """The column ``name``, to build a predicate from."""
+    return Column(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    range: tuple[object, object]
+    has_values: bool
+
+
+def _bounds(stats: Stats, column: str) -> _Bounds | None:
+    """The value range of a column, NaN bounds unknown; None without statistics."""
+    of_column = stats.get(column)
+    if of_column is None:
+        return None
+    low, high = (None if isinstance(b, float) and math.isnan(b) else b for b in (of_column.min, of_column.max))
+    has_values = of_column.null_count is None or of_column.null_count < of_column.row_count
+    return _Bounds((low, high), has_values)
+
+
+def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
+    """The literal in the column's type where it fits exactly, else in its own (Arrow then compares in a wider one)."""
+    try:
+        return pa.scalar(value, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.scalar(value)
