@@ -1,0 +1,96 @@
+"""The order of keys (docs/format.md): numeric; strings and bytes by unsigned byte; columns one after another.
+
+A key value, whether it stands in a column or in a file's metadata, is mapped to one domain in which it compares:
+everything of up to 8 bytes to an integer, strings, bytes and wider decimals to themselves. Floats are in Java's total
+order: -0.0 before 0.0, NaN last and equal to itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.data_types import DataType, TypeRoot
+
+ComparableKey: TypeAlias = tuple[int | str | bytes | Decimal, ...]
+"""A key as a tuple; tuples of one table compare as its keys are ordered."""
+
+EPOCH_DAY = date(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a TIMESTAMP has no zone
+EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+SIGN_OUT = 0x7FFF_FFFF_FFFF_FFFF
+DECIMAL_DIGITS_IN_INT64 = 18
+WIDE = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
+
+
+def comparable_value(value: object, data_type: DataType) -> int | str | bytes | Decimal:  # noqa: PLR0911  one per type
+    """One key value (not null) of that type. ``TypeError`` means that the value is not of the type."""
+    match value:
+        case bool() | int():
+            return int(value)
+        case str() | bytes():
+            return value
+        case float():
+            return _ordered_float(value)
+        case Decimal():
+            return value if _is_wide_decimal(data_type) else int(value.scaleb(data_type.scale or 0))
+        case datetime():
+            return (value - (EPOCH if value.tzinfo is None else EPOCH_UTC)) // MICROSECOND
+        case date():
+            return (value - EPOCH_DAY).days
+        case time():
+            return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+        case _:
+            message = f"{value!r} is not a key of type {data_type}"
+            raise TypeError(message)
+
+
+def is_integer_like(data_type: DataType) -> bool:
+    """Whether keys of this type compare as 8-byte integers."""
+    return data_type.root not in WIDE and not _is_wide_decimal(data_type)
+
+
+def comparable_integers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A column (no nulls) whose type is integer-like, as integers that order like its values."""
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        words = np.frombuffer(column.buffers()[1], dtype="<i8")
+        return words[2 * column.offset : 2 * (column.offset + len(column)) : 2]
+    if pa.types.is_floating(kind):
+        return _ordered_floats(column.to_numpy().astype(np.float64, copy=False))
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8()).to_numpy().astype(np.int64)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return column.view(pa.int32()).to_numpy().astype(np.int64)
+    if pa.types.is_timestamp(kind):
+        return column.view(pa.int64()).to_numpy()
+    return column.to_numpy().astype(np.int64, copy=False)
+
+
+def has_nulls(column: pa.Array) -> bool:
+    """Whether a key column can't be compared because a value is missing."""
+    return bool(column.null_count) and bool(pc.any(column.is_null()).as_py())
+
+
+def _is_wide_decimal(data_type: DataType) -> bool:
+    return data_type.root is TypeRoot.DECIMAL and (data_type.precision or 0) > DECIMAL_DIGITS_IN_INT64
+
+
+def _ordered_float(value: float) -> int:
+    # A FLOAT widened to a double keeps its order, so one rule serves both.
+    (bits,) = struct.unpack("<q", struct.pack("<d", float("nan") if value != value else value))  # noqa: PLR0124  NaN
+    return int(bits) if bits >= 0 else int(bits) ^ SIGN_OUT
+
+
+def _ordered_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    canonical = np.where(np.isnan(values), np.nan, values)
+    bits = canonical.view(np.int64)
+    return np.where(bits >= 0, bits, bits ^ np.int64(SIGN_OUT))

@@ -1,0 +1,200 @@
+"""Sorted KV batches -> data files of about the target size, with metadata exact in every field (docs/format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
+from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.format.file_format import FileFormat, FormatWriter
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths, new_data_file_name
+from storage_lib.schema.column_stats import ColumnStats, encode_stats
+
+RETRACT_BIT = 1
+
+
+class DataFileWriter:
+    """Writes the data files of one bucket. Not for several threads at once.
+
+    Files are whole when ``write`` returns and durable once the paths of ``take_unsynced`` have been synced.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_value: KeyValueSchema,
+        file_format: FileFormat,
+        environment: Environment,
+        paths: TablePaths,
+        partition_path: str,
+        bucket: int,
+        target_file_size: int,
+    ) -> None:
+        file_format.refuse_unsupported(key_value.file_arrow_schema)
+        self.key_value = key_value
+        self.target_file_size = target_file_size
+        self._format = file_format
+        self._environment = environment
+        self._paths = paths
+        self._partition_path = partition_path
+        self._bucket = bucket
+        self._writer_uuid = environment.new_name()
+        self._file_count = 0
+        self._unsynced: list[str] = []
+
+    def write(
+        self, batches: Iterable[pa.RecordBatch], *, level: int, file_source: FileSource = FileSource.APPEND
+    ) -> list[DataFileMeta]:
+        """Write KV batches, sorted by key over all batches and with one row per key; no rows, no file.
+
+        A file ends with the row group that takes it past the target size. On an error nothing stays behind.
+        """
+        written: list[DataFileMeta] = []
+        file: _OpenFile | None = None
+        rows = _Regrouped(batches)
+        try:
+            while (sample := rows.peek()) is not None:
+                file = self._open(sample)
+                while group := rows.next(file.row_group_rows):
+                    file.write(group)
+                    if file.size_bytes >= self.target_file_size:
+                        break
+                written.append(file.close(level, file_source))
+                file = None
+        except BaseException:
+            if file is not None:
+                file.discard()
+            self.delete(written)
+            raise
+        return written
+
+    def take_unsynced(self) -> list[str]:
+        """Paths written since the last call; hand them to ``FileIO.sync``, best those of all buckets at once."""
+        unsynced, self._unsynced = self._unsynced, []
+        return unsynced
+
+    def delete(self, files: Sequence[DataFileMeta]) -> None:
+        """Delete files that no snapshot will ever name."""
+        for file in files:
+            path = self._paths.data_file_path(self._partition_path, self._bucket, file.file_name)
+            self._environment.file_io.delete(path)
+            self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
+
+    def _open(self, sample: pa.RecordBatch) -> _OpenFile:
+        name = new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
+        self._file_count += 1
+        path = self._paths.data_file_path(self._partition_path, self._bucket, name)
+        self._unsynced.append(path)
+        return _OpenFile(self.key_value, self._environment, self._format, path, name, sample)
+
+
+class _OpenFile:
+    """A file being written, and what its metadata will need of the rows that passed."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  private; each is one part of a file
+        self,
+        key_value: KeyValueSchema,
+        environment: Environment,
+        file_format: FileFormat,
+        path: str,
+        name: str,
+        sample: pa.RecordBatch,
+    ) -> None:
+        self._key_value = key_value
+        self._environment = environment
+        self._path = path
+        self._name = name
+        self._output = environment.file_io.open_output(path)
+        self._writer: FormatWriter = file_format.writer(
+            self._output, key_value.file_arrow_schema, key_value.to_file(sample)
+        )
+        self._row_count = 0
+        self._delete_row_count = 0
+        self._min_key: bytes | None = None
+        self._last_batch: pa.RecordBatch | None = None
+
+    @property
+    def row_group_rows(self) -> int:
+        return self._writer.row_group_rows
+
+    @property
+    def size_bytes(self) -> int:
+        return self._writer.size_bytes
+
+    def write(self, group: Sequence[pa.RecordBatch]) -> None:
+        self._writer.write(pa.Table.from_batches([self._key_value.to_file(batch) for batch in group]))
+        if self._min_key is None:
+            self._min_key = self._key_value.key_bytes(group[0], 0)
+        self._last_batch = group[-1]
+        for batch in group:
+            self._row_count += batch.num_rows
+            self._delete_row_count += int((batch.column(VALUE_KIND).to_numpy() & RETRACT_BIT).sum())
+
+    def close(self, level: int, file_source: FileSource) -> DataFileMeta:
+        stats = self._writer.close()
+        file_size = self._writer.size_bytes
+        self._output.close()
+        assert self._min_key is not None  # noqa: S101  a file is only opened for rows
+        assert self._last_batch is not None  # noqa: S101
+        key_fields = self._key_value.schema.key_fields
+        fields = self._key_value.schema.fields
+        sequence = stats[SEQUENCE_NUMBER]
+        return DataFileMeta(
+            file_name=self._name,
+            file_size=file_size,
+            row_count=self._row_count,
+            min_key=self._min_key,
+            max_key=self._key_value.key_bytes(self._last_batch, self._last_batch.num_rows - 1),
+            key_stats=encode_stats([stats[KEY_PREFIX + field.name] for field in key_fields], key_fields),
+            value_stats=encode_stats([stats[field.name] for field in fields], fields),
+            min_sequence_number=_integer(sequence.min),
+            max_sequence_number=_integer(sequence.max),
+            schema_id=self._key_value.schema.id,
+            level=level,
+            creation_time_ms=_local_wall_clock_millis(self._environment.clock.now_millis()),
+            delete_row_count=self._delete_row_count,
+            file_source=file_source,
+            value_stats_cols=tuple(field.name for field in fields),
+        )
+
+    def discard(self) -> None:
+        self._output.close()
+        self._environment.file_io.delete(self._path)
+
+
+class _Regrouped:
+    """Batches of any size, handed on in groups of a wanted number of rows; nothing is copied."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
+        self._present: pa.RecordBatch | None = None
+
+    def peek(self) -> pa.RecordBatch | None:
+        if self._present is None:
+            self._present = next(self._batches, None)
+        return self._present
+
+    def next(self, row_count: int) -> list[pa.RecordBatch]:
+        group: list[pa.RecordBatch] = []
+        missing = row_count
+        while missing and (batch := self.peek()) is not None:
+            group.append(batch.slice(0, missing))
+            self._present = batch.slice(missing) if batch.num_rows > missing else None
+            missing -= group[-1].num_rows
+        return group
+
+
+def _integer(value: object) -> int:
+    assert isinstance(value, int)  # noqa: S101  statistics of an int64 column without nulls
+    return value
+
+
+def _local_wall_clock_millis(epoch_millis: int) -> int:
+    """The wall clock's reading as if it were UTC, which is how the format stores a creation time."""
+    moment = datetime.fromtimestamp(epoch_millis / 1000, tz=UTC)
+    offset = moment.astimezone().utcoffset() or timedelta()
+    return epoch_millis + offset // timedelta(milliseconds=1)

@@ -1,0 +1,103 @@
+"""A row as the merge tree holds it: the table's columns with a sequence number and a kind, ordered by key.
+
+In memory (a "KV batch"):  _SEQUENCE_NUMBER, _VALUE_KIND, all table columns.
+In a data file:            _KEY_<c> of each trimmed primary key column, then the same (docs/format.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
+from storage_lib.schema.binary_row import decode_row, encode_row
+from storage_lib.schema.data_types import DataType
+from storage_lib.schema.table_schema import TableSchema
+
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+KEY_PREFIX = "_KEY_"
+
+KEY_FIELD_ID_START = 1_073_741_823
+SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
+VALUE_KIND_FIELD_ID = 2_147_483_645
+
+SEQUENCE_FIELD = pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False)
+KIND_FIELD = pa.field(VALUE_KIND, pa.int8(), nullable=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyValueSchema:
+    """The columns of one table's KV batches and data files. Frozen and picklable."""
+
+    schema: TableSchema
+
+    @cached_property
+    def key_names(self) -> tuple[str, ...]:
+        """The trimmed primary key: what rows of one partition are told apart by."""
+        return tuple(field.name for field in self.schema.key_fields)
+
+    @cached_property
+    def key_types(self) -> tuple[DataType, ...]:
+        """The types of the key columns."""
+        return tuple(field.type for field in self.schema.key_fields)
+
+    @cached_property
+    def value_names(self) -> tuple[str, ...]:
+        """All table columns in schema order."""
+        return tuple(field.name for field in self.schema.fields)
+
+    @cached_property
+    def kv_arrow_schema(self) -> pa.Schema:
+        """Of a KV batch."""
+        return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *self.schema.arrow_schema])
+
+    @cached_property
+    def file_arrow_schema(self) -> pa.Schema:
+        """Of a data file, with Parquet field ids."""
+        columns = self.schema.arrow_schema
+        keys = [
+            _with_id(columns.field(field.name).with_name(KEY_PREFIX + field.name), KEY_FIELD_ID_START + field.id)
+            for field in self.schema.key_fields
+        ]
+        system = [_with_id(SEQUENCE_FIELD, SEQUENCE_NUMBER_FIELD_ID), _with_id(KIND_FIELD, VALUE_KIND_FIELD_ID)]
+        values = [_with_id(columns.field(field.name), field.id) for field in self.schema.fields]
+        return pa.schema([*keys, *system, *values])
+
+    def field(self, name: str) -> pa.Field:
+        """The Arrow field of a table column or of a system column of a KV batch."""
+        return self.kv_arrow_schema.field(name)
+
+    def projection(self, names: Sequence[str]) -> pa.Schema:
+        """The Arrow schema of those columns of a KV batch, in that order."""
+        return pa.schema([self.field(name) for name in names])
+
+    def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of a data file for a KV batch; nothing is copied."""
+        keys = [rows.column(name) for name in self.key_names]
+        return pa.RecordBatch.from_arrays([*keys, *rows.columns], schema=self.file_arrow_schema)
+
+    def to_key_value(
+        self, rows: pa.RecordBatch, kinds: pa.Int8Array, sequence: npt.NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """A KV batch of table rows; nothing is copied."""
+        return pa.RecordBatch.from_arrays([pa.array(sequence), kinds, *rows.columns], schema=self.kv_arrow_schema)
+
+    def key_bytes(self, rows: pa.RecordBatch, index: int) -> bytes:
+        """The serialized BinaryRow of one row's key."""
+        values = [rows.column(name)[index].as_py() for name in self.key_names]
+        return encode_row(values, self.key_types)
+
+    def comparable_key(self, key: bytes) -> ComparableKey:
+        """A serialized key as a tuple that compares as keys are ordered."""
+        values = decode_row(key, self.key_types)
+        return tuple(comparable_value(value, type_) for value, type_ in zip(values, self.key_types, strict=True))
+
+
+def _with_id(field: pa.Field, field_id: int) -> pa.Field:
+    return field.with_metadata({b"PARQUET:field_id": str(field_id).encode()})

@@ -1,0 +1,55 @@
+"""Which runs of a bucket to merge, and to which level: a decision, as a value. Compactor carries it out.
+
+The rules of the game: runs are counted, not files, a file of level 0 being a run; only neighbours in age may be
+merged, newest first; the output never goes to level 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.merge_tree.levels import Levels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionUnit:
+    """Files to become one run of ``output_level``.
+
+    ``drops_deletes`` says that nothing older is left below, so that a row which only deletes has done its work.
+    """
+
+    files: tuple[DataFileMeta, ...]
+    output_level: int
+    drops_deletes: bool
+
+
+class CompactionStrategy(Protocol):
+    """Decides; does no I/O."""
+
+    def pick(self, levels: Levels) -> CompactionUnit | None:
+        """What to compact next; None if nothing is due."""
+
+
+def unit_of_newest(levels: Levels, run_count: int) -> CompactionUnit:
+    """The ``run_count`` newest runs, as a unit.
+
+    The output goes to just above the next run, or to the last level if there is none. Since it never goes to level 0,
+    the rest of level 0 is taken in, and level 1 where that is next.
+    """
+    runs = levels.runs
+    while run_count < len(runs) and runs[run_count].level == 0:
+        run_count += 1
+    if run_count < len(runs) and runs[run_count].level == 1:
+        run_count += 1
+        output_level = 1
+    elif run_count < len(runs):
+        output_level = runs[run_count].level - 1
+    if run_count == len(runs):
+        output_level = levels.level_max
+    return CompactionUnit(
+        files=tuple(file for level_run in runs[:run_count] for file in level_run.run.files),
+        output_level=output_level,
+        drops_deletes=run_count == len(runs),
+    )

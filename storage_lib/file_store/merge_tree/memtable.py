@@ -1,0 +1,140 @@
+"""Rows not yet flushed; on the way out they are sorted by key and one version of each key is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.merge_tree.merge_keys import Indices, merge_keys
+
+SHARED_ROWS_MIN = 1 / 8
+"""A selection of fewer of a batch's rows is copied at once, so that a few rows never hold a whole batch in memory."""
+
+CONCAT_BYTES_MAX = 1024 * 1024 * 1024
+"""An Arrow string column holds 2 GiB; selections whose batches come near that are copied before they are joined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arrival:
+    """Selected rows of a batch (all if ``rows_selected`` is None) that arrived together."""
+
+    rows: pa.RecordBatch
+    kinds: pa.Int8Array
+    rows_selected: Indices | None
+    first_sequence: int
+
+    def __len__(self) -> int:
+        return self.rows.num_rows if self.rows_selected is None else len(self.rows_selected)
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.rows.nbytes * len(self) / max(1, self.rows.num_rows)) + 9 * len(self)
+
+    def copied(self) -> _Arrival:
+        if self.rows_selected is None:
+            return self
+        selected = pa.array(self.rows_selected)
+        return _Arrival(
+            rows=self.rows.take(selected),
+            kinds=self.kinds.take(selected),
+            rows_selected=None,
+            first_sequence=self.first_sequence,
+        )
+
+
+class Memtable:
+    """Collects what one bucket's writer was given. Sequence numbers follow arrival."""
+
+    def __init__(self, key_value: KeyValueSchema) -> None:
+        self._key_value = key_value
+        self._required = [field.name for field in key_value.schema.arrow_schema if not field.nullable]
+        self._arrivals: list[_Arrival] = []
+        self._size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the rows held, about."""
+        return self._size_bytes
+
+    def put(
+        self, rows: pa.RecordBatch, kinds: pa.Int8Array, first_sequence: int, rows_selected: Indices | None = None
+    ) -> int:
+        """Take all rows, or the selected ones in that order; returns how many.
+
+        They get the sequence numbers from ``first_sequence`` on. Raises ``InvalidInputError`` if a column that is
+        NOT NULL holds a null; nothing is taken then. The batch must not be changed afterwards.
+        """
+        self._refuse_nulls(rows)
+        arrival = _Arrival(rows=rows, kinds=kinds, rows_selected=rows_selected, first_sequence=first_sequence)
+        if len(arrival) == 0:
+            return 0
+        if len(arrival) < SHARED_ROWS_MIN * rows.num_rows:
+            arrival = arrival.copied()
+        self._arrivals.append(arrival)
+        self._size_bytes += arrival.size_bytes
+        return len(arrival)
+
+    def drain(self) -> pa.RecordBatch | None:
+        """All rows as one KV batch sorted by key with the newest version of each; the memtable is empty afterwards.
+
+        None if there was nothing. Only keys are sorted; every column is gathered once.
+        """
+        arrivals = self._arrivals
+        self.clear()
+        if not arrivals:
+            return None
+        if sum(arrival.rows.nbytes for arrival in arrivals) > CONCAT_BYTES_MAX:
+            arrivals = [arrival.copied() for arrival in arrivals]
+        place = _places(arrivals)
+        rows = pa.concat_batches([arrival.rows for arrival in arrivals])
+        kinds = pa.concat_arrays([arrival.kinds for arrival in arrivals])
+        newest = self._newest(rows, place)
+        taken = newest if place is None else place[newest]
+        gathered = pa.array(taken)
+        return self._key_value.to_key_value(
+            rows.take(gathered), kinds.take(gathered), _sequence_numbers(arrivals)[newest]
+        )
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._arrivals, self._size_bytes = [], 0
+
+    def _newest(self, rows: pa.RecordBatch, place: Indices | None) -> Indices:
+        columns = [rows.column(name) for name in self._key_value.key_names]
+        if place is not None:
+            columns = [column.take(pa.array(place)) for column in columns]
+        return merge_keys(columns, self._key_value.key_types).newest(ordered=True)
+
+    def _refuse_nulls(self, rows: pa.RecordBatch) -> None:
+        for name in self._required:
+            null_count = rows.column(name).null_count
+            if null_count:
+                message = (
+                    f"Column {name!r} is NOT NULL, but {null_count} of {rows.num_rows} rows have no value for it; "
+                    "fill it in or leave those rows out."
+                )
+                raise InvalidInputError(message)
+
+
+def _places(arrivals: list[_Arrival]) -> Indices | None:
+    """Where in the joined batches each arrived row lies; None if they are all there, in order."""
+    if all(arrival.rows_selected is None for arrival in arrivals):
+        return None
+    starts = np.cumsum([0, *(arrival.rows.num_rows for arrival in arrivals)])
+    return np.concatenate(
+        [
+            start + (np.arange(len(arrival)) if arrival.rows_selected is None else arrival.rows_selected)
+            for start, arrival in zip(starts, arrivals, strict=False)
+        ]
+    )
+
+
+def _sequence_numbers(arrivals: list[_Arrival]) -> npt.NDArray[np.int64]:
+    return np.concatenate(
+        [np.arange(arrival.first_sequence, arrival.first_sequence + len(arrival)) for arrival in arrivals]
+    )

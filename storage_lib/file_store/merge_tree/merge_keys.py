@@ -1,0 +1,197 @@
+"""The keys of a batch in a form that sorts, searches and matches in compiled code.
+
+One integer-like key column (the common case) is a NumPy array; anything else is a Polars frame. Both answer alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_integers, is_integer_like
+from storage_lib.schema.data_types import DataType
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+"""Positions in a batch."""
+
+POSITION = "position"
+PACKED_BITS = 63
+
+
+class MergeKeys(Protocol):
+    """The keys of some rows, in row order."""
+
+    def __len__(self) -> int:
+        """How many rows."""
+
+    def slice(self, start: int, stop: int) -> Self:
+        """The keys of those rows."""
+
+    def take(self, rows: Indices) -> Self:
+        """The keys of those rows, in that order."""
+
+    def key_at(self, row: int) -> ComparableKey:
+        """One key; comparable with others of the same table."""
+
+    def rows_up_to(self, key: ComparableKey) -> int:
+        """REQUIRES sorted keys. How many rows are at or before ``key``."""
+
+    def newest(self, *, ordered: bool) -> Indices:
+        """The last row of each key; sorted by key if asked, else in any order."""
+
+    def matches(self, other: Self) -> tuple[Indices, Indices]:
+        """REQUIRES both free of repeats and self sorted. Rows of self, and the rows of other with the same keys."""
+
+    def interleave(self, other: Self) -> Indices:
+        """REQUIRES both sorted. The order that sorts self's rows followed by other's; self first among equals."""
+
+    def concat(self, others: Sequence[Self]) -> Self:
+        """These keys and then the others'."""
+
+
+def merge_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MergeKeys:
+    """The keys held by those columns (no nulls in them)."""
+    if len(columns) == 1 and is_integer_like(types[0]):
+        return IntegerKeys(comparable_integers(columns[0]))
+    frame = {
+        f"key_{index}": comparable_integers(column) if is_integer_like(type_) else pl.from_arrow(column)
+        for index, (column, type_) in enumerate(zip(columns, types, strict=True))
+    }
+    return FrameKeys(pl.DataFrame(frame))
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerKeys:
+    """Keys of one integer-like column."""
+
+    values: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.values)
+
+    def slice(self, start: int, stop: int) -> IntegerKeys:
+        """A view."""
+        return IntegerKeys(self.values[start:stop])
+
+    def take(self, rows: Indices) -> IntegerKeys:
+        """A copy."""
+        return IntegerKeys(self.values[rows])
+
+    def key_at(self, row: int) -> ComparableKey:
+        """As a tuple of one."""
+        return (int(self.values[row]),)
+
+    def rows_up_to(self, key: ComparableKey) -> int:
+        """By binary search."""
+        return int(np.searchsorted(self.values, np.int64(key[0]), side="right"))  # type: ignore[arg-type]  an int here
+
+    def newest(self, *, ordered: bool) -> Indices:  # noqa: ARG002  sorting is the fastest way either way
+        """Key and position packed into one word, so that the processor's own vectorised sort does it all.
+
+        Nine times faster than a stable argsort (750,000 keys: 7.5 ms). Keys too far apart for that take the latter.
+        """
+        values, count = self.values, len(self.values)
+        if count == 0 or bool(np.all(values[1:] > values[:-1])):
+            return np.arange(count, dtype=np.int64)
+        low = int(values.min())
+        bits = (count - 1).bit_length()
+        if (int(values.max()) - low).bit_length() + bits <= PACKED_BITS:
+            packed = ((values - low) << bits) | np.arange(count, dtype=np.int64)
+            packed.sort()
+            order, in_order = packed & ((1 << bits) - 1), packed >> bits
+        else:
+            order = np.argsort(values, kind="stable")
+            in_order = values[order]
+        is_last = np.empty(count, dtype=np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=is_last[:-1])
+        is_last[-1] = True
+        return order[is_last]
+
+    def matches(self, other: IntegerKeys) -> tuple[Indices, Indices]:
+        """By binary search of the other's keys; fastest when they are sorted too."""
+        if len(self) == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing, nothing
+        place = np.searchsorted(self.values, other.values)
+        place[place == len(self)] = 0
+        found = np.flatnonzero(self.values[place] == other.values)
+        return place[found], found
+
+    def interleave(self, other: IntegerKeys) -> Indices:
+        """By the place of each of the other's keys."""
+        count = len(self) + len(other)
+        place = np.searchsorted(self.values, other.values, side="right") + np.arange(len(other))
+        order = np.empty(count, dtype=np.int64)
+        is_other = np.zeros(count, dtype=np.bool_)
+        is_other[place] = True
+        order[place] = np.arange(len(self), count)
+        order[~is_other] = np.arange(len(self))
+        return order
+
+    def concat(self, others: Sequence[IntegerKeys]) -> IntegerKeys:
+        """A copy."""
+        return IntegerKeys(np.concatenate([self.values, *(other.values for other in others)]))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameKeys:
+    """Keys of several columns, or of strings, bytes or wide decimals."""
+
+    frame: pl.DataFrame
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return self.frame.height
+
+    def slice(self, start: int, stop: int) -> FrameKeys:
+        """A view."""
+        return FrameKeys(self.frame.slice(start, stop - start))
+
+    def take(self, rows: Indices) -> FrameKeys:
+        """A copy."""
+        return FrameKeys(self.frame[rows])
+
+    def key_at(self, row: int) -> ComparableKey:
+        """As Polars hands a row out."""
+        return self.frame.row(row)
+
+    def rows_up_to(self, key: ComparableKey) -> int:
+        """By binary search over rows, a few dozen of them."""
+        return bisect_right(range(len(self)), key, key=self.frame.row)
+
+    def newest(self, *, ordered: bool) -> Indices:
+        """By hashing, then sorting what is left."""
+        columns = self.frame.columns
+        last = self._with_position().unique(columns, keep="last", maintain_order=True)
+        return _positions(last.sort(columns) if ordered else last)
+
+    def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
+        """By a hash join."""
+        mine = self._with_position()
+        theirs = other._with_position().rename({POSITION: "other"})
+        joined = theirs.join(mine, on=self.frame.columns, how="inner")
+        return _positions(joined), joined["other"].to_numpy()
+
+    def interleave(self, other: FrameKeys) -> Indices:
+        """By a stable sort."""
+        both = self.concat([other])
+        return _positions(both._with_position().sort(self.frame.columns, maintain_order=True))
+
+    def concat(self, others: Sequence[FrameKeys]) -> FrameKeys:
+        """A copy."""
+        return FrameKeys(pl.concat([self.frame, *(other.frame for other in others)], rechunk=True))
+
+    def _with_position(self) -> pl.DataFrame:
+        return self.frame.with_columns(pl.int_range(self.frame.height, dtype=pl.Int64).alias(POSITION))
+
+
+def _positions(frame: pl.DataFrame) -> Indices:
+    return frame[POSITION].to_numpy()

@@ -1,0 +1,140 @@
+"""The rows of one bucket: sections that share no key are read one after the other, overlapping runs are merged.
+
+Only what is needed is read: no keys and no sequence numbers where a run is alone, no sequence numbers where the files'
+sequence intervals already say which is newer, no kinds where no file has deletions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.merge_tree.interval_partition import Section, interval_partition
+from storage_lib.file_store.merge_tree.merge_function import without_retracts
+from storage_lib.file_store.merge_tree.merge_keys import merge_keys
+from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, sort_merge
+from storage_lib.file_store.merge_tree.sorted_run import SortedRun
+from storage_lib.schema.predicate import Predicate
+
+MERGE_BYTES_MAX = 64 * 1024 * 1024
+BATCH_ROWS_MAX = 131_072
+
+
+def read_merged(
+    files: Sequence[DataFileMeta],
+    *,
+    reader: DataFileReader,
+    key_value: KeyValueSchema,
+    columns: Sequence[str],
+    predicate: Predicate | None = None,
+    drop_deletes: bool = True,
+    with_kv: bool = False,
+    ordered: bool = False,
+    merge_bytes_max: int = MERGE_BYTES_MAX,
+) -> Iterator[pa.RecordBatch]:
+    """The newest version of each key in ``files``, as non-empty batches of ``columns`` in the order asked.
+
+    Rows that don't match ``predicate`` are left out. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
+    ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps rows that only delete.
+    ``merge_bytes_max`` bounds, roughly, the decoded rows that a merge holds at once, whatever the size of the bucket.
+
+    Raises ``NotFoundError`` or ``CorruptFileError`` naming the file.
+    """
+    if not columns and not with_kv:
+        message = "A read needs at least one column; ask for a key column to count rows."
+        raise InvalidInputError(message)
+    output = (*((SEQUENCE_NUMBER, VALUE_KIND) if with_kv else ()), *columns)
+    read = _Read(reader=reader, key_value=key_value, output=output, predicate=predicate, drop_deletes=drop_deletes)
+    for section in interval_partition(files, key_value.comparable_key):
+        if len(section) == 1:
+            yield from read.raw(section[0])
+        else:
+            yield from read.merged(section, ordered=ordered, merge_bytes_max=merge_bytes_max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    reader: DataFileReader
+    key_value: KeyValueSchema
+    output: tuple[str, ...]
+    predicate: Predicate | None
+    drop_deletes: bool
+
+    def raw(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            columns = self._columns_with(VALUE_KIND) if self._has_deletes([file]) else self._columns_with()
+            for batch in self.reader.read(file, columns, predicate=self.predicate, batch_rows=BATCH_ROWS_MAX):
+                yield from self._finished(batch)
+
+    def merged(self, section: Section, *, ordered: bool, merge_bytes_max: int) -> Iterator[pa.RecordBatch]:
+        files = [file for run in section for file in run.files]
+        ranks = _ranks(files)
+        system = ((SEQUENCE_NUMBER,) if ranks is None else ()) + ((VALUE_KIND,) if self._has_deletes(files) else ())
+        columns = self._columns_with(*system, *self.key_value.key_names)
+        batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
+        batch_rows = min(BATCH_ROWS_MAX, max(1, batch_rows))
+        runs = [self._keyed(run, columns, ranks or {}, batch_rows) for run in section]
+        for batch in sort_merge(runs, ordered=ordered, by_sequence=ranks is None):
+            yield from self._finished(batch)
+
+    def _keyed(
+        self, run: SortedRun, columns: Sequence[str], ranks: dict[str, int], batch_rows: int
+    ) -> Iterator[KeyedBatch]:
+        # A condition on values can't leave rows out before the merge: an older version of a key may match when
+        # its newest doesn't. A condition on keys holds for all versions alike.
+        on_keys = None if self.predicate is None else self.predicate.restrict_to(frozenset(self.key_value.key_names))
+        for file in run.files:
+            for rows in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
+                keys = merge_keys([rows.column(name) for name in self.key_value.key_names], self.key_value.key_types)
+                yield KeyedBatch(rows=rows, keys=keys, rank=ranks.get(file.file_name, int(file.level == 0)))
+
+    def _finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if self.drop_deletes and VALUE_KIND in batch.schema.names:
+            batch = without_retracts(batch, batch.column(VALUE_KIND))
+        if self.predicate is not None and batch.num_rows:
+            mask = self.predicate.mask(batch)
+            batch = batch if mask.true_count == batch.num_rows else batch.filter(mask)
+        if batch.num_rows:
+            yield batch.select(list(self.output))
+
+    def _columns_with(self, *more: str) -> tuple[str, ...]:
+        filtered = sorted(self.predicate.columns) if self.predicate is not None else ()
+        return tuple(dict.fromkeys((*more, *self.output, *filtered)))
+
+    def _has_deletes(self, files: Sequence[DataFileMeta]) -> bool:
+        return self.drop_deletes and any(file.delete_row_count != 0 for file in files)
+
+    def _row_bytes(self, columns: Sequence[str], files: Sequence[DataFileMeta]) -> int:
+        """A guess: the width of what has one, and for what hasn't, what a row takes on storage, unpacked."""
+        packed = sum(file.file_size for file in files) // max(1, sum(file.row_count for file in files))
+        types = [self.key_value.field(name).type for name in columns]
+        fixed = sum(max(1, type_.bit_width // 8) for type_ in types if _has_width(type_))
+        return fixed + (16 + 2 * packed if any(not _has_width(type_) for type_ in types) else 0)
+
+
+def _has_width(type_: pa.DataType) -> bool:
+    return not (pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
+def _ranks(files: Sequence[DataFileMeta]) -> dict[str, int] | None:
+    """By file name, which file is newer, if sequence intervals decide that for any two files that may share a key.
+
+    Files of one level from 1 on never share a key, so each level counts as one interval, and each file of level 0.
+    """
+    groups: dict[object, list[DataFileMeta]] = {}
+    for file in files:
+        groups.setdefault(file.file_name if file.level == 0 else file.level, []).append(file)
+    intervals = sorted(
+        (min(file.min_sequence_number for file in group), max(file.max_sequence_number for file in group), index)
+        for index, group in enumerate(groups.values())
+    )
+    if any(later[0] <= earlier[1] for earlier, later in zip(intervals, intervals[1:], strict=False)):
+        return None
+    members = list(groups.values())
+    return {file.file_name: rank for rank, (_, _, index) in enumerate(intervals) for file in members[index]}

@@ -1,0 +1,72 @@
+"""The write side of one bucket: memtable, flushes, and what they add up to at a commit.
+
+Rows get sequence numbers as they arrive; a full memtable becomes a file of level 0.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.merge_tree.memtable import Memtable
+from storage_lib.file_store.merge_tree.merge_keys import Indices
+
+FRESH_LEVEL = 0
+
+
+class MergeTreeWriter:
+    """Appends to one bucket. One thread at a time; several buckets' writers run side by side."""
+
+    def __init__(
+        self, *, key_value: KeyValueSchema, data_files: DataFileWriter, next_sequence: int, memtable_bytes_max: int
+    ) -> None:
+        """``next_sequence`` must be above the bucket's highest sequence number at the writer's base snapshot."""
+        self._data_files = data_files
+        self._memtable = Memtable(key_value)
+        self._memtable_bytes_max = memtable_bytes_max
+        self._next_sequence = next_sequence
+        self._new_files: list[DataFileMeta] = []
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence number of the next row."""
+        return self._next_sequence
+
+    @property
+    def memtable_bytes(self) -> int:
+        """Bytes held in memory."""
+        return self._memtable.size_bytes
+
+    def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
+        """Take all rows, or only the selected ones in that order (which saves the caller a copy).
+
+        Raises ``InvalidInputError`` for a null in a NOT NULL column; nothing is taken then.
+        """
+        self._next_sequence += self._memtable.put(rows, kinds, self._next_sequence, rows_selected)
+        if self._memtable.size_bytes >= self._memtable_bytes_max:
+            self.flush()
+
+    def flush(self) -> None:
+        """Turn what is in memory into files of level 0."""
+        rows = self._memtable.drain()
+        if rows is not None:
+            self._new_files += self._data_files.write([rows], level=FRESH_LEVEL)
+
+    def prepare_commit(self) -> Increment:
+        """Flush, and hand over all files since the last call. They are durable once ``take_unsynced`` is synced."""
+        self.flush()
+        new_files, self._new_files = self._new_files, []
+        return Increment(new_files=tuple(new_files))
+
+    def take_unsynced(self) -> list[str]:
+        """Paths to make durable before the commit."""
+        return self._data_files.take_unsynced()
+
+    def abort(self) -> None:
+        """Forget the rows in memory and delete the files that were not handed over yet."""
+        self._memtable.clear()
+        new_files, self._new_files = self._new_files, []
+        self._data_files.delete(new_files)

@@ -1,0 +1,108 @@
+"""The write side of one bucket under INSERT OVERWRITE: one sorted run at the top level, every row with sequence 0.
+
+So whatever anybody commits afterwards is newer, and nothing ties: there is one version per key and no deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.merge_tree.memtable import Memtable
+from storage_lib.file_store.merge_tree.merge_function import without_retracts
+from storage_lib.file_store.merge_tree.merge_keys import Indices
+from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
+
+SPILL_LEVEL = 0
+
+
+class OverwriteWriter:
+    """Writes one bucket anew. One thread at a time; takes rows as ``MergeTreeWriter`` does.
+
+    Rows that fit into the memtable are written once. More than that are spilled as sorted files, merged at the end,
+    and the spilled files deleted.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_value: KeyValueSchema,
+        data_files: DataFileWriter,
+        reader: DataFileReader,
+        top_level: int,
+        memtable_bytes_max: int,
+    ) -> None:
+        self._key_value = key_value
+        self._data_files = data_files
+        self._reader = reader
+        self._top_level = top_level
+        self._memtable = Memtable(key_value)
+        self._memtable_bytes_max = memtable_bytes_max
+        self._arrived = 0
+        self._spilled: list[DataFileMeta] = []
+
+    @property
+    def memtable_bytes(self) -> int:
+        """Bytes held in memory."""
+        return self._memtable.size_bytes
+
+    def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
+        """Take all rows, or only the selected ones in that order; of rows with one key the last counts."""
+        self._arrived += self._memtable.put(rows, kinds, self._arrived, rows_selected)
+        if self._memtable.size_bytes >= self._memtable_bytes_max:
+            self._spill()
+
+    def prepare_commit(self) -> Increment:
+        """Hand over the run. It is durable once ``take_unsynced`` is synced."""
+        if self._spilled:
+            self._spill()
+        rows = self._merged_spill() if self._spilled else self._from_memory()
+        new_files = self._data_files.write(map(_with_sequence_zero, rows), level=self._top_level)
+        self._delete_spilled()
+        self._arrived = 0
+        return Increment(new_files=tuple(new_files))
+
+    def take_unsynced(self) -> list[str]:
+        """Paths to make durable before the commit."""
+        return self._data_files.take_unsynced()
+
+    def abort(self) -> None:
+        """Forget the rows in memory and delete what was spilled."""
+        self._memtable.clear()
+        self._delete_spilled()
+
+    def _spill(self) -> None:
+        rows = self._memtable.drain()
+        if rows is not None:
+            self._spilled += self._data_files.write([rows], level=SPILL_LEVEL)
+
+    def _from_memory(self) -> Iterator[pa.RecordBatch]:
+        rows = self._memtable.drain()
+        if rows is not None:
+            yield without_retracts(rows, rows.column(VALUE_KIND))
+
+    def _merged_spill(self) -> Iterator[pa.RecordBatch]:
+        return read_merged(
+            self._spilled,
+            reader=self._reader,
+            key_value=self._key_value,
+            columns=self._key_value.value_names,
+            with_kv=True,
+            ordered=True,
+        )
+
+    def _delete_spilled(self) -> None:
+        spilled, self._spilled = self._spilled, []
+        self._data_files.delete(spilled)
+
+
+def _with_sequence_zero(rows: pa.RecordBatch) -> pa.RecordBatch:
+    index = rows.schema.get_field_index(SEQUENCE_NUMBER)
+    return rows.set_column(index, rows.schema.field(index), pa.array(np.zeros(rows.num_rows, dtype=np.int64)))

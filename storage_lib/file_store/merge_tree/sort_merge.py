@@ -1,0 +1,145 @@
+"""Merges sorted runs and keeps the newest version of each key, a few batches of each run in memory.
+
+1. Every run shows one batch. The smallest of their last keys is the bound: up to it, all versions are in memory.
+2. Cut the batches at the bound. The longest cut is the base; it is never sorted.
+3. Of the other cuts, keep the newest version of each key (they are few, or this is an even fight).
+4. Look their keys up in the base; on each hit, the older side loses its row.
+5. Hand out base and others, one after the other, or interleaved where the caller asked for order.
+6. Runs whose batch is used up show the next one. A run that is alone is handed on as it is.
+
+"Newer" is a comparison of the files' ranks where their sequence intervals allow it, else of `_SEQUENCE_NUMBER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
+from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedBatch:
+    """Rows sorted by key, one per key; of two batches the one with the higher rank is newer, if ranks decide."""
+
+    rows: pa.RecordBatch
+    keys: MergeKeys
+    rank: int
+
+    def slice(self, start: int, stop: int) -> KeyedBatch:
+        """A view."""
+        return KeyedBatch(rows=self.rows.slice(start, stop - start), keys=self.keys.slice(start, stop), rank=self.rank)
+
+
+def sort_merge(
+    runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequence: bool
+) -> Iterator[pa.RecordBatch]:
+    """The newest version of each key of all runs; sorted by key if ``ordered``, else sorted only piece by piece.
+
+    Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
+    """
+    cursors = [cursor for cursor in map(_Cursor, runs) if cursor.advance()]
+    while len(cursors) > 1:
+        bound = min(cursor.last_key for cursor in cursors)
+        cuts = [cut for cursor in cursors if (cut := cursor.cut_up_to(bound)) is not None]
+        yield from _merge(sorted(cuts, key=lambda cut: cut.rank), ordered=ordered, by_sequence=by_sequence)
+        cursors = [cursor for cursor in cursors if not cursor.is_used_up or cursor.advance()]
+    for cursor in cursors:
+        yield from cursor.rest()
+
+
+class _Cursor:
+    """One run's present batch, and how much of it is used."""
+
+    def __init__(self, batches: Iterator[KeyedBatch]) -> None:
+        self._batches = batches
+        self._batch: KeyedBatch | None = None
+        self._used = 0
+
+    def advance(self) -> bool:
+        self._batch, self._used = next(self._batches, None), 0
+        return self._batch is not None
+
+    @property
+    def _present(self) -> KeyedBatch:
+        assert self._batch is not None  # noqa: S101  sort_merge drops a cursor that can't advance
+        return self._batch
+
+    @property
+    def last_key(self) -> tuple[object, ...]:
+        return self._present.keys.key_at(len(self._present.keys) - 1)
+
+    @property
+    def is_used_up(self) -> bool:
+        return self._used == len(self._present.keys)
+
+    def cut_up_to(self, bound: tuple[object, ...]) -> KeyedBatch | None:
+        batch, start = self._present, self._used
+        self._used = batch.keys.rows_up_to(bound)
+        if self._used == start:
+            return None
+        return batch if (start, self._used) == (0, len(batch.keys)) else batch.slice(start, self._used)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        yield self._present.slice(self._used, len(self._present.keys)).rows
+        yield from (batch.rows for batch in self._batches)
+
+
+def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
+    """The newest version of each key of some cuts, given oldest first."""
+    base = max(cuts, key=lambda cut: len(cut.keys))
+    others = [cut for cut in cuts if cut is not base]
+    if not others:
+        yield base.rows
+        return
+    other_keys = others[0].keys.concat([cut.keys for cut in others[1:]])
+    other_rows = pa.concat_batches([cut.rows for cut in others])
+    ages = _Ages(base, others, other_rows) if by_sequence or base is not cuts[0] else None
+    kept = _newest(other_keys, ages.of_others if ages and by_sequence else None, ordered=ordered or by_sequence)
+    base_hits, kept_hits = base.keys.matches(other_keys.take(kept))
+    if ages is not None:
+        is_newer = ages.others_are_newer(base_hits, kept[kept_hits])
+        kept = np.delete(kept, kept_hits[~is_newer])
+        base_hits = base_hits[is_newer]
+    stands = np.ones(len(base.keys), dtype=np.bool_)
+    stands[base_hits] = False
+    if not ordered:
+        yield base.rows.filter(pa.array(stands)) if len(base_hits) else base.rows
+        yield other_rows.take(pa.array(kept))
+        return
+    stayed = np.flatnonzero(stands)
+    order = base.keys.take(stayed).interleave(other_keys.take(kept))
+    rows = np.concatenate([stayed, kept + len(base.keys)])[order]
+    yield pa.concat_batches([base.rows, other_rows]).take(pa.array(rows))
+
+
+def _newest(keys: MergeKeys, sequence: npt.NDArray[np.int64] | None, *, ordered: bool) -> Indices:
+    """The newest row of each key; later rows are newer unless sequence numbers say otherwise."""
+    if sequence is None or bool(np.all(sequence[1:] >= sequence[:-1])):
+        return keys.newest(ordered=ordered)
+    by_age = np.argsort(sequence, kind="stable")
+    return by_age[keys.take(by_age).newest(ordered=ordered)]
+
+
+class _Ages:
+    """Which of two rows is newer: by sequence number if there is one, then by rank."""
+
+    def __init__(self, base: KeyedBatch, others: Sequence[KeyedBatch], other_rows: pa.RecordBatch) -> None:
+        self._base_rank = base.rank
+        self._other_ranks = np.repeat([cut.rank for cut in others], [len(cut.keys) for cut in others])
+        has_sequence = SEQUENCE_NUMBER in base.rows.schema.names
+        self._of_base = base.rows.column(SEQUENCE_NUMBER).to_numpy() if has_sequence else None
+        self.of_others = other_rows.column(SEQUENCE_NUMBER).to_numpy() if has_sequence else None
+
+    def others_are_newer(self, base_rows: Indices, other_rows: Indices) -> npt.NDArray[np.bool_]:
+        by_rank = self._other_ranks[other_rows] > self._base_rank
+        if self._of_base is None or self.of_others is None:
+            return by_rank
+        base, others = self._of_base[base_rows], self.of_others[other_rows]
+        newer: npt.NDArray[np.bool_] = (others > base) | ((others == base) & by_rank)
+        return newer

@@ -1,0 +1,70 @@
+"""What a columnar format must do: write record batches with statistics, read chosen columns back in small batches.
+
+A format knows files and columns, nothing of keys, levels or snapshots (docs/format.md, "Data files").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.predicate import Predicate
+
+
+class FormatWriter(Protocol):
+    """One file being written to an output that the caller opened and will close."""
+
+    @property
+    def row_group_rows(self) -> int:
+        """How many rows one ``write`` should bring, for groups of a good size."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that have reached the output so far; after ``close``, the size of the file."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Append the rows as one row group."""
+
+    def close(self) -> Mapping[str, ColumnStats]:
+        """Finish the file and tell what it holds, per column; a bound that is not known for sure is None."""
+
+
+class FormatReader(Protocol):
+    """One file opened for reading."""
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the file."""
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Columns in the file."""
+
+    def batches(
+        self, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns in file order, at most ``batch_rows`` rows at a time.
+
+        Row groups in which no row can match ``predicate`` are left out; rows are not filtered.
+        Raises ``CorruptFileError`` when the bytes can't be decoded.
+        """
+
+
+class FileFormat(Protocol):
+    """A way to lay columns out in a file; readers find it by the file name's extension."""
+
+    @property
+    def extension(self) -> str:
+        """The end of a file name, without dot."""
+
+    def refuse_unsupported(self, schema: pa.Schema) -> None:
+        """Raise ``InvalidInputError`` naming the column whose type this format can't hold."""
+
+    def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> FormatWriter:
+        """Start a file; ``sample`` is some of its rows, from which encodings are chosen."""
+
+    def reader(self, source: pa.NativeFile, path: str) -> FormatReader:
+        """Open a file; ``path`` is for messages. Raises ``CorruptFileError`` if it is not of this format."""

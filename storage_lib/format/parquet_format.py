@@ -1,0 +1,147 @@
+"""Parquet as the FileStore writes it: zstd level 1, decimals as integers, field ids, statistics (docs/format.md).
+
+Row groups are kept small (131,072 rows or 16 MiB, whichever is less), so that a look-up decodes little and a merge
+holds little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.format.parquet_encoding import column_encodings
+from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
+from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.predicate import Predicate
+
+ROW_GROUP_ROWS_MAX = 131_072
+ROW_GROUP_ROWS_MIN = 1_024
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFormat:
+    """Settings of the Parquet files to write; reading needs none of them."""
+
+    compression: str = "zstd"
+    compression_level: int | None = 1
+    row_group_rows_max: int = ROW_GROUP_ROWS_MAX
+    extension: str = field(default="parquet", init=False)
+
+    def refuse_unsupported(self, schema: pa.Schema) -> None:
+        """Raise ``InvalidInputError`` for nanoseconds: the format asks INT96 for them, which other engines cut to micros."""
+        for column in schema:
+            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+                message = (
+                    f"Column {column.name!r} has a timestamp finer than a microsecond, which Parquet files of this table "
+                    "format can't hold for every engine; declare it TIMESTAMP(6)."
+                )
+                raise InvalidInputError(message)
+
+    def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> ParquetFileWriter:
+        """Start a file whose encodings suit ``sample``."""
+        row_bytes = max(1, sample.nbytes // max(1, sample.num_rows))
+        rows = min(self.row_group_rows_max, max(ROW_GROUP_ROWS_MIN, ROW_GROUP_BYTES // row_bytes))
+        encodings = column_encodings(sample, self.compression, self.compression_level)
+        parquet = pq.ParquetWriter(
+            output,
+            schema,
+            compression=dict(encodings.compression),
+            compression_level=dict(encodings.compression_level) or None,
+            use_dictionary=list(encodings.dictionary) or False,
+            write_statistics=True,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            version="2.6",
+        )
+        return ParquetFileWriter(output, parquet, rows)
+
+    def reader(self, source: pa.NativeFile, path: str) -> ParquetFileReader:
+        """Open a file by its footer."""
+        try:
+            return ParquetFileReader(pq.ParquetFile(source, pre_buffer=False), path)
+        except (pa.ArrowException, OSError) as error:
+            message = f"{path} is not a readable Parquet file: {error}"
+            raise CorruptFileError(message) from error
+
+
+class ParquetFileWriter:
+    """One Parquet file on its way to the output."""
+
+    def __init__(self, output: pa.NativeFile, parquet: pq.ParquetWriter, row_group_rows: int) -> None:
+        self.row_group_rows = row_group_rows
+        self._output = output
+        self._parquet = parquet
+        self._floats_without_nan = {column.name for column in parquet.schema if pa.types.is_floating(column.type)}
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return int(self._output.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        """Append one row group."""
+        for name in tuple(self._floats_without_nan):
+            if pc.any(pc.is_nan(rows.column(name))).as_py():
+                self._floats_without_nan.discard(name)
+        self._parquet.write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    def close(self) -> Mapping[str, ColumnStats]:
+        """Write the footer; its statistics cost nothing more."""
+        collected: list[pq.FileMetaData] = []
+        # pyarrow hands the footer out only through this list, or by reading the file again.
+        self._parquet._metadata_collector = collected  # noqa: SLF001  no public way after construction
+        self._parquet.close()
+        return file_statistics(collected[0], trusted_floats=frozenset(self._floats_without_nan))
+
+
+class ParquetFileReader:
+    """One Parquet file, its footer read."""
+
+    def __init__(self, parquet: pq.ParquetFile, path: str) -> None:
+        self._parquet = parquet
+        self._path = path
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the file."""
+        return int(self._parquet.metadata.num_rows)
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Columns in the file."""
+        names: list[str] = self._parquet.schema_arrow.names
+        return names
+
+    def batches(
+        self, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the row groups that may hold a match."""
+        groups = self._matching_row_groups(predicate)
+        if not groups:
+            return
+        batches = self._parquet.iter_batches(batch_rows, row_groups=groups, columns=list(columns), use_threads=False)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError) as error:
+                message = f"{self._path} can't be decoded: {error}"
+                raise CorruptFileError(message) from error
+            if batch is None:
+                return
+            yield batch
+
+    def _matching_row_groups(self, predicate: Predicate | None) -> list[int]:
+        metadata = self._parquet.metadata
+        groups = range(metadata.num_row_groups)
+        if predicate is None:
+            return list(groups)
+        columns = {name: index for name, index in column_indices(metadata).items() if name in predicate.columns}
+        return [
+            group for group in groups if predicate.may_match(row_group_statistics(metadata.row_group(group), columns))
+        ]

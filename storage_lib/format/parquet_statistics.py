@@ -1,0 +1,67 @@
+"""What a Parquet footer says of its columns, as far as it can be trusted for leaving files or row groups out.
+
+A bound is dropped (None) where Parquet leaves doubt: no statistics, values that Python can't represent, and
+floating point, whose statistics are silent about NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from storage_lib.schema.column_stats import ColumnStats
+
+FLOATING = frozenset({"FLOAT", "DOUBLE"})
+
+
+def column_indices(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Where in the file each column stands, by its dotted path (a plain name for scalar columns)."""
+    return {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+
+
+def row_group_statistics(
+    group: pq.RowGroupMetaData, columns: Mapping[str, int], *, trusted_floats: frozenset[str] = frozenset()
+) -> dict[str, ColumnStats]:
+    """Statistics of the columns given by name and index; ``trusted_floats`` are known to be free of NaN."""
+    return {name: _column_statistics(group.column(index), name in trusted_floats) for name, index in columns.items()}
+
+
+def file_statistics(metadata: pq.FileMetaData, *, trusted_floats: frozenset[str]) -> dict[str, ColumnStats]:
+    """Statistics of every column over all row groups."""
+    columns = column_indices(metadata)
+    groups = [
+        row_group_statistics(metadata.row_group(group), columns, trusted_floats=trusted_floats)
+        for group in range(metadata.num_row_groups)
+    ]
+    return {name: _over_groups([group[name] for group in groups]) for name in columns}
+
+
+def _column_statistics(column: pq.ColumnChunkMetaData, trusted_float: bool) -> ColumnStats:  # noqa: FBT001  private
+    statistics = column.statistics
+    rows = column.num_values
+    if statistics is None:
+        return ColumnStats(min=None, max=None, null_count=None, row_count=rows)
+    low, high = None, None
+    if statistics.has_min_max and (trusted_float or column.physical_type not in FLOATING):
+        try:
+            low, high = statistics.min, statistics.max
+        except (OverflowError, ValueError):
+            # Dates and timestamps outside of Python's years 1 to 9999.
+            low, high = None, None
+    null_count = statistics.null_count if statistics.has_null_count else None
+    return ColumnStats(min=low, max=high, null_count=null_count, row_count=rows)
+
+
+def _over_groups(groups: Sequence[ColumnStats]) -> ColumnStats:
+    null_counts = [group.null_count for group in groups]
+    row_count = sum(group.row_count for group in groups)
+    null_count = None if None in null_counts else sum(count for count in null_counts if count is not None)
+    # A group of nulls alone has no bounds and moves none; any other group without bounds leaves the file without.
+    valued = [group for group in groups if group.null_count is None or group.null_count < group.row_count]
+    if not valued or any(group.min is None or group.max is None for group in valued):
+        return ColumnStats(min=None, max=None, null_count=null_count, row_count=row_count)
+    low: Any = min(group.min for group in valued)
+    high: Any = max(group.max for group in valued)
+    return ColumnStats(min=low, max=high, null_count=null_count, row_count=row_count)

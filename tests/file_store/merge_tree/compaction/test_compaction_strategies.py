@@ -1,0 +1,48 @@
+"""What universal and full compaction pick, as text cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.levels import Levels, levels_of
+from tests.support.case_file import load_cases
+from tests.support.data_file_metas import compare_numbers, file_meta
+
+UNIVERSAL = load_cases("universal_compaction.txt")
+FULL = load_cases("full_compaction.txt")
+
+
+@pytest.mark.parametrize("case", UNIVERSAL, ids=[case["case"] for case in UNIVERSAL])
+def test_universal_compaction_picks(case: dict[str, str]) -> None:
+    trigger, amplification, ratio = map(int, case["options"].split())
+    strategy = UniversalCompaction(
+        compaction_trigger=trigger, max_size_amplification_percent=amplification, size_ratio_percent=ratio
+    )
+
+    assert _drawn(strategy.pick(_levels(case["runs"]))) == case["pick"]
+
+
+@pytest.mark.parametrize("case", FULL, ids=[case["case"] for case in FULL])
+def test_full_compaction_picks(case: dict[str, str]) -> None:
+    assert _drawn(FullCompaction().pick(_levels(case["runs"]))) == case["pick"]
+
+
+def _levels(runs: str) -> Levels:
+    files = []
+    for age, text in enumerate(reversed(runs.split())):
+        level, size = text.split(":")
+        deletes = 1 if size.endswith("d") else 0
+        files.append(
+            file_meta(f"f{age}", level=int(level), size=int(size.rstrip("d")), sequence=(age, age), deletes=deletes)
+        )
+    return levels_of(files, level_count=6, comparable_key=compare_numbers)
+
+
+def _drawn(unit: CompactionUnit | None) -> str:
+    if unit is None:
+        return "none"
+    sizes = " ".join(str(file.file_size) for file in unit.files)
+    return f"{sizes} -> {unit.output_level}" + (" drop" if unit.drops_deletes else "")

@@ -1,0 +1,22 @@
+"""A small bucket in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib.io.environment import Environment
+from storage_lib.io.memory_file_io import MemoryFileIO
+from tests.support.bucket_on_disk import BucketOnDisk, schema_of
+from tests.support.fake_environment import fake_environment
+
+
+@pytest.fixture
+def environment() -> Environment:
+    """Nothing but memory, a standing clock and counted names."""
+    return fake_environment(MemoryFileIO())
+
+
+@pytest.fixture
+def bucket(environment: Environment) -> BucketOnDisk:
+    """Of ``id BIGINT, name STRING``, key ``id``."""
+    return BucketOnDisk(schema_of("id BIGINT; name STRING", ["id"]), environment)

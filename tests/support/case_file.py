@@ -1,0 +1,17 @@
+"""Cases as text: paragraphs of `key: value` lines in tests/cases, `#` starts a comment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CASES = Path(__file__).parent.parent / "cases"
+
+
+def load_cases(file_name: str) -> list[dict[str, str]]:
+    """The paragraphs of a case file, each as a mapping; every one has a `case`, which is its name."""
+    cases: list[dict[str, str]] = []
+    for paragraph in (CASES / file_name).read_text().split("\n\n"):
+        lines = [line for line in paragraph.splitlines() if line.strip() and not line.startswith("#")]
+        if lines:
+            cases.append({key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)})
+    return cases
