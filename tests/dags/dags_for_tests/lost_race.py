@@ -1,0 +1,34 @@
+"""A compaction whose first try loses for certain: an overwrite of the same files is committed while it works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG
+
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class RacedCompactOperator(CompactTableOperator):
+    """Compacts in the library's two steps; between them, on the first try, somebody else overwrites the table."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Lose the first race, win the second."""
+        from dynamic_table.commit_identity import commit_identity
+        from dynamic_table.table_events import announce
+
+        table = self.hook.load_table(self.table)
+        messages = [table.run_compaction(task) for task in table.plan_compaction()]
+        if context["ti"].try_number == 1:
+            table.overwrite(table.to_arrow(), partition={})
+        with commit_identity(context) as identity:
+            snapshot = table.commit_compaction(messages, **identity.arguments())
+        return announce(context, table=self.table, op="compact", version=snapshot.id if snapshot else None)
+
+
+with DAG(dag_id="lost_race", schedule=None, default_args=RETRY_ARGUMENTS):
+    RacedCompactOperator(task_id="compact_table", table="life.events")

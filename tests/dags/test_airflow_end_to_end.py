@@ -1,0 +1,220 @@
+"""The real thing: scheduler, workers, triggerer and API of one local Airflow, asked by REST only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from airflow_rest import AirflowError, AirflowRest
+from local_airflow import LocalAirflow
+
+from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from storage_lib import open_catalog
+from tests.support.patience import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage_lib import DynamicTable, WarehouseCatalog
+
+HERE = Path(__file__).resolve().parent
+EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
+    """One Airflow for all tests, with the project's DAGs and those of the tests."""
+    home = tmp_path_factory.mktemp("airflow")
+    local = LocalAirflow(
+        home=home,
+        connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
+        dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
+    )
+    local.start()
+    try:
+        yield local
+    finally:
+        local.stop()
+        for directory in home.glob("dynamic_table_jobs/*/job-*"):
+            SinkJob(directory).kill()
+
+
+@pytest.fixture(scope="session")
+def rest(airflow: LocalAirflow) -> AirflowRest:
+    """The way to ask it."""
+    return airflow.rest
+
+
+@pytest.fixture(scope="session")
+def catalog(airflow: LocalAirflow) -> WarehouseCatalog:
+    """The warehouse that Airflow's connection names, seen from outside."""
+    return open_catalog(airflow.connection_extra["warehouse"], airflow.connection_extra["options"])
+
+
+@pytest.fixture(scope="session")
+def events(catalog: WarehouseCatalog) -> DynamicTable:
+    """A small table with two level-0 files, so that there is something to compact."""
+    table = catalog.create_table("life.events", EVENTS, primary_key=["id"], if_not_exists=True)
+    for text in ("old", "new"):
+        table.append(pa.table({"id": [1, 2, 3], "text": [text] * 3}, schema=EVENTS))
+    return table
+
+
+def ready(rest: AirflowRest, *dag_ids: str) -> None:
+    """Wait until the DAGs are there and unpaused."""
+    for dag_id in dag_ids:
+        rest.wait_for_dag(dag_id)
+
+
+def tries(rest: AirflowRest, dag_id: str, run_id: str, task_id: str) -> list[str]:
+    return [one["state"] for one in rest.tries(dag_id, run_id, task_id)]
+
+
+def test_a_table_lives_its_life_through_forms_with_their_defaults(
+    rest: AirflowRest, catalog: WarehouseCatalog
+) -> None:
+    ready(rest, "provision", "reprocess", "validate", "maintain", "drop_old_partitions")
+
+    rest.run("provision")
+    backfill = rest.backfill("reprocess", first="2013-01-01", last="2013-01-02")
+    states = rest.wait_for_backfill("reprocess", backfill)
+    flights = catalog.load_table("demo.flights")
+    after_backfill = flights.to_arrow(columns=["flight_date"]).num_rows
+    checked = rest.run("validate")
+    by_form = rest.run("reprocess")
+    maintained = rest.run("maintain", conf={"tables": ["demo.flights"], "full": True, "retain_last": 1})
+    dropped = rest.run("drop_old_partitions")
+
+    assert states == {"2013-01-01": "success", "2013-01-02": "success"}
+    assert after_backfill == 842 + 943
+    quality = rest.result("validate", checked, "validate_table")
+    assert (quality["rows"], quality["checked"], quality["failed"]["critical"]) == (842 + 943, 6, 0)
+    assert rest.result("reprocess", by_form, "reprocess_partitions")["rows"] == 842
+    assert rest.result("maintain", maintained, "compact_table", map_index=0)["op"] == "compact"
+    assert rest.result("drop_old_partitions", dropped, "drop_partitions")["partitions"] == [
+        {"flight_date": "2013-01-01"}
+    ]
+    assert flights.to_arrow(columns=["flight_date"]).num_rows == 943
+    operations = [event["extra"]["op"] for event in rest.asset_events("dynamic-table://demo/flights")]
+    assert operations[0] == "provision"
+    assert sorted(operations[1:3]) == ["reprocess", "reprocess"]
+    assert operations[-1] == "drop_partitions"
+
+
+def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:
+    ready(rest, "provision")
+
+    with pytest.raises(AirflowError, match="400"):
+        rest.trigger("provision", conf={"table": "no database"})
+
+
+def test_a_wrong_input_fails_on_the_first_try(rest: AirflowRest) -> None:
+    ready(rest, "drop_old_partitions")
+
+    run = rest.trigger("drop_old_partitions", conf={"table": "no.such_table"})
+
+    assert rest.wait("drop_old_partitions", run) == "failed"
+    assert tries(rest, "drop_old_partitions", run, "drop_partitions") == ["failed"]
+
+
+def test_a_compaction_that_loses_a_race_succeeds_on_its_second_try(
+    rest: AirflowRest, events: DynamicTable
+) -> None:
+    ready(rest, "lost_race")
+    before = sorted(events.to_arrow().to_pylist(), key=lambda row: int(row["id"]))
+
+    run = rest.run("lost_race")
+
+    attempts = rest.tries("lost_race", run, "compact_table")
+    assert [one["try_number"] for one in attempts] == [1, 2]
+    assert attempts[-1]["state"] == "success"
+    assert "CommitConflictError" in rest.log("lost_race", run, "compact_table", try_number=1)
+    ended, started = (datetime.fromisoformat(when) for when in (attempts[0]["end_date"], attempts[1]["start_date"]))
+    assert 1 <= (started - ended).total_seconds() < 10
+    assert sorted(events.to_arrow().to_pylist(), key=lambda row: int(row["id"])) == before
+
+
+def test_a_sink_survives_the_death_of_its_worker_and_is_found_again(
+    rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable
+) -> None:
+    ready(rest, "light_stream_on_worker")
+    run = rest.trigger("light_stream_on_worker")
+    job = running_job(airflow, events)
+    sink_pid = pid_of(job)
+
+    os.kill(parent_of(sink_pid), signal.SIGKILL)
+    wait_until(lambda: len(rest.tries("light_stream_on_worker", run, "stream_sink")) == 2, seconds=60)
+    rest.wait_for_task("light_stream_on_worker", run, "stream_sink", "running")
+
+    assert (newest_job(job.directory.parent), pid_of(job)) == (job, sink_pid)
+    assert job.report().state is SinkState.RUNNING
+    job.request_stop("the test is over")
+    assert rest.wait("light_stream_on_worker", run) == "success"
+    assert rest.result("light_stream_on_worker", run, "stream_sink")["job"] == str(job.directory)
+
+
+@pytest.mark.parametrize("dag_id", ["light_stream_on_worker", "light_stream_deferred"])
+@pytest.mark.parametrize("verdict", ["success", "failed"])
+def test_marking_the_task_stops_its_sink_cleanly(
+    rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable, dag_id: str, verdict: str
+) -> None:
+    ready(rest, dag_id)
+    run = rest.trigger(dag_id)
+    job = running_job(airflow, events)
+    rest.wait_for_task(dag_id, run, "stream_sink", "deferred" if dag_id.endswith("deferred") else "running")
+
+    rest.mark(dag_id, run, "stream_sink", verdict)
+
+    wait_until(lambda: job.report().state is SinkState.CANCELLED, seconds=30)
+    assert rest.wait(dag_id, run) == verdict
+
+
+def running_job(airflow: LocalAirflow, table: DynamicTable) -> SinkJob:
+    """Wait for the sink of the run that was just triggered."""
+    folder = airflow.home / "dynamic_table_jobs" / table.name
+
+    def running() -> bool:
+        job = newest_job(folder)
+        return job is not None and job.report().state is SinkState.RUNNING
+
+    wait_until(running, seconds=60)
+    job = newest_job(folder)
+    assert job is not None
+    return job
+
+
+def pid_of(job: SinkJob) -> int:
+    return int(json.loads((job.directory / "process.json").read_text())["pid"])
+
+
+def parent_of(pid: int) -> int:
+    fields: Any = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
+
+
+def test_stopping_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Not the shared Airflow: this one is stopped while it is still warm."""
+    local = LocalAirflow(home=tmp_path)
+    local.start()
+    started = local.process_ids()
+
+    local.stop()
+
+    assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
+    assert not any(lives(pid) for pid in started)
+    assert not local.is_running()
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,114 @@
+"""Every DAG parses, survives serialisation, and keeps the house rules."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from dynamic_table.retry_policy import StorageRetryPolicy
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DAG_FILES = sorted((CHECKOUT / "dags").glob("*.py"))
+DAG_IDS = {"provision", "stream", "maintain", "reprocess", "drop_old_partitions", "validate"}
+
+
+@pytest.fixture(scope="module")
+def dags() -> dict[str, DAG]:
+    """All DAGs of the folder."""
+    bag = DagBag(str(CHECKOUT / "dags"))
+    assert bag.import_errors == {}
+    return dict(bag.dags)
+
+
+def test_the_folder_holds_these_dags(dags: dict[str, DAG]) -> None:
+    assert set(dags) == DAG_IDS
+
+
+def test_every_dag_survives_serialisation(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        restored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+        assert set(restored.task_dict) == set(dag.task_dict)
+
+
+def test_every_task_has_the_retry_policy_and_tries_left(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        for task in dag.tasks:
+            arguments = getattr(task, "partial_kwargs", None) or vars(task)
+            assert isinstance(arguments.get("retry_policy"), StorageRetryPolicy), f"{dag.dag_id}.{task.task_id}"
+            assert arguments["retries"] >= 2, f"{dag.dag_id}.{task.task_id}"
+
+
+def test_every_form_is_valid_with_its_defaults(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        dag.params.validate()
+        assert dag.render_template_as_native_obj, dag.dag_id
+
+
+def test_every_parameter_of_a_form_is_used(dags: dict[str, DAG]) -> None:
+    for path in DAG_FILES:
+        text = path.read_text()
+        [dag] = [dag for dag in dags.values() if Path(dag.fileloc) == path]
+        for name in dag.params:
+            assert f"params.{name}" in text, f"{path.name}: {name}"
+
+
+@pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.name)
+def test_a_dag_file_is_wiring_only(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+    assert imported <= {"__future__", "airflow", "datetime", "dynamic_table"}
+    assert not any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For | ast.If) for node in ast.walk(tree))
+
+
+def test_parsing_the_dags_imports_nothing_heavy() -> None:
+    heavy = ("storage_lib", "pyarrow", "numpy", "polars", "pyspark", "kafka", "great_expectations", "pandas")
+    program = (
+        "import sys, runpy\n"
+        f"before = set(sys.modules)\n"
+        f"[runpy.run_path(path) for path in {[str(path) for path in DAG_FILES]}]\n"
+        f"print(sorted({{name.split('.')[0] for name in sys.modules}} & {set(heavy)}))\n"
+    )
+
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_plugin_file_shadows_an_installed_module() -> None:
+    """Airflow loads every file that it scans under its bare stem; ``.airflowignore`` keeps it to one, this to none."""
+    plugins = CHECKOUT / "plugins"
+    scanned = [path for path in plugins.rglob("*.py") if path.parent == plugins]
+    assert [path.name for path in scanned] == ["dynamic_table_plugin.py"]
+    assert "dynamic_table/" in (plugins / ".airflowignore").read_text().splitlines()
+
+    stems = {path.stem for path in plugins.rglob("*.py")} - {"__init__", "dynamic_table_plugin"}
+    assert [stem for stem in sorted(stems) if find_spec(stem) is not None] == []
+
+
+def test_file_names_are_unique_over_the_three_code_folders() -> None:
+    stems = [
+        path.stem
+        for folder in ("storage_lib", "plugins", "dags")
+        for path in (CHECKOUT / folder).rglob("*.py")
+        if path.name != "__init__.py"
+    ]
+
+    assert sorted(stem for stem in set(stems) if stems.count(stem) > 1) == []
