@@ -1,186 +1,309 @@
-"""Storage on a local disk. What is new is written aside, synced, and linked or renamed into place.
+"""Files on a local disk. A name is created at most once, by link(2), and whole: written aside, synced, then linked.
 
-Names that begin with a dot are files in the making; ``list_directory`` never shows them.
+Names written aside begin with a dot and end in ``.tmp``; what a crash leaves of them is no table's file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
+import stat
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from storage_lib.errors import NotFoundError, StorageError, UnavailableError
+from storage_lib.errors import (
+    AlreadyExistsError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
 from storage_lib.io.file_io import FileStatus
 
-_SYNCS_AT_ONCE = 8
+_SYNCS_AT_ONCE = 16
+_NO_LINKS = frozenset(
+    {
+        errno.EPERM,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.ENOSYS,
+        errno.EMLINK,
+        errno.EXDEV,
+    }
+)
+_PERMANENT = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EINVAL,
+        errno.ELOOP,
+    }
+)
 
 
 class LocalFileIO:
-    """Thread-safe and process-safe; picklable.
+    """``FileIO`` on this machine's disk. Thread-safe; a pickled copy is as good as the original.
 
-    ``durable=False`` leaves out every fsync: for benchmarks, and for tables that may be lost with the machine.
+    ``durable=False`` leaves out every fsync: for tables that may be lost with the machine, and for most tests.
     """
 
     def __init__(self, *, durable: bool = True) -> None:
         self._durable = durable
+        # Directories that hold a new directory and are not synced yet; ``sync`` does it, all at once.
+        self._unsynced: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Callable[[], LocalFileIO], tuple[()]]:
+        """Nothing but the setting travels."""
+        return partial(LocalFileIO, durable=self._durable), ()
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
-        with _errors(path):
+        """The whole file; ``NotFoundError`` if it is not there."""
+        with _errors_of("read", path):
             return Path(path).read_bytes()
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
-        with _errors(path):
-            return os.path.lexists(path)
+        try:
+            # Not os.path.exists, which takes any error for "no".
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _translated("look for", path, error) from error
+        return True
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Write aside, sync, link(2): the link fails if the name is taken, whoever took it."""
-        with _errors(path):
-            aside = self._write_aside(path, data, sync=self._durable)
+        """Make the file whole and durable, or return False if the name is taken: atomic between processes."""
+        if self.exists(path):
+            return False
+        aside = _aside(path)
+        with _errors_of("create", path):
+            self._with_parents(
+                path,
+                lambda: _write_new(aside, data, durable=self._durable),
+                durable=self._durable,
+            )
             try:
-                os.link(aside, path)
-            except FileExistsError:
-                return False
+                linked = _link(aside, path)
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    aside.unlink()
-            self._sync_directory(Path(path).parent)
+                with suppress(OSError):
+                    Path(aside).unlink()
+        if not linked:
+            return False
+        try:
+            self._sync([_parent(path)])
+        except OSError as error:
+            message = f"created {path}, but can't tell whether it would survive a power failure: {error}"
+            raise CommitOutcomeUnknownError(message) from error
         return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write aside, sync, rename."""
-        with _errors(path):
-            self._write_aside(path, data, sync=self._durable).rename(path)
-            self._sync_directory(Path(path).parent)
+        """Make a file under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        with _errors_of("write", path):
+            self._with_parents(
+                path,
+                lambda: _write_new(path, data, durable=self._durable),
+                durable=self._durable,
+            )
+            self._sync([_parent(path)])
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write aside, rename; not synced."""
-        with _errors(path):
-            self._write_aside(path, data, sync=False).rename(path)
+        """Atomically put ``data`` in place of whatever is there; not durable."""
+        aside = _aside(path)
+        with _errors_of("replace", path):
+            self._with_parents(path, lambda: _write_new(aside, data, durable=False), durable=False)
+            try:
+                os.replace(aside, path)
+            except OSError:
+                with suppress(OSError):
+                    Path(aside).unlink()
+                raise
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory, without files in the making."""
-        with _errors(path):
-            try:
-                entries = list(os.scandir(path))
-            except (FileNotFoundError, NotADirectoryError):
-                return []
-            return [status for entry in entries if (status := _status(entry)) is not None]
+        """Entries of one directory, names written aside included; empty if it does not exist."""
+        try:
+            with os.scandir(path) as entries:
+                return [status for entry in entries if (status := _status(entry)) is not None]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _translated("list", path, error) from error
 
     def delete(self, path: str) -> None:
         """Delete a file; fine if it is gone."""
-        with _errors(path):
-            Path(path).unlink(missing_ok=True)
+        with (
+            _errors_of("delete", path),
+            suppress(FileNotFoundError, NotADirectoryError),
+        ):
+            Path(path).unlink()
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with everything in it."""
-        with _errors(path), contextlib.suppress(FileNotFoundError):
+        """Delete a directory with everything in it; fine if it is gone."""
+        with _errors_of("delete", path), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents, durably."""
-        with _errors(path):
-            self._make_directory(Path(path))
+        """Make a directory and its parents; fine if it is there."""
+        with _errors_of("make directory", path):
+            self._sync(_make_directories(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A memory map; an empty file can't be mapped and is read instead."""
-        with _errors(path):
-            if Path(path).stat().st_size == 0:
-                return pa.BufferReader(b"")
-            return pa.memory_map(path, "r")
+        """The file, mapped into memory."""
+        with _errors_of("open", path):
+            if os.stat(path).st_size == 0:
+                return pa.BufferReader(b"")  # nothing can't be mapped
+            return pa.memory_map(path)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A new file under its own name: nothing refers to it before it is synced."""
-        with _errors(path):
-            self._make_directory(Path(path).parent)
+        """For one sequential write of a new file; ``AlreadyExistsError`` if the name is taken."""
+        with _errors_of("create", path):
+            self._with_parents(path, lambda: _write_new(path, b"", durable=False), durable=False)
             return pa.OSFile(path, "wb")
 
     def sync(self, paths: list[str]) -> None:
-        """fsync files and their directories, several at once: an fsync mostly waits."""
-        if not self._durable or not paths:
-            return
-        directories = sorted({str(Path(path).parent) for path in paths})
-        with ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(paths))) as threads:
-            list(threads.map(_sync_path, paths))
-            list(threads.map(_sync_path, directories))
+        """Make files written through ``open_output`` durable, with their directories, side by side."""
+        directories = {_parent(path) for path in paths}
+        with self._lock:
+            made = {parent for parent in self._unsynced if any(_is_inside(path, parent) for path in directories)}
+        with _errors_of("sync", ", ".join(paths[:3])):
+            self._sync([*paths, *(directories | made)])
+        with self._lock:
+            self._unsynced -= made
 
-    def _write_aside(self, path: str, data: bytes, *, sync: bool) -> Path:
-        target = Path(path)
-        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    def _with_parents(self, path: str, write: Callable[[], None], *, durable: bool) -> None:
+        """Write; only if that fails for want of a directory, make it and write again."""
         try:
-            descriptor = os.open(aside, flags, 0o666)
+            write()
         except FileNotFoundError:
-            self._make_directory(target.parent)
-            descriptor = os.open(aside, flags, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
-        return aside
+            parents = _make_directories(_parent(path))
+            if durable:
+                self._sync(parents)
+            else:
+                with self._lock:
+                    self._unsynced.update(parents)
+            write()
 
-    def _make_directory(self, directory: Path) -> None:
-        missing = []
-        while not directory.is_dir():
-            missing.append(directory)
-            directory = directory.parent
-        for each in reversed(missing):
-            each.mkdir(exist_ok=True)
-            self._sync_directory(each.parent)
-
-    def _sync_directory(self, directory: Path) -> None:
-        if self._durable:
-            _sync_path(str(directory))
+    def _sync(self, paths: Iterable[str]) -> None:
+        """Side by side: an fsync mostly waits, and the disk writes several as one."""
+        distinct = list(dict.fromkeys(paths)) if self._durable else []
+        if len(distinct) == 1:
+            _sync(distinct[0])
+        elif distinct:
+            with ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(distinct))) as threads:
+                list(threads.map(_sync, distinct))
 
 
-def _sync_path(path: str) -> None:
-    with _errors(path):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
+def _write_new(path: str, data: bytes, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if durable:
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            Path(path).unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _link(aside: str, path: str) -> bool:
+    """Whether ``path`` became another name of ``aside``; False if the name was taken."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        # A network file system may repeat a request whose answer was lost, and so lose against itself.
+        return os.stat(aside).st_nlink > 1
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            message = (
+                f"can't create {path}: its file system has no hard links ({error}). Keep tables on one that has them"
+            )
+            raise InvalidInputError(message) from error
+        raise
+    return True
+
+
+def _make_directories(path: str) -> list[str]:
+    """Make what is missing; the directories that got a new entry, outermost first."""
+    missing = []
+    while path and not os.path.isdir(path):
+        missing.append(path)
+        path = _parent(path)
+    changed = []
+    for directory in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(directory)
+        changed.append(_parent(directory))
+    return changed
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _aside(path: str) -> str:
+    directory, _, name = path.rpartition("/")
+    aside = f".{name[:100]}.{uuid.uuid4().hex}.tmp"
+    return f"{directory}/{aside}" if directory else aside
+
+
+def _parent(path: str) -> str:
+    return os.path.dirname(path.rstrip("/")) or "."
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _status(entry: os.DirEntry[str]) -> FileStatus | None:
-    if entry.name.startswith("."):
-        return None
     try:
-        stat = entry.stat()
-    except FileNotFoundError:  # deleted since it was listed
-        return None
+        found = entry.stat()
+    except FileNotFoundError:
+        return None  # deleted while we were listing
     return FileStatus(
         name=entry.name,
-        is_directory=entry.is_dir(),
-        size_bytes=stat.st_size,
-        modified_ms=stat.st_mtime_ns // 1_000_000,
+        is_directory=stat.S_ISDIR(found.st_mode),
+        size_bytes=found.st_size,
+        modified_ms=found.st_mtime_ns // 1_000_000,
     )
 
 
-@contextlib.contextmanager
-def _errors(path: str) -> Iterator[None]:
-    """Errors of the system as the library's, with the path in them."""
+@contextmanager
+def _errors_of(act: str, path: str) -> Iterator[None]:
     try:
         yield
-    except StorageError:
-        raise
-    except (FileNotFoundError, NotADirectoryError) as error:
-        message = f"there is no {path}"
-        raise NotFoundError(message) from error
     except OSError as error:
-        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the disk and its permissions"
-        message = f"{path}: {error.strerror or error}; {remedy}, then try again"
-        raise UnavailableError(message) from error
+        raise _translated(act, path, error) from error
+
+
+def _translated(act: str, path: str, error: OSError) -> Exception:
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"can't {act} {path}: there is no such file")
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError(
+            f"can't {act} {path}: the name is taken; files are never changed in place, use a new name"
+        )
+    reason = error.strerror or str(error)
+    if error.errno in _PERMANENT:
+        return InvalidInputError(f"can't {act} {path}: {reason}. Check the path and who may write there")
+    return UnavailableError(f"can't {act} {path}: {reason}. Try again when the disk is well")

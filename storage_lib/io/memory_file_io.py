@@ -1,51 +1,62 @@
-"""Storage in a dictionary, for tests and examples: the public twin of ``LocalFileIO``, same rules."""
+"""Files in a dictionary, by the same rules as on a disk: for tests, examples and tables of a session."""
 
 from __future__ import annotations
 
+import io
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import AlreadyExistsError, NotFoundError
 from storage_lib.io.file_io import FileStatus
 
 
-class MemoryFileIO:
-    """Thread-safe. Directories are there as soon as a file is in them, or when they were made."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    data: bytes
+    modified_ms: int
 
-    def __init__(self) -> None:
-        self._files: dict[str, bytes] = {}
-        self._directories: set[str] = set()
-        self._modified: dict[str, int] = {}
-        self._writes = 0
+
+class MemoryFileIO:
+    """``FileIO`` in this process's memory. Thread-safe. ``now_millis`` stamps files; give a fake one in tests."""
+
+    def __init__(self, now_millis: Callable[[], int] | None = None) -> None:
+        self._now_millis = now_millis or (lambda: time.time_ns() // 1_000_000)
+        # directory -> name -> file, or None for a directory inside.
+        self._directories: dict[str, dict[str, _File | None]] = {}
         self._lock = threading.RLock()
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """The whole file; ``NotFoundError`` if it is not there."""
         with self._lock:
-            try:
-                return self._files[path]
-            except KeyError:
-                message = f"there is no {path}"
-                raise NotFoundError(message) from None
+            found = self._find(path)
+        if found is None:
+            message = f"can't read {path}: there is no such file"
+            raise NotFoundError(message)
+        return found.data
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
+        directory, name = _split(path)
         with self._lock:
-            return path in self._files or path in self._directories
+            return name in self._directories.get(directory, {}) or _clean(path) in self._directories
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Under one lock, so atomic."""
+        """Make the file, or return False if the name is taken."""
         with self._lock:
-            if path in self._files:
+            if self.exists(path):
                 return False
             self._put(path, data)
             return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file."""
-        with self._lock:
-            self._put(path, data)
+        """Make a file under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        if not self.create_if_absent(path, data):
+            message = f"can't write {path}: the name is taken; files are never changed in place, use a new name"
+            raise AlreadyExistsError(message)
 
     def replace(self, path: str, data: bytes) -> None:
         """Put ``data`` in place of whatever is there."""
@@ -53,89 +64,88 @@ class MemoryFileIO:
             self._put(path, data)
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory; ``modified_ms`` counts writes, for there is no clock here."""
-        prefix = path.rstrip("/") + "/"
+        """Entries of one directory; empty if it does not exist."""
         with self._lock:
-            files = [
-                FileStatus(
-                    name=name, is_directory=False, size_bytes=len(data), modified_ms=self._modified[prefix + name]
-                )
-                for file, data in self._files.items()
-                if file.startswith(prefix) and "/" not in (name := file[len(prefix) :])
-            ]
-            directories = [
-                FileStatus(name=name, is_directory=True, size_bytes=0, modified_ms=0)
-                for directory in self._directories
-                if directory.startswith(prefix) and "/" not in (name := directory[len(prefix) :])
-            ]
-        return files + directories
+            entries = list(self._directories.get(_clean(path), {}).items())
+        return [
+            FileStatus(
+                name=name,
+                is_directory=file is None,
+                size_bytes=0 if file is None else len(file.data),
+                modified_ms=0 if file is None else file.modified_ms,
+            )
+            for name, file in entries
+        ]
 
     def delete(self, path: str) -> None:
         """Delete a file; fine if it is gone."""
+        directory, name = _split(path)
         with self._lock:
-            self._files.pop(path, None)
+            if self._find(path) is not None:
+                del self._directories[directory][name]
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with everything in it."""
-        prefix = path.rstrip("/") + "/"
+        """Delete a directory with everything in it; fine if it is gone."""
+        root = _clean(path)
+        directory, name = _split(path)
         with self._lock:
-            self._files = {file: data for file, data in self._files.items() if not file.startswith(prefix)}
-            self._directories = {each for each in self._directories if not f"{each}/".startswith(prefix)}
+            for inside in [each for each in self._directories if each == root or each.startswith(f"{root}/")]:
+                del self._directories[inside]
+            self._directories.get(directory, {}).pop(name, None)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents."""
+        """Make a directory and its parents; fine if it is there."""
         with self._lock:
-            while path and path not in self._directories:
-                self._directories.add(path)
-                path = path.rpartition("/")[0]
+            self._make(_clean(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Reads the bytes in place."""
+        """The file's bytes, not copied."""
         return pa.BufferReader(self.read_bytes(path))
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """The file appears when the stream is closed."""
-        return pa.PythonFile(_Output(self, path), mode="w")
+        """For one sequential write of a new file, whose content is there once it is closed."""
+        self.write_bytes(path, b"")
+        return pa.PythonFile(_Output(lambda data: self.replace(path, data)), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Nothing outlives the process anyway."""
+        """Nothing to do, but ``NotFoundError`` for a file that is not there."""
+        for path in paths:
+            self.read_bytes(path)
+
+    def _find(self, path: str) -> _File | None:
+        directory, name = _split(path)
+        return self._directories.get(directory, {}).get(name)
 
     def _put(self, path: str, data: bytes) -> None:
-        self.make_directory(path.rpartition("/")[0])
-        self._files[path] = bytes(data)
-        self._writes += 1
-        self._modified[path] = self._writes
+        directory, name = _split(path)
+        self._make(directory)
+        self._directories[directory][name] = _File(bytes(data), self._now_millis())
+
+    def _make(self, directory: str) -> None:
+        if directory in self._directories:
+            return
+        self._directories[directory] = {}
+        parent, name = _split(directory)
+        if name:
+            self._make(parent)
+            self._directories[parent][name] = None
 
 
-class _Output:
-    """A writable file object that hands its bytes over when it is closed."""
-
-    def __init__(self, files: MemoryFileIO, path: str) -> None:
-        self._files = files
-        self._path = path
-        self._parts: list[bytes] = []
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing is shown before ``close``."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def tell(self) -> int:
-        return sum(len(part) for part in self._parts)
+class _Output(io.BytesIO):
+    def __init__(self, store: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._store = store
 
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
-            self._files.write_bytes(self._path, b"".join(self._parts))
+            self._store(self.getvalue())
+        super().close()
+
+
+def _clean(path: str) -> str:
+    return path.rstrip("/")
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, name = _clean(path).rpartition("/")
+    return directory, name

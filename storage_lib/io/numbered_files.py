@@ -1,80 +1,101 @@
-"""name-1, name-2, ...: read the latest, create the next or lose the race. Under snapshots and schemas alike.
+"""Files ``<prefix>1, <prefix>2, ...`` of one directory: the latest, load, create the next or lose the race.
 
-With ``hints`` the files LATEST and EARLIEST hold a number, so that the directory need not be listed: LATEST is
-trusted if no later file exists, EARLIEST if its file does (docs/format.md, 1.4). The file comes first and the hint
-second, so LATEST never says more than there is.
+With hints, LATEST and EARLIEST hold a number as text (docs/format.md, 1.4). LATEST is written after the file that it
+names, so it may be too low but never too high; neither has to be there, and nothing is believed without a look.
 """
 
 from __future__ import annotations
 
-from storage_lib.errors import NotFoundError
+from contextlib import suppress
+
+from storage_lib.errors import NotFoundError, StorageError
 from storage_lib.io.file_io import FileIO
+
+LATEST = "LATEST"
+EARLIEST = "EARLIEST"
+_STEPS_BEFORE_LISTING = 10
+_FIRST_WITH_HINTS = 1
 
 
 class NumberedFiles:
-    """The numbered files of one directory. Numbers are contiguous; old ones may be gone. Thread-safe."""
+    """One sequence. Files are never changed; numbers only grow, though old files may be deleted. Thread-safe."""
 
     def __init__(self, file_io: FileIO, directory: str, prefix: str, *, hints: bool) -> None:
         self._file_io = file_io
         self._directory = directory
         self._prefix = prefix
         self._hints = hints
+        self._seen: int | None = None
 
     def path(self, number: int) -> str:
-        """The path of file ``number``."""
+        """Where file ``number`` is, if it is."""
         return f"{self._directory}/{self._prefix}{number}"
 
     def latest_id(self) -> int | None:
-        """The highest number; None if there is no file."""
-        hint = self._hint("LATEST")
-        if hint is not None:
-            number = hint
-            # Whoever crashed between file and hint left the hint one behind; a busy writer, a few.
-            while self._file_io.exists(self.path(number + 1)):
-                number += 1
-            if number > hint or self._file_io.exists(self.path(number)):
-                return number
-        return max(self.ids(), default=None)
+        """The highest number; None if there is no file. Sees every file created before the call."""
+        for start in (self._seen, self._hint(LATEST) if self._hints else None):
+            found = None if start is None else self._walk_up(start)
+            if found is not None:
+                self._seen = found
+                return found
+        self._seen = max(self.ids(), default=None)
+        return self._seen
 
     def earliest_id(self) -> int | None:
-        """The lowest number that is there; None if there is no file."""
-        hint = self._hint("EARLIEST")
+        """The lowest number that is not given up; None if there is no file."""
+        hint = self._hint(EARLIEST) if self._hints else None
         if hint is not None and self._file_io.exists(self.path(hint)):
             return hint
         return min(self.ids(), default=None)
 
     def ids(self) -> list[int]:
-        """All numbers, ascending, from the directory itself."""
-        names = (entry.name for entry in self._file_io.list_directory(self._directory))
-        return sorted(
-            int(rest) for name in names if name.startswith(self._prefix) and (rest := name[len(self._prefix) :]).isdigit()
-        )
+        """All numbers, ascending, as far as files are there."""
+        numbers = (self.number_of(entry.name) for entry in self._file_io.list_directory(self._directory))
+        return sorted(number for number in numbers if number is not None)
+
+    def number_of(self, name: str) -> int | None:
+        """The number in a file's name; None if it is not one of these files."""
+        digits = name.removeprefix(self._prefix) if name.startswith(self._prefix) else ""
+        # Only the spelling that path() makes, so that one file has one number.
+        is_number = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+        return int(digits) if is_number else None
 
     def load(self, number: int) -> bytes:
         """The content of one file; ``NotFoundError`` if it is not there."""
         return self._file_io.read_bytes(self.path(number))
 
     def create(self, number: int, data: bytes) -> bool:
-        """Create file ``number``, or return False if it is taken; errors as ``FileIO.create_if_absent``."""
+        """Make file ``number``, or return False if it is there already; creating it is the commit.
+
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        """
         if not self._file_io.create_if_absent(self.path(number), data):
             return False
+        self._seen = number
         if self._hints:
-            self._write_hint("LATEST", number)
-            if not self._file_io.exists(f"{self._directory}/EARLIEST"):
-                self._write_hint("EARLIEST", number)
+            # The file decides; a hint that can't be written is only a hint less.
+            with suppress(StorageError):
+                self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
+                if number == _FIRST_WITH_HINTS:
+                    self.write_earliest(number)
         return True
 
     def write_earliest(self, number: int) -> None:
-        """Say that files below ``number`` are gone, or about to go."""
-        self._write_hint("EARLIEST", number)
+        """Declare every file below ``number`` given up; to be called before they are deleted."""
+        self._file_io.replace(f"{self._directory}/{EARLIEST}", str(number).encode())
+
+    def _walk_up(self, start: int) -> int | None:
+        """The end of the unbroken row that begins at ``start``; None if there is none, or it is long."""
+        if not self._file_io.exists(self.path(start)):
+            return None
+        for number in range(start, start + _STEPS_BEFORE_LISTING):
+            if not self._file_io.exists(self.path(number + 1)):
+                return number
+        return None
 
     def _hint(self, name: str) -> int | None:
-        if not self._hints:
-            return None
         try:
-            return int(self._file_io.read_bytes(f"{self._directory}/{name}"))
-        except (NotFoundError, ValueError):
+            text = self._file_io.read_bytes(f"{self._directory}/{name}").decode("ascii", "replace").strip()
+        except NotFoundError:
             return None
-
-    def _write_hint(self, name: str, number: int) -> None:
-        self._file_io.replace(f"{self._directory}/{name}", str(number).encode())
+        return int(text) if text.isascii() and text.isdigit() else None

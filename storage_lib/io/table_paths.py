@@ -1,124 +1,163 @@
-"""Every file name of a table's layout, made and parsed in this one place (docs/format.md, "Layout")."""
+"""Every name in a table's directory, and back (docs/format.md, 1.1): no other code puts paths together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEASE_PREFIXES = ("lease-", "beat-", "released-")
-_WAITING_PREFIX = "waiting-"
+_LEASE = "lease-"
+_RELEASED = "released-"
+_BEAT = "beat-"
+_WAITING = "waiting-"
+_BUCKET = "bucket-"
+_POSTPONED_BUCKET = -2
 
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Paths below ``root``, the table's directory (no trailing ``/``)."""
+    """The layout below ``root``, the table's directory (no slash at its end)."""
 
     root: str
 
     @property
     def schema_directory(self) -> str:
-        """Where ``schema-<N>`` are."""
+        """Holds ``schema-<n>``, n from 0."""
         return f"{self.root}/schema"
 
     def schema_path(self, schema_id: int) -> str:
-        """One version of the schema, from 0."""
+        """One version of the schema."""
         return f"{self.schema_directory}/schema-{schema_id}"
 
     @property
     def snapshot_directory(self) -> str:
-        """Where ``snapshot-<N>``, LATEST and EARLIEST are."""
+        """Holds ``snapshot-<n>``, n from 1, LATEST and EARLIEST."""
         return f"{self.root}/snapshot"
 
     def snapshot_path(self, snapshot_id: int) -> str:
-        """One snapshot, from 1."""
+        """The file whose creation is the commit."""
         return f"{self.snapshot_directory}/snapshot-{snapshot_id}"
 
     @property
     def manifest_directory(self) -> str:
-        """Where manifests, manifest lists and index manifests are."""
+        """Holds manifests, manifest lists and index manifests."""
         return f"{self.root}/manifest"
 
     def manifest_path(self, name: str) -> str:
-        """A manifest or manifest list by its name."""
+        """A manifest, manifest list or index manifest."""
         return f"{self.manifest_directory}/{name}"
 
     @property
+    def index_directory(self) -> str:
+        """Holds deletion vectors and hash indexes."""
+        return f"{self.root}/index"
+
+    def index_path(self, name: str) -> str:
+        """One index file."""
+        return f"{self.index_directory}/{name}"
+
+    @property
+    def statistics_directory(self) -> str:
+        """Holds what ANALYZE found."""
+        return f"{self.root}/statistics"
+
+    @property
     def tag_directory(self) -> str:
-        """Where ``tag-<name>`` are."""
+        """Holds ``tag-<name>``: snapshots kept by name."""
         return f"{self.root}/tag"
+
+    def tag_path(self, tag: str) -> str:
+        """The snapshot kept as ``tag``."""
+        return f"{self.tag_directory}/tag-{tag}"
 
     @property
     def consumer_directory(self) -> str:
-        """Where ``consumer-<id>`` are."""
+        """Holds ``consumer-<id>``: readers that need old snapshots."""
         return f"{self.root}/consumer"
 
-    def bucket_directory(self, partition_path: str, bucket: int) -> str:
-        """Where the data files of one bucket are; ``partition_path`` as ``dt=2024-01-01/``, empty without partitions."""
-        return f"{self.root}/{partition_path}bucket-{bucket}"
-
-    def data_file_path(self, partition_path: str, bucket: int, name: str) -> str:
-        """One data file."""
-        return f"{self.bucket_directory(partition_path, bucket)}/{name}"
+    def consumer_path(self, consumer_id: str) -> str:
+        """The progress of one consumer."""
+        return f"{self.consumer_directory}/consumer-{consumer_id}"
 
     @property
     def lease_directory(self) -> str:
-        """Where turns are held (``storage_lib.table.turn``)."""
+        """Holds the turns of writers and the tickets of those that wait."""
         return f"{self.root}/lease"
 
     def lease_path(self, number: int) -> str:
-        """Who holds turn ``number``."""
-        return f"{self.lease_directory}/lease-{number}"
-
-    def lease_beat_path(self, number: int) -> str:
-        """Rewritten while the holder of turn ``number`` works."""
-        return f"{self.lease_directory}/beat-{number}"
+        """Turn ``number``: who has it, and what for."""
+        return f"{self.lease_directory}/{_LEASE}{number}"
 
     def lease_released_path(self, number: int) -> str:
-        """There once turn ``number`` has been given back."""
-        return f"{self.lease_directory}/released-{number}"
+        """There once turn ``number`` was given back."""
+        return f"{self.lease_directory}/{_RELEASED}{number}"
+
+    def lease_beat_path(self, number: int) -> str:
+        """Changes while the holder of turn ``number`` is alive."""
+        return f"{self.lease_directory}/{_BEAT}{number}"
 
     def waiting_path(self, name: str) -> str:
-        """The ticket of a waiter."""
-        return f"{self.lease_directory}/{_WAITING_PREFIX}{name}"
+        """The ticket of a waiting writer, ``name`` being new."""
+        return f"{self.lease_directory}/{_WAITING}{name}"
 
     def waiting_path_of(self, file_name: str) -> str:
-        """The path of a ticket seen in the directory."""
+        """The path of a ticket that was found in the lease directory."""
         return f"{self.lease_directory}/{file_name}"
 
     @staticmethod
     def is_waiting_name(file_name: str) -> bool:
-        """Whether a file of the lease directory is a ticket."""
-        return file_name.startswith(_WAITING_PREFIX)
+        """Whether an entry of the lease directory is a ticket."""
+        return file_name.startswith(_WAITING)
 
     @staticmethod
     def lease_number(file_name: str) -> int | None:
-        """N of ``lease-<N>``; None for any other file of the lease directory."""
-        return _number(file_name, "lease-")
+        """The number of a turn's own file; None for other entries."""
+        return _number_after(_LEASE, file_name)
 
     @staticmethod
     def lease_file_number(file_name: str) -> int | None:
-        """The turn that a file of the lease directory belongs to; None for tickets and strangers."""
-        for prefix in _LEASE_PREFIXES:
-            number = _number(file_name, prefix)
+        """The number of the turn that any file belongs to; None for tickets and others."""
+        for prefix in (_LEASE, _RELEASED, _BEAT):
+            number = _number_after(prefix, file_name)
             if number is not None:
                 return number
         return None
 
+    def partition_directory(self, partition_path: str) -> str:
+        """``partition_path`` is ``dt=2024-05-14/`` and the like, empty for an unpartitioned table."""
+        return f"{self.root}/{partition_path}".rstrip("/")
+
+    def bucket_directory(self, partition_path: str, bucket: int) -> str:
+        """Holds the data files of one bucket."""
+        name = "postpone" if bucket == _POSTPONED_BUCKET else str(bucket)
+        return f"{self.partition_directory(partition_path)}/{_BUCKET}{name}"
+
+    def data_file_path(self, partition_path: str, bucket: int, file_name: str) -> str:
+        """One data or changelog file."""
+        return f"{self.bucket_directory(partition_path, bucket)}/{file_name}"
+
+    @staticmethod
+    def bucket_of_directory(directory_name: str) -> int | None:
+        """The bucket whose directory this is; None for other directories."""
+        if directory_name == f"{_BUCKET}postpone":
+            return _POSTPONED_BUCKET
+        return _number_after(_BUCKET, directory_name)
+
     @staticmethod
     def new_data_file_name(writer_uuid: str, counter: int, extension: str) -> str:
-        """``data-<uuid>-<i>.parquet``: readers take the format from the extension."""
+        """``extension`` without a dot; readers take the file's format from it."""
         return f"data-{writer_uuid}-{counter}.{extension}"
 
     @staticmethod
     def new_manifest_name(writer_uuid: str, counter: int) -> str:
-        """``manifest-<uuid>-<i>``."""
+        """A manifest: the entries of one commit, or of many merged."""
         return f"manifest-{writer_uuid}-{counter}"
 
     @staticmethod
     def new_manifest_list_name(writer_uuid: str, counter: int) -> str:
-        """``manifest-list-<uuid>-<i>``."""
+        """A list of manifests."""
         return f"manifest-list-{writer_uuid}-{counter}"
 
 
-def _number(file_name: str, prefix: str) -> int | None:
-    rest = file_name.removeprefix(prefix)
-    return int(rest) if rest != file_name and rest.isdigit() else None
+def _number_after(prefix: str, name: str) -> int | None:
+    digits = name.removeprefix(prefix)
+    is_number = name.startswith(prefix) and digits.isascii() and digits.isdigit()
+    return int(digits) if is_number else None
