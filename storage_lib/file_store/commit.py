@@ -1,0 +1,368 @@
+"""Optimistic commit: nobody locks, whoever creates the next snapshot has committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from zlib import crc32
+
+from storage_lib.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+    UnavailableError,
+)
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
+from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.scan import FileStoreScan
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.io.environment import Environment
+from storage_lib.schema.predicate import Predicate
+
+Guard: TypeAlias = Callable[[Snapshot | None], None]
+"""Called with the snapshot about to be followed, right before each attempt to create the next; may raise."""
+
+PropertiesOf: TypeAlias = Callable[[Snapshot | None], Mapping[str, str]]
+"""The properties of the snapshot about to be created, from the one before it."""
+
+ChangesOf: TypeAlias = Callable[[Snapshot | None], Sequence[ManifestEntry]]
+
+_ATTEMPTS = 50
+_LOOKUPS = 5
+_PAUSE_SECONDS_MIN = 0.002
+_PAUSE_SECONDS_MAX = 0.25
+
+
+class FileStoreCommit:
+    """Makes commit messages a snapshot.
+
+    1. Is there a snapshot with this (user, identifier)? Then that is the answer.
+    2. Read the newest snapshot N. Check the changes against its live files (``conflict.py``).
+    3. Write the manifest of the changes, the delta list, and the base list (N's base and delta, now and then folded).
+    4. Ask the guard, then create ``snapshot-<N+1>`` if absent: done, or somebody was faster.
+    5. Faster: pause a little, start again at 1; only the base list has to be written anew.
+    6. The answer was lost: look whether the snapshot is there and ours before deciding anything.
+
+    A commit that fails leaves no manifest behind, one whose outcome stays unknown leaves all; data files are the
+    caller's to abort. Messages with new rows and a compaction become two snapshots, the rows first; a compaction
+    that then proves late is dropped with its files, not the rows. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        snapshots: SnapshotHistory,
+        scan: FileStoreScan,
+        new_draft: Callable[[], SnapshotDraft],
+        schema_id: int,
+        comparable_key: ComparableKeyOf,
+        abort: Callable[[Sequence[CommitMessage]], None],
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._snapshots = snapshots
+        self._scan = scan
+        self._new_draft = new_draft
+        self._schema_id = schema_id
+        self._comparable_key = comparable_key
+        self._abort = abort
+
+    def commit(
+        self,
+        committable: Committable,
+        *,
+        guard: Guard | None = None,
+        properties_of: PropertiesOf | None = None,
+        identifiers_ascend: bool = False,
+    ) -> Snapshot:
+        """Commit an append, a compaction or both; without messages, a snapshot that only carries properties.
+
+        Returns the new snapshot, or the one that this identity was committed as before. Every snapshot gets
+        ``properties_of(previous)``; the committable's own go on top in the one that carries the rows.
+        Raises ``CommitConflictError`` when files that it deletes are no longer live, ``UnavailableError`` when others
+        commit too fast or storage is out, ``CommitOutcomeUnknownError`` when it can't be found out whether it
+        happened, and whatever ``guard`` raises.
+        """
+        appended = _appended(committable.messages)
+        compacted = _compacted(committable.messages)
+        request = _Request(
+            committable=committable,
+            kind=CommitKind.COMPACT,
+            changes_of=lambda _: compacted,
+            guard=guard,
+            properties_of=properties_of,
+            identifiers_ascend=identifiers_ascend,
+        )
+        if compacted and not appended:
+            return self._create(request)
+        deletes = any(entry.kind is FileKind.DELETE for entry in appended)
+        rows_kind = CommitKind.OVERWRITE if deletes else CommitKind.APPEND
+        rows, created = self._create_or_find(replace(request, kind=rows_kind, changes_of=lambda _: appended))
+        if compacted and created:
+            self._compact_after(request)
+        return rows
+
+    def overwrite(
+        self,
+        committable: Committable,
+        *,
+        partitions: Collection[bytes] | None = None,
+        partition_filter: Predicate | None = None,
+        guard: Guard | None = None,
+        properties_of: PropertiesOf | None = None,
+        identifiers_ascend: bool = False,
+    ) -> Snapshot:
+        """Put the messages' files in place of whatever is live in some partitions; without messages, drop these.
+
+        The partitions are named by their serialized rows, or by a predicate on partition columns, or are all of them.
+        What is live is decided when the snapshot is made, so this never conflicts with appends or compactions.
+        Raises as ``commit``, and ``InvalidInputError`` for a message outside of the named partitions.
+        """
+        appended = _appended(committable.messages)
+        self._refuse_outside(appended, partitions, partition_filter)
+
+        def changes_of(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+            live = self._scan.entries(latest, partitions=partitions, partition_filter=partition_filter)
+            return (*(_deleted(entry) for entry in live), *appended)
+
+        return self._create(
+            _Request(
+                committable=committable,
+                kind=CommitKind.OVERWRITE,
+                changes_of=changes_of,
+                guard=guard,
+                properties_of=properties_of,
+                identifiers_ascend=identifiers_ascend,
+            )
+        )
+
+    def _create(self, request: _Request) -> Snapshot:
+        snapshot, _ = self._create_or_find(request)
+        return snapshot
+
+    def _create_or_find(self, request: _Request) -> tuple[Snapshot, bool]:
+        """The snapshot, and whether it was made just now."""
+        draft = self._new_draft()
+        uuid = self._environment.new_name()
+        try:
+            for attempt in range(_ATTEMPTS):
+                # Looked up in, and built upon, the same newest snapshot: else a replay could slip in between.
+                latest = self._snapshots.latest()
+                known = self._committed(request, latest)
+                if known is not None:
+                    draft.discard(keep=None)
+                    return known, False
+                created = self._attempt(request, latest, draft, uuid)
+                if created is not None:
+                    self._tidy(draft, created)
+                    return created, True
+                self._pause(attempt)
+        except CommitOutcomeUnknownError:
+            # Whether a snapshot names these files is not known: they have to stay.
+            raise
+        except Exception:
+            with suppress(StorageError):
+                draft.discard(keep=None)
+            raise
+        draft.discard(keep=None)
+        message = (
+            f"table {self._table}: {_ATTEMPTS} attempts to commit lost against other writers. Nothing of this commit "
+            "is left; run it again, with fewer writers at once"
+        )
+        raise UnavailableError(message)
+
+    def _attempt(self, request: _Request, latest: Snapshot | None, draft: SnapshotDraft, uuid: str) -> Snapshot | None:
+        """One attempt to create the snapshot after ``latest``; None if somebody else did."""
+        try:
+            changes = request.changes_of(latest)
+            self._check(latest, changes, request.kind)
+            written = draft.upon(latest, changes, self._template(request, uuid))
+        except (NotFoundError, SnapshotExpiredError):
+            if self._snapshots.latest_id() == (None if latest is None else latest.id):
+                raise
+            return None
+        if request.guard is not None:
+            request.guard(latest)
+        properties = {} if request.properties_of is None else dict(request.properties_of(latest))
+        if request.carries_identity:
+            properties.update(request.committable.properties)
+        snapshot = replace(written, properties=properties)
+        return snapshot if self._put(snapshot) else None
+
+    def _put(self, snapshot: Snapshot) -> bool:
+        """Create the snapshot; whatever the store answers, what is there in the end decides.
+
+        A store may repeat a conditional put whose answer was lost and so lose against itself: False doesn't mean
+        that another writer won before the snapshot that is there has been compared.
+        """
+        error: StorageError | None = None
+        for attempt in range(_LOOKUPS):
+            try:
+                if self._snapshots.append_if_absent(snapshot):
+                    return True
+            except (CommitOutcomeUnknownError, UnavailableError) as raised:
+                error = raised
+            try:
+                return self._snapshots.load(snapshot.id).uuid == snapshot.uuid
+            except NotFoundError:
+                # The answer was lost and the file is not there: not done yet, so ask again under the same id.
+                self._pause(attempt)
+            except SnapshotExpiredError:
+                if error is None:
+                    return False
+                break
+            except UnavailableError as raised:
+                error = CommitOutcomeUnknownError(str(raised))
+                self._pause(attempt)
+        if isinstance(error, UnavailableError):
+            raise error
+        message = (
+            f"table {self._table}: it is not known whether snapshot {snapshot.id} was created by "
+            f"{snapshot.commit_user} (commit {snapshot.commit_identifier}). Repeat the commit under the same identity "
+            "to find out; do not delete its files"
+        )
+        raise CommitOutcomeUnknownError(message) from error
+
+    def _committed(self, request: _Request, latest: Snapshot | None) -> Snapshot | None:
+        committable = request.committable
+        if latest is None or not request.carries_identity or committable.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+            return None
+        return self._snapshots.find_commit(
+            committable.commit_user,
+            committable.commit_identifier,
+            ascending=request.identifiers_ascend,
+            up_to=latest.id,
+        )
+
+    def _check(self, latest: Snapshot | None, changes: Sequence[ManifestEntry], kind: CommitKind) -> None:
+        if not changes:
+            return
+        live = self._scan.live_files(latest, partitions={entry.partition for entry in changes})
+        on_top_of = "the empty table" if latest is None else f"snapshot {latest.id}"
+        check_no_conflict(
+            live,
+            changes,
+            comparable_key=self._comparable_key,
+            is_overwrite=kind is CommitKind.OVERWRITE,
+            subject=f"table {self._table}: {kind.lower()} on top of {on_top_of}",
+        )
+
+    def _compact_after(self, request: _Request) -> None:
+        """Commit the compaction that came with new rows. Losing it is no loss: the rows are there, unmerged."""
+        try:
+            self._create(replace(request, carries_identity=False))
+        except CommitConflictError:
+            outputs = [_only_compaction(message) for message in request.committable.messages]
+            with suppress(StorageError):
+                self._abort(outputs)
+
+    def _template(self, request: _Request, uuid: str) -> Snapshot:
+        return Snapshot(
+            id=0,
+            schema_id=self._schema_id,
+            base_manifest_list="",
+            delta_manifest_list="",
+            commit_user=request.committable.commit_user,
+            commit_identifier=request.committable.commit_identifier,
+            commit_kind=request.kind,
+            time_millis=self._environment.clock.now_millis(),
+            total_record_count=0,
+            delta_record_count=0,
+            watermark=request.committable.watermark,
+            uuid=uuid,
+        )
+
+    def _refuse_outside(
+        self, appended: Sequence[ManifestEntry], partitions: Collection[bytes] | None, matching: Predicate | None
+    ) -> None:
+        written = {entry.partition for entry in appended}
+        outside = set() if partitions is None else written - set(partitions)
+        if matching is not None:
+            outside |= written - self._scan.matching_partitions(written, matching)
+        if outside:
+            message = (
+                f"table {self._table}: rows for partition {self._scan.partition_text(min(outside))} are outside of the "
+                "partitions to overwrite; filter the rows, or name that partition too"
+            )
+            raise InvalidInputError(message)
+
+    def _pause(self, attempt: int) -> None:
+        # New names are random, so they tell racing writers apart without another source of chance.
+        chance = crc32(self._environment.new_name().encode()) / 2**32
+        longest = min(_PAUSE_SECONDS_MAX, _PAUSE_SECONDS_MIN * 2**attempt)
+        self._environment.clock.sleep(longest * (0.5 + chance / 2))
+
+    def _tidy(self, draft: SnapshotDraft, created: Snapshot) -> None:
+        # The commit has happened: what lost attempts left is not worth failing for.
+        with suppress(StorageError):
+            draft.discard(keep=created)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One snapshot to be made. The compaction that follows an append doesn't carry the identity's properties."""
+
+    committable: Committable
+    kind: CommitKind
+    changes_of: ChangesOf
+    guard: Guard | None
+    properties_of: PropertiesOf | None
+    identifiers_ascend: bool
+    carries_identity: bool = True
+
+
+def _appended(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
+    return tuple(
+        _entry(message, kind, file)
+        for message in messages
+        for kind, files in (
+            (FileKind.DELETE, message.increment.deleted_files),
+            (FileKind.ADD, message.increment.new_files),
+        )
+        for file in files
+    )
+
+
+def _compacted(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
+    return tuple(
+        _entry(message, kind, file)
+        for message in messages
+        for kind, files in (
+            (FileKind.DELETE, message.increment.compact_before),
+            (FileKind.ADD, message.increment.compact_after),
+        )
+        for file in files
+    )
+
+
+def _entry(message: CommitMessage, kind: FileKind, file: DataFileMeta) -> ManifestEntry:
+    return ManifestEntry(
+        kind=kind,
+        partition=message.partition,
+        bucket=message.bucket,
+        total_buckets=message.bucket_count,
+        file=file,
+    )
+
+
+def _deleted(entry: ManifestEntry) -> ManifestEntry:
+    return replace(entry, kind=FileKind.DELETE)
+
+
+def _only_compaction(message: CommitMessage) -> CommitMessage:
+    increment = Increment(
+        compact_before=message.increment.compact_before, compact_after=message.increment.compact_after
+    )
+    return replace(message, increment=increment)

@@ -1,0 +1,162 @@
+"""Avro object container files in memory: what manifests and manifest lists are made of (docs/format.md, 1.5).
+
+Records are decoded by the schema in the file's own header, so fields of other releases are kept or simply missing.
+fastavro does the records; the container around them is read here because fastavro's zstandard codec wants a package
+of its own, and because logical types are left as the numbers they are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, TypeAlias, cast
+
+import fastavro
+import zstandard
+
+from storage_lib.errors import CorruptFileError
+
+Record: TypeAlias = Mapping[str, Any]
+
+_MAGIC = b"Obj\x01"
+_SYNC_LENGTH = 16
+_META_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
+_BLOCK_BYTES_MAX = 1 << 20
+_RECORDS_PER_BLOCK = 4096
+
+
+def encode_container(schema_json: str, records: Sequence[Record]) -> bytes:
+    """Write ``records`` as one zstandard container file; the same records always give the same bytes."""
+    out = io.BytesIO()
+    # The mark between blocks need only be unlikely in the data; derived from the content it keeps files repeatable.
+    body = list(_encode_blocks(schema_json, records))
+    digest = blake2b(schema_json.encode(), digest_size=_SYNC_LENGTH)
+    for _, block in body:
+        digest.update(block)
+    sync = digest.digest()
+    out.write(_MAGIC)
+    header = {"avro.codec": b"zstandard", "avro.schema": schema_json.encode()}
+    fastavro.schemaless_writer(out, _META_SCHEMA, header)
+    out.write(sync)
+    for count, block in body:
+        _write_long(out, count)
+        _write_long(out, len(block))
+        out.write(block)
+        out.write(sync)
+    return out.getvalue()
+
+
+def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
+    """Every record of a container file; logical types stay plain numbers.
+
+    Raises ``CorruptFileError`` naming ``source`` when the bytes are not a container, or use an unknown codec.
+    """
+    try:
+        return _decode(data, source)
+    except CorruptFileError:
+        raise
+    except (EOFError, IndexError, KeyError, ValueError, TypeError, zlib.error, zstandard.ZstdError) as error:
+        message = f"{source} is not a readable Avro file ({error!r}): it was cut short or changed after it was written"
+        raise CorruptFileError(message) from error
+
+
+def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
+    if data[: len(_MAGIC)] != _MAGIC:
+        message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"
+        raise CorruptFileError(message)
+    stream = io.BytesIO(data)
+    stream.seek(len(_MAGIC))
+    header = cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))
+    array_schema = _array_schema(header["avro.schema"].decode())
+    codec = header.get("avro.codec", b"null").decode()
+    sync = stream.read(_SYNC_LENGTH)
+    records: list[dict[str, Any]] = []
+    while stream.tell() < len(data):
+        prefix_start = stream.tell()
+        count = _read_long(stream)
+        count_bytes = data[prefix_start : stream.tell()]
+        size = _read_long(stream)
+        block = stream.read(size)
+        if len(block) != size or stream.read(_SYNC_LENGTH) != sync:
+            message = f"{source} ends inside a block, or holds bytes that belong to another file"
+            raise CorruptFileError(message)
+        # A block is the inside of an Avro array: with count and end mark around it, one call decodes it all.
+        array = io.BytesIO(count_bytes + _decompress(block, codec, source) + b"\x00")
+        decoded = cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, array_schema, None))
+        if len(decoded) != count:
+            message = f"{source} announces {count} records in a block and holds {len(decoded)}"
+            raise CorruptFileError(message)
+        records.extend(decoded)
+    return records
+
+
+def _encode_blocks(schema_json: str, records: Sequence[Record]) -> list[tuple[int, bytes]]:
+    array_schema = _array_schema(schema_json)
+    compressor = zstandard.ZstdCompressor(level=1)
+    blocks = []
+    step = _RECORDS_PER_BLOCK
+    start = 0
+    while start < len(records):
+        chunk = records[start : start + step]
+        raw = io.BytesIO()
+        fastavro.schemaless_writer(raw, array_schema, chunk)
+        content = raw.getvalue()
+        if len(content) > _BLOCK_BYTES_MAX and len(chunk) > 1:
+            step = max(1, len(chunk) * _BLOCK_BYTES_MAX // (2 * len(content)))
+            continue
+        prefix = io.BytesIO()
+        _write_long(prefix, len(chunk))
+        inner = content[len(prefix.getvalue()) : -1]
+        blocks.append((len(chunk), compressor.compress(inner)))
+        start += len(chunk)
+    return blocks
+
+
+def _decompress(block: bytes, codec: str, source: str) -> bytes:
+    match codec:
+        case "null":
+            return block
+        case "deflate":
+            return zlib.decompress(block, -zlib.MAX_WBITS)
+        case "zstandard":
+            # Java streams its frames: the content size is not always in the frame's header.
+            return zstandard.ZstdDecompressor().decompressobj().decompress(block)
+        case _:
+            message = f"{source} is compressed with {codec!r}; readable are null, deflate and zstandard"
+            raise CorruptFileError(message)
+
+
+@lru_cache(maxsize=64)
+def _array_schema(schema_json: str) -> Any:
+    items = _without_logical_types(json.loads(schema_json))
+    return fastavro.parse_schema({"type": "array", "items": items})
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(value) for value in schema]
+    return schema
+
+
+def _write_long(out: io.BytesIO, value: int) -> None:
+    zigzag = (value << 1) ^ (value >> 63)
+    while zigzag & ~0x7F:
+        out.write(bytes([(zigzag & 0x7F) | 0x80]))
+        zigzag >>= 7
+    out.write(bytes([zigzag]))
+
+
+def _read_long(stream: io.BytesIO) -> int:
+    shift = value = 0
+    while True:
+        (byte,) = stream.read(1)
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1)
+        shift += 7

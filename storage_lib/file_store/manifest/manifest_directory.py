@@ -1,0 +1,120 @@
+"""The table's ``manifest/`` folder. Its files are never changed, so what was parsed once is remembered."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from storage_lib.errors import CorruptFileError
+from storage_lib.file_store.manifest.avro_container import decode_container
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, decode_manifest
+from storage_lib.file_store.manifest.manifest_list import decode_manifest_list
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_paths import TablePaths
+
+_CACHED_ENTRIES_MAX = 100_000
+_READS_AT_ONCE = 8
+
+
+class ManifestDirectory:
+    """Reads, writes and deletes manifests and manifest lists. Safe to use from several threads."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._manifests: _Remembered[tuple[ManifestEntry, ...]] = _Remembered(_CACHED_ENTRIES_MAX)
+        self._lists: _Remembered[tuple[ManifestFileMeta, ...]] = _Remembered(_CACHED_ENTRIES_MAX)
+
+    def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
+        """The manifests named by one list, in commit order; ``NotFoundError`` if the list is gone."""
+        known = self._lists.get(name)
+        if known is None:
+            path = self._paths.manifest_path(name)
+            known = decode_manifest_list(self._file_io.read_bytes(path), path)
+            self._lists.put(name, known, len(known))
+        return known
+
+    def read_manifest(self, manifest: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
+        """The entries of one manifest; ``NotFoundError`` if it is gone, ``CorruptFileError`` if some are missing."""
+        known = self._manifests.get(manifest.file_name)
+        if known is None:
+            path = self._paths.manifest_path(manifest.file_name)
+            known = decode_manifest(self._file_io.read_bytes(path), path)
+            # A container cut off between two blocks looks whole: only the list knows how much there should be.
+            if len(known) < manifest.num_entries:
+                message = f"{path} holds {len(known)} entries, its list says {manifest.num_entries}: it was cut short"
+                raise CorruptFileError(message)
+            self._manifests.put(manifest.file_name, known, len(known))
+        return known
+
+    def read_manifests(self, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
+        """Several manifests in the order asked for, read side by side."""
+        if len(manifests) <= _READS_AT_ONCE:
+            return [self.read_manifest(manifest) for manifest in manifests]
+        with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
+            return list(threads.map(self.read_manifest, manifests))
+
+    def index_types(self, name: str) -> set[str]:
+        """The kinds of index in an index manifest (docs/format.md, 1.13)."""
+        path = self._paths.manifest_path(name)
+        return {record["_INDEX_TYPE"] for record in decode_container(self._file_io.read_bytes(path), path)}
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Make new files by name, all durable when this returns: one round of syncs for all of them."""
+        if not files:
+            return
+        paths = []
+        for name, data in files.items():
+            path = self._paths.manifest_path(name)
+            with self._file_io.open_output(path) as out:
+                out.write(data)
+            paths.append(path)
+        self._file_io.sync(paths)
+
+    def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
+        """Keep what is being written, so that the next commit of this process reads nothing back."""
+        self._manifests.put(name, tuple(entries), len(entries))
+
+    def remember_list(self, name: str, manifests: Sequence[ManifestFileMeta]) -> None:
+        """As ``remember_manifest``, for a list."""
+        self._lists.put(name, tuple(manifests), len(manifests))
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files; fine if they are gone."""
+        for name in names:
+            self._file_io.delete(self._paths.manifest_path(name))
+
+
+_Value = TypeVar("_Value")
+
+
+class _Remembered(Generic[_Value]):
+    """The most recently used values, up to a total weight."""
+
+    def __init__(self, weight_max: int) -> None:
+        self._weight_max = weight_max
+        self._weight = 0
+        self._values: OrderedDict[str, tuple[_Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> _Value | None:
+        with self._lock:
+            found = self._values.get(name)
+            if found is None:
+                return None
+            self._values.move_to_end(name)
+            return found[0]
+
+    def put(self, name: str, value: _Value, weight: int) -> None:
+        with self._lock:
+            if name in self._values:
+                return
+            self._values[name] = (value, weight + 1)
+            self._weight += weight + 1
+            while self._weight > self._weight_max and len(self._values) > 1:
+                _, (_, dropped) = self._values.popitem(last=False)
+                self._weight -= dropped

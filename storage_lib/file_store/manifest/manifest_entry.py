@@ -1,0 +1,45 @@
+"""One data file added to, or deleted from, one bucket; a manifest is a list of these (docs/format.md, 1.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+
+
+class FileKind(IntEnum):
+    """What happened to the file; the value is the code in manifests."""
+
+    ADD = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """``partition`` is a serialized BinaryRow; ``total_buckets`` the bucket count when the file was written."""
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for the ADD and the DELETE that cancel each other."""
+        return (self.partition, self.bucket, *self.file.identity)
+
+
+def cancel_out(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    """Drop every ADD whose DELETE is among ``entries``, and that DELETE; the rest keeps its order.
+
+    What is left may still hold DELETEs: of files that were added by manifests outside of ``entries``.
+    A file moved back to a level it has had before is not supported by the format (docs/format.md, 1.7).
+    """
+    added = {entry.identity for entry in entries if entry.kind is FileKind.ADD}
+    deleted = {entry.identity for entry in entries if entry.kind is FileKind.DELETE}
+    cancelled = added & deleted
+    if not cancelled:
+        return entries
+    return [entry for entry in entries if entry.identity not in cancelled]

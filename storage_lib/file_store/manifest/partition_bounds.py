@@ -1,0 +1,52 @@
+"""The bounds of the partitions in one manifest, so that a reader can leave the manifest unopened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage_lib.file_store.data_file.comparable_key import comparable_value
+from storage_lib.file_store.data_file.data_file_meta import SimpleStats
+from storage_lib.schema.binary_row import decode_row, encode_row
+from storage_lib.schema.data_types import DataType
+
+
+class PartitionBounds:
+    """Computes ``_PARTITION_STATS``: minimum, maximum and null count of each partition column by itself.
+
+    Every value counts in full (nothing is truncated): partition pruning relies on true bounds.
+    """
+
+    def __init__(self, partition_types: Sequence[DataType]) -> None:
+        self._types = tuple(partition_types)
+        self._decoded: dict[bytes, tuple[object, ...]] = {}
+
+    def of(self, partitions: Sequence[bytes]) -> SimpleStats:
+        """Bounds of the serialized ``partitions``, one per manifest entry, so equal ones count each time."""
+        distinct = set(partitions)
+        if len(distinct) == 1:
+            (only,) = distinct
+            nulls = tuple(len(partitions) if value is None else 0 for value in self._values(only))
+            return SimpleStats(min_values=only, max_values=only, null_counts=nulls)
+        rows = [self._values(partition) for partition in partitions]
+        lows: list[object] = []
+        highs: list[object] = []
+        nulls: list[int] = []
+        for index, data_type in enumerate(self._types):
+            present = sorted(
+                {row[index] for row in rows if row[index] is not None},
+                key=lambda value, data_type=data_type: comparable_value(value, data_type),  # type: ignore[misc]
+            )
+            lows.append(present[0] if present else None)
+            highs.append(present[-1] if present else None)
+            nulls.append(sum(row[index] is None for row in rows))
+        return SimpleStats(
+            min_values=encode_row(lows, self._types),
+            max_values=encode_row(highs, self._types),
+            null_counts=tuple(nulls),
+        )
+
+    def _values(self, partition: bytes) -> tuple[object, ...]:
+        values = self._decoded.get(partition)
+        if values is None:
+            values = self._decoded[partition] = decode_row(partition, self._types)
+        return values

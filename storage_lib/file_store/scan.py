@@ -1,0 +1,205 @@
+"""Snapshot -> manifests -> live files -> splits, pruned by predicate."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.file_pruning import FilePruning
+from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
+from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.schema.partition import PartitionCodec
+from storage_lib.schema.predicate import Predicate
+
+_REMEMBERED_SNAPSHOTS = 4
+_FOLLOWED_SNAPSHOTS_MAX = 100
+_LIVE_ENTRIES_MAX = 100_000
+
+
+class FileStoreScan:
+    """Tells which files make up a snapshot. Safe to use from several threads.
+
+    The live files of the last few snapshots are remembered, and followed from commit to commit, so that planning
+    after each commit costs what changed, not what there is. A table with very many files is read manifest by
+    manifest instead, those of other partitions left unopened.
+    """
+
+    def __init__(
+        self,
+        *,
+        snapshots: SnapshotHistory,
+        manifests: ManifestDirectory,
+        key_value: KeyValueSchema,
+        partitions: PartitionCodec,
+    ) -> None:
+        self._snapshots = snapshots
+        self._manifests = manifests
+        self._key_value = key_value
+        self._partitions = partitions
+        self._live: OrderedDict[int, LiveFiles] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def plan(
+        self,
+        snapshot: Snapshot | None,
+        *,
+        partition_filter: Predicate | None = None,
+        predicate: Predicate | None = None,
+        buckets: Collection[int] | None = None,
+    ) -> Plan:
+        """The files of ``snapshot`` that may hold rows matching; None (a table without a commit) plans nothing.
+
+        ``partition_filter`` speaks of partition columns only. Files are left out by partition, by bucket where the
+        predicate fixes the bucket key, by the bounds of their keys, and by those of their values where no other run
+        has the same keys. Rows still have to be filtered.
+        Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone.
+        """
+        if snapshot is None:
+            return Plan(snapshot=None, entries=(), comparable_key=self._key_value.comparable_key)
+        pruning = self._pruning(partition_filter=partition_filter, predicate=predicate, buckets=buckets)
+        live = self._live_of(snapshot, pruning)
+        entries = tuple(self._pruned(live, pruning))
+        return Plan(snapshot=snapshot, entries=entries, comparable_key=self._key_value.comparable_key)
+
+    def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
+        """All live files; with ``partitions`` it has to be complete for those only."""
+        if snapshot is None:
+            return LiveFiles.empty()
+        return self._live_of(snapshot, self._pruning(partitions=partitions))
+
+    def entries(
+        self,
+        snapshot: Snapshot | None,
+        *,
+        partitions: Collection[bytes] | None = None,
+        partition_filter: Predicate | None = None,
+    ) -> list[ManifestEntry]:
+        """The live entries of exactly those partitions, in a fixed order."""
+        if snapshot is None:
+            return []
+        pruning = self._pruning(partitions=partitions, partition_filter=partition_filter)
+        live = self._live_of(snapshot, pruning)
+        wanted = pruning.matching_partitions(live.partitions)
+        return [
+            entry
+            for partition in sorted(wanted)
+            for bucket in sorted(live.buckets_of(partition))
+            for entry in live.of(partition, bucket)
+        ]
+
+    def delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
+        """What this snapshot alone added and deleted."""
+        manifests = self._list(snapshot, snapshot.delta_manifest_list)
+        return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
+
+    def matching_partitions(self, partitions: Collection[bytes], partition_filter: Predicate) -> set[bytes]:
+        """Which of the serialized partitions match; exact."""
+        return self._pruning(partition_filter=partition_filter).matching_partitions(partitions)
+
+    def partition_text(self, partition: bytes) -> str:
+        """A serialized partition for messages."""
+        values = self._partitions.decode(partition)
+        return ", ".join(f"{name}={value}" for name, value in values.items()) or "(none)"
+
+    def _pruned(self, live: LiveFiles, pruning: FilePruning) -> Iterator[ManifestEntry]:
+        for partition in sorted(pruning.matching_partitions(live.partitions)):
+            for bucket in sorted(live.buckets_of(partition)):
+                entries = list(live.of(partition, bucket))
+                if pruning.bucket_may_match(bucket, entries[0].total_buckets):
+                    yield from pruning.files_that_may_match(entries)
+
+    def _live_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
+        known = self._followed(snapshot)
+        if known is not None:
+            return known
+        self._refuse_deletion_vectors(snapshot)
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        manifests = [manifest for name in lists for manifest in self._list(snapshot, name)]
+        complete = sum(manifest.num_entries for manifest in manifests) <= _LIVE_ENTRIES_MAX
+        if not complete:
+            # Too many files to hold them all: a DELETE is in the same partition and bucket as its ADD, so manifests
+            # of others can stay closed. What isn't pruned here is complete for what is asked.
+            manifests = [manifest for manifest in manifests if pruning.manifest_may_match(manifest)]
+        read = self._read(snapshot, manifests)
+        live = LiveFiles.empty().apply(entry for entries in read for entry in entries)
+        if complete:
+            self._remember(snapshot.id, live)
+        return live
+
+    def _followed(self, snapshot: Snapshot) -> LiveFiles | None:
+        """The live files, if they are remembered or follow from remembered ones by a few snapshots' changes."""
+        with self._lock:
+            if snapshot.id in self._live:
+                self._live.move_to_end(snapshot.id)
+                return self._live[snapshot.id]
+            earlier = [known for known in self._live if known < snapshot.id]
+            start = max(earlier, default=None)
+            live = None if start is None else self._live[start]
+        if start is None or live is None or snapshot.id - start > _FOLLOWED_SNAPSHOTS_MAX:
+            return None
+        try:
+            for snapshot_id in range(start + 1, snapshot.id):
+                live = live.apply(self.delta(self._snapshots.load(snapshot_id)))
+        except (NotFoundError, SnapshotExpiredError):
+            return None
+        live = live.apply(self.delta(snapshot))
+        self._remember(snapshot.id, live)
+        return live
+
+    def _remember(self, snapshot_id: int, live: LiveFiles) -> None:
+        with self._lock:
+            self._live[snapshot_id] = live
+            while len(self._live) > _REMEMBERED_SNAPSHOTS:
+                self._live.popitem(last=False)
+
+    def _refuse_deletion_vectors(self, snapshot: Snapshot) -> None:
+        """Rows deleted by a vector would come back: better not to read such a table at all."""
+        if snapshot.index_manifest is None:
+            return
+        if "DELETION_VECTORS" in self._manifests.index_types(snapshot.index_manifest):
+            message = (
+                f"snapshot {snapshot.id} has deletion vectors, which another engine wrote and this library does not "
+                "read: compact the table there, with 'deletion-vectors.enabled' = 'false'"
+            )
+            raise InvalidInputError(message)
+
+    def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
+        try:
+            return self._manifests.read_list(name)
+        except NotFoundError as error:
+            raise _gone(snapshot, error) from error
+
+    def _read(self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
+        try:
+            return self._manifests.read_manifests(manifests)
+        except NotFoundError as error:
+            raise _gone(snapshot, error) from error
+
+    def _pruning(
+        self,
+        *,
+        partition_filter: Predicate | None = None,
+        predicate: Predicate | None = None,
+        buckets: Collection[int] | None = None,
+        partitions: Collection[bytes] | None = None,
+    ) -> FilePruning:
+        return FilePruning(
+            key_value=self._key_value,
+            partition_filter=partition_filter,
+            predicate=predicate,
+            buckets=buckets,
+            partitions=partitions,
+        )
+
+
+def _gone(snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError:
+    message = f"snapshot {snapshot.id} has been expired, its metadata is gone ({error}): plan again from a newer one"
+    return SnapshotExpiredError(message)

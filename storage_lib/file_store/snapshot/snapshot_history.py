@@ -1,0 +1,145 @@
+"""The snapshots of a table in order: latest, earliest, load, append if absent (docs/format.md, 1.4).
+
+Creating ``snapshot-<N>`` is the one commit point. A snapshot below EARLIEST is expired, even while its file is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.commit_search import CommitSearch
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.numbered_files import NumberedFiles
+from storage_lib.io.table_paths import TablePaths
+
+_CACHED_MAX = 2048
+_LOADS_AT_ONCE = 8
+
+
+class SnapshotHistory:
+    """Snapshots are never changed, so each is read once and remembered. Safe to use from several threads."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True)
+        self._cache: OrderedDict[int, Snapshot] = OrderedDict()
+        self._lock = threading.Lock()
+        self._commits = CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id)
+        self._search_lock = threading.Lock()
+
+    def latest_id(self) -> int | None:
+        """The id of the newest snapshot; None for a table without a commit."""
+        return self._files.latest_id()
+
+    def earliest_id(self) -> int | None:
+        """The id of the oldest snapshot that has not been expired."""
+        return self._files.earliest_id()
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None for a table without a commit."""
+        latest_id = self.latest_id()
+        return None if latest_id is None else self.load(latest_id)
+
+    def load(self, snapshot_id: int) -> Snapshot:
+        """Snapshot ``snapshot_id``.
+
+        Raises ``SnapshotExpiredError`` if it is older than the earliest one kept, ``NotFoundError`` if it has
+        not been made yet.
+        """
+        with self._lock:
+            cached = self._cache.get(snapshot_id)
+            if cached is not None:
+                self._cache.move_to_end(snapshot_id)
+                return cached
+        snapshot = self._read(snapshot_id)
+        self._remember(snapshot)
+        return snapshot
+
+    def load_all(self, snapshot_ids: Sequence[int]) -> list[Snapshot]:
+        """Several snapshots in the order asked for, loaded side by side; errors as ``load``."""
+        if len(snapshot_ids) <= _LOADS_AT_ONCE:
+            return [self.load(snapshot_id) for snapshot_id in snapshot_ids]
+        with ThreadPoolExecutor(_LOADS_AT_ONCE) as threads:
+            return list(threads.map(self.load, snapshot_ids))
+
+    def find_commit(
+        self, commit_user: str, commit_identifier: int, *, ascending: bool = False, up_to: int | None = None
+    ) -> Snapshot | None:
+        """The snapshot that the commit of this identity became; None if it has not been committed.
+
+        Looks at least at every snapshot up to id ``up_to`` (default: the newest).
+        Of a commit that became an append and a compaction it is the append. The first look-up may read the whole
+        history; ``ascending`` promises that this user's identifiers grow from commit to commit (a stream's batch
+        ids), so that it may end at the user's newest smaller one.
+        """
+        latest_id = self.latest_id() if up_to is None else up_to
+        if latest_id is None:
+            return None
+        with self._search_lock:
+            found = self._commits.find(commit_user, commit_identifier, latest_id, ascending=ascending)
+        return None if found is None else self.load(found)
+
+    def expire_below(self, snapshot_id: int) -> list[int]:
+        """Make ``snapshot_id`` the earliest; everything below counts as expired when this returns.
+
+        Returns the ids below whose files are still there, also those that an earlier, interrupted expiry left.
+        Their files are removed by ``delete_expired``, after whatever else they stand for has been cleaned up.
+        """
+        self._files.write_earliest(snapshot_id)
+        with self._lock:
+            for expired in [known for known in self._cache if known < snapshot_id]:
+                del self._cache[expired]
+        return [known for known in self._files.ids() if known < snapshot_id]
+
+    def load_expired(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot that counts as expired but whose file is still there; None if it is gone."""
+        try:
+            return decode_snapshot(self._files.load(snapshot_id), self._paths.snapshot_path(snapshot_id))
+        except NotFoundError:
+            return None
+
+    def delete_expired(self, snapshot_id: int) -> None:
+        """Remove the file of an expired snapshot; fine if it is gone."""
+        self._file_io.delete(self._paths.snapshot_path(snapshot_id))
+
+    def append_if_absent(self, snapshot: Snapshot) -> bool:
+        """Make this the next snapshot; False if another writer has taken its id.
+
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        """
+        if not self._files.create(snapshot.id, encode_snapshot(snapshot)):
+            return False
+        self._remember(snapshot)
+        return True
+
+    def _read(self, snapshot_id: int) -> Snapshot:
+        earliest_id = self.earliest_id()
+        path = self._paths.snapshot_path(snapshot_id)
+        if earliest_id is not None and snapshot_id < earliest_id:
+            raise SnapshotExpiredError(_expired_text(path, snapshot_id, earliest_id))
+        try:
+            data = self._files.load(snapshot_id)
+        except NotFoundError:
+            earliest_id = self.earliest_id()
+            if earliest_id is not None and snapshot_id < earliest_id:
+                raise SnapshotExpiredError(_expired_text(path, snapshot_id, earliest_id)) from None
+            message = f"there is no snapshot {snapshot_id} ({path}); the newest is {self.latest_id()}"
+            raise NotFoundError(message) from None
+        return decode_snapshot(data, path)
+
+    def _remember(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            self._cache[snapshot.id] = snapshot
+            while len(self._cache) > _CACHED_MAX:
+                self._cache.popitem(last=False)
+
+
+def _expired_text(path: str, snapshot_id: int, earliest_id: int) -> str:
+    return f"snapshot {snapshot_id} ({path}) has been expired; the earliest kept is {earliest_id}: plan again from it"

@@ -1,0 +1,101 @@
+"""A snapshot's JSON and back (docs/format.md, 1.4): keys in the order of the format, null ones left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from storage_lib.errors import CorruptFileError
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+
+_KEYS: Mapping[str, str] = {
+    "version": "version",
+    "uuid": "uuid",
+    "id": "id",
+    "schemaId": "schema_id",
+    "baseManifestList": "base_manifest_list",
+    "baseManifestListSize": "base_manifest_list_size",
+    "deltaManifestList": "delta_manifest_list",
+    "deltaManifestListSize": "delta_manifest_list_size",
+    "changelogManifestList": "changelog_manifest_list",
+    "changelogManifestListSize": "changelog_manifest_list_size",
+    "indexManifest": "index_manifest",
+    "commitUser": "commit_user",
+    "commitIdentifier": "commit_identifier",
+    "commitKind": "commit_kind",
+    "timeMillis": "time_millis",
+    "totalRecordCount": "total_record_count",
+    "deltaRecordCount": "delta_record_count",
+    "changelogRecordCount": "changelog_record_count",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "nextRowId": "next_row_id",
+    "operation": "operation",
+}
+"""JSON key to field of ``Snapshot``, in the order in which they are written."""
+
+_REQUIRED: Mapping[str, type] = {
+    "id": int,
+    "schemaId": int,
+    "baseManifestList": str,
+    "deltaManifestList": str,
+    "commitUser": str,
+    "commitIdentifier": int,
+    "commitKind": str,
+    "timeMillis": int,
+}
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The file's bytes. Keys that we don't know come last, as they were read."""
+    document: dict[str, object] = {}
+    for key, attribute in _KEYS.items():
+        value = getattr(snapshot, attribute)
+        if value is None or (key == "properties" and not value):
+            continue
+        document[key] = dict(value) if key == "properties" else value
+    document.update(snapshot.unknown)
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+
+
+def decode_snapshot(data: bytes, source: str) -> Snapshot:
+    """The snapshot; ``CorruptFileError`` naming ``source`` and the key that is wrong.
+
+    Record counts that very old writers left out become 0, a missing version 1.
+    """
+    document = _parse(data, source)
+    for key, kind in _REQUIRED.items():
+        if not isinstance(document.get(key), kind):
+            message = f"{source} is not a snapshot: key {key!r} is {document.get(key)!r}, expected {kind.__name__}"
+            raise CorruptFileError(message)
+    known = {attribute: document[key] for key, attribute in _KEYS.items() if document.get(key) is not None}
+    known.setdefault("version", 1)
+    known.setdefault("total_record_count", 0)
+    known.setdefault("delta_record_count", 0)
+    known["commit_kind"] = _commit_kind(document["commitKind"], source)
+    unknown = {key: value for key, value in document.items() if key not in _KEYS and value is not None}
+    build: Callable[..., Snapshot] = Snapshot
+    return build(unknown=unknown, **known)
+
+
+def _parse(data: bytes, source: str) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        message = f"{source} is not JSON: {error}"
+        raise CorruptFileError(message) from error
+    if not isinstance(document, dict):
+        message = f"{source} is not a snapshot: its JSON is no object"
+        raise CorruptFileError(message)
+    return document
+
+
+def _commit_kind(text: str, source: str) -> CommitKind:
+    try:
+        return CommitKind(text)
+    except ValueError as error:
+        kinds = ", ".join(CommitKind)
+        message = f"{source} has the commit kind {text!r}, known are {kinds}: it needs a newer release of this library"
+        raise CorruptFileError(message) from error

@@ -1,0 +1,155 @@
+"""The metadata of one commit, written aside before its snapshot names it: manifests, base list, delta list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
+from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
+from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, describe_manifest, encode_manifest
+from storage_lib.file_store.manifest.manifest_list import encode_manifest_list
+from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
+from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.io.table_paths import TablePaths
+
+
+class SnapshotDraft:
+    """Built anew upon each snapshot that the commit tries to follow; what need not change is written only once.
+
+    The manifest of the changes survives a lost race; the base list is rewritten, since it begins with the
+    snapshot that won. Everything written and not named in the end is deleted by ``discard``.
+    """
+
+    def __init__(
+        self,
+        *,
+        manifests: ManifestDirectory,
+        merge: ManifestMerge,
+        bounds: PartitionBounds,
+        new_name: Callable[[], str],
+    ) -> None:
+        self._manifests = manifests
+        self._merge = merge
+        self._bounds = bounds
+        self._new_name = new_name
+        self._written: set[str] = set()
+        self._staged: dict[str, bytes] = {}
+        self._changes: Sequence[ManifestEntry] | None = None
+        self._delta: tuple[str, int, tuple[ManifestFileMeta, ...]] | None = None
+        self._folds: list[tuple[tuple[str, ...], list[ManifestFileMeta]]] = []
+
+    def upon(self, previous: Snapshot | None, changes: Sequence[ManifestEntry], template: Snapshot) -> Snapshot:
+        """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
+
+        ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
+        Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
+        """
+        delta_name, delta_size, _ = self._delta_list(changes)
+        base = self._folded(self._base_of(previous))
+        base_name, base_size = self._stage_list(base)
+        self._manifests.write(self._staged)
+        self._staged = {}
+        delta_rows = sum(_signed_rows(entry) for entry in changes)
+        return _filled_in(
+            template,
+            previous,
+            lists=(base_name, base_size, delta_name, delta_size),
+            delta_rows=delta_rows,
+        )
+
+    def discard(self, keep: Snapshot | None) -> None:
+        """Delete what was written but is not part of ``keep`` (of anything, if None)."""
+        named: set[str] = set()
+        if keep is not None:
+            lists = (keep.base_manifest_list, keep.delta_manifest_list)
+            named = {*lists, *(manifest.file_name for name in lists for manifest in self._manifests.read_list(name))}
+        self._manifests.delete(sorted(self._written - named))
+        self._written &= named
+
+    def _delta_list(self, changes: Sequence[ManifestEntry]) -> tuple[str, int, tuple[ManifestFileMeta, ...]]:
+        if self._delta is None or self._changes != changes:
+            metas = tuple(self._stage_manifests(changes))
+            name, size = self._stage_list(metas)
+            self._changes, self._delta = changes, (name, size, metas)
+        return self._delta
+
+    def _base_of(self, previous: Snapshot | None) -> list[ManifestFileMeta]:
+        if previous is None:
+            return []
+        lists = (previous.base_manifest_list, previous.delta_manifest_list)
+        return [manifest for name in lists for manifest in self._manifests.read_list(name)]
+
+    def _folded(self, base: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
+        names = [manifest.file_name for manifest in base]
+        for inputs, result in self._folds:
+            start = names.index(inputs[0]) if inputs[0] in names else len(names)
+            if tuple(names[start : start + len(inputs)]) == inputs:
+                return [*base[:start], *result, *base[start + len(inputs) :]]
+        chosen = self._merge.choose(base)
+        inputs = [base[index] for index in chosen]
+        # Rows that other writers track by id have fields that this library would not write back.
+        if not inputs or any(manifest.min_row_id is not None for manifest in inputs):
+            return base
+        read = self._manifests.read_manifests(inputs)
+        result = self._stage_manifests(cancel_out([entry for entries in read for entry in entries]))
+        self._folds.append((tuple(manifest.file_name for manifest in inputs), result))
+        return [*base[: chosen.start], *result, *base[chosen.stop :]]
+
+    def _stage_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
+        """Manifests of at most about the target size."""
+        if not entries:
+            return []
+        data = encode_manifest(entries)
+        if len(data) > self._merge.target_file_size and len(entries) > 1:
+            parts = min(len(entries), -(-len(data) // self._merge.target_file_size))
+            step = -(-len(entries) // parts)
+            groups = [entries[start : start + step] for start in range(0, len(entries), step)]
+            return [self._stage_manifest(group, encode_manifest(group)) for group in groups]
+        return [self._stage_manifest(entries, data)]
+
+    def _stage_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
+        name = self._stage(TablePaths.new_manifest_name(self._new_name(), 0), data)
+        self._manifests.remember_manifest(name, entries)
+        return describe_manifest(name, len(data), entries, self._bounds.of)
+
+    def _stage_list(self, manifests: Sequence[ManifestFileMeta]) -> tuple[str, int]:
+        data = encode_manifest_list(manifests)
+        name = self._stage(TablePaths.new_manifest_list_name(self._new_name(), 0), data)
+        self._manifests.remember_list(name, manifests)
+        return name, len(data)
+
+    def _stage(self, name: str, data: bytes) -> str:
+        self._staged[name] = data
+        self._written.add(name)
+        return name
+
+
+def _signed_rows(entry: ManifestEntry) -> int:
+    return entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
+
+
+def _filled_in(
+    template: Snapshot, previous: Snapshot | None, *, lists: tuple[str, int, str, int], delta_rows: int
+) -> Snapshot:
+    """With what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
+    base_name, base_size, delta_name, delta_size = lists
+    marks = [template.watermark, None if previous is None else previous.watermark]
+    return replace(
+        template,
+        id=1 if previous is None else previous.id + 1,
+        schema_id=template.schema_id if previous is None else max(template.schema_id, previous.schema_id),
+        base_manifest_list=base_name,
+        base_manifest_list_size=base_size,
+        delta_manifest_list=delta_name,
+        delta_manifest_list_size=delta_size,
+        delta_record_count=delta_rows,
+        total_record_count=delta_rows + (0 if previous is None else previous.total_record_count),
+        watermark=max((mark for mark in marks if mark is not None), default=None),
+        time_millis=template.time_millis if previous is None else max(template.time_millis, previous.time_millis),
+        index_manifest=None if previous is None else previous.index_manifest,
+        statistics=None if previous is None else previous.statistics,
+        next_row_id=None if previous is None else previous.next_row_id,
+    )

@@ -1,0 +1,209 @@
+"""History: an LSM tree per bucket, made visible by snapshots. Hands out the verbs for one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from storage_lib.file_store.commit import FileStoreCommit
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.compact import FileStoreCompact
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.data_file_paths import DataFilePaths
+from storage_lib.file_store.expire import FileStoreExpire
+from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
+from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
+from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
+from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
+from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.file_store.read import FileStoreRead
+from storage_lib.file_store.scan import FileStoreScan
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.file_store.write import FileStoreWrite
+from storage_lib.format.parquet_format import ParquetFormat
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.partition import PartitionCodec
+from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_schema import TableSchema
+
+
+class FileStore:
+    """Write, commit, scan, read, compact, expire. ``table`` is the name to use in messages.
+
+    One object may serve several threads and many commits: it remembers what it has read of the table's metadata.
+    """
+
+    def __init__(
+        self, *, table: str, environment: Environment, paths: TablePaths, schema: TableSchema, options: TableOptions
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._paths = paths
+        self._schema = schema
+        self._options = options
+        self._key_value = KeyValueSchema(schema=schema)
+        self._format = ParquetFormat(
+            compression=options.file_compression, compression_level=options.file_compression_zstd_level
+        )
+        self._partitions = PartitionCodec(schema)
+        self._data_files = DataFilePaths(paths, self._partitions)
+        self._manifests = ManifestDirectory(environment.file_io, paths)
+        self.snapshots = SnapshotHistory(environment.file_io, paths)
+        self.scan = FileStoreScan(
+            snapshots=self.snapshots,
+            manifests=self._manifests,
+            key_value=self._key_value,
+            partitions=self._partitions,
+        )
+
+    def new_write(self, base: Snapshot | None, *, overwrite: bool = False) -> FileStoreWrite:
+        """A writer for one commit whose rows are newer than all of ``base`` (None: of a table without a commit).
+
+        With ``overwrite`` its rows become one sorted run that is older than whatever is committed afterwards: for
+        ``commit.overwrite``.
+        """
+        buffer_bytes = self._options.write_buffer_size_bytes
+
+        def new_writer(partition: bytes, bucket: int) -> MergeTreeWriter | OverwriteWriter:
+            data_files = self._data_file_writer(partition, bucket)
+            if overwrite:
+                return OverwriteWriter(
+                    key_value=self._key_value,
+                    data_files=data_files,
+                    reader=self.read.reader(partition, bucket),
+                    top_level=self._options.effective_num_levels - 1,
+                    memtable_bytes_max=buffer_bytes,
+                )
+            live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
+            return MergeTreeWriter(
+                key_value=self._key_value,
+                data_files=data_files,
+                next_sequence=max((entry.file.max_sequence_number for entry in live), default=-1) + 1,
+                memtable_bytes_max=buffer_bytes,
+            )
+
+        return FileStoreWrite(
+            file_io=self._environment.file_io,
+            new_writer=new_writer,
+            abort_messages=self.abort,
+            bucket_count=self._schema.bucket_count,
+            memtable_bytes_max=buffer_bytes,
+        )
+
+    @cached_property
+    def commit(self) -> FileStoreCommit:
+        """Makes commit messages a snapshot."""
+        merge = ManifestMerge(
+            target_file_size=self._options.manifest_target_file_size_bytes,
+            merge_min_count=self._options.manifest_merge_min_count,
+            full_threshold_bytes=self._options.manifest_full_compaction_size_bytes,
+        )
+        partition_types = [field.type for field in self._schema.partition_fields]
+
+        def new_draft() -> SnapshotDraft:
+            return SnapshotDraft(
+                manifests=self._manifests,
+                merge=merge,
+                bounds=PartitionBounds(partition_types),
+                new_name=self._environment.new_name,
+            )
+
+        return FileStoreCommit(
+            table=self._table,
+            environment=self._environment,
+            snapshots=self.snapshots,
+            scan=self.scan,
+            new_draft=new_draft,
+            schema_id=self._schema.id,
+            comparable_key=self._key_value.comparable_key,
+            abort=self.abort,
+        )
+
+    @cached_property
+    def read(self) -> FileStoreRead:
+        """Reads the splits of a plan."""
+        return FileStoreRead(
+            key_value=self._key_value,
+            formats=(self._format,),
+            file_io=self._environment.file_io,
+            paths=self._paths,
+            data_files=self._data_files,
+            snapshots=self.snapshots,
+        )
+
+    @cached_property
+    def compact(self) -> FileStoreCompact:
+        """Merges the runs of buckets; its messages go to ``commit``."""
+
+        def new_compactor(partition: bytes, bucket: int) -> Compactor:
+            return Compactor(
+                key_value=self._key_value,
+                reader=self.read.reader(partition, bucket),
+                data_files=self._data_file_writer(partition, bucket),
+            )
+
+        return FileStoreCompact(
+            scan=self.scan,
+            key_value=self._key_value,
+            strategy=UniversalCompaction(
+                max_size_amplification_percent=self._options.compaction_max_size_amplification_percent,
+                size_ratio_percent=self._options.compaction_size_ratio,
+                compaction_trigger=self._options.num_sorted_run_compaction_trigger,
+            ),
+            level_count=self._options.effective_num_levels,
+            new_compactor=new_compactor,
+            file_io=self._environment.file_io,
+        )
+
+    @cached_property
+    def expire(self) -> FileStoreExpire:
+        """Drops old snapshots and the files only they need."""
+        return FileStoreExpire(
+            file_io=self._environment.file_io,
+            paths=self._paths,
+            snapshots=self.snapshots,
+            manifests=self._manifests,
+            data_files=self._data_files,
+        )
+
+    def abort(self, messages: Sequence[CommitMessage], *, committed: Snapshot | None = None) -> None:
+        """Delete the data files of messages that were not, and will not be, committed.
+
+        Files that are live all the same stay: a caller may repeat a commit that had already happened with the very
+        same messages. If it knows the snapshot that this commit became, ``committed``, that one's files stay too.
+        Not to be called after ``CommitOutcomeUnknownError``.
+        """
+        partitions = {message.partition for message in messages}
+        live = self.scan.live_files(self.snapshots.latest(), partitions=partitions)
+        kept = {
+            entry.file.file_name
+            for partition in partitions
+            for bucket in live.buckets_of(partition)
+            for entry in live.of(partition, bucket)
+        }
+        if committed is not None:
+            kept |= {entry.file.file_name for entry in self.scan.delta(committed)}
+        for message in messages:
+            increment = message.increment
+            moved = {file.file_name for file in increment.compact_before}
+            for file in (*increment.new_files, *increment.compact_after):
+                if file.file_name not in kept and file.file_name not in moved:
+                    for path in self._data_files.of_file(message.partition, message.bucket, file):
+                        self._environment.file_io.delete(path)
+
+    def _data_file_writer(self, partition: bytes, bucket: int) -> DataFileWriter:
+        return DataFileWriter(
+            key_value=self._key_value,
+            file_format=self._format,
+            environment=self._environment,
+            paths=self._paths,
+            partition_path=self._data_files.partition_path(partition),
+            bucket=bucket,
+            target_file_size=self._options.target_file_size_bytes,
+        )

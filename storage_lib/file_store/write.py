@@ -1,0 +1,106 @@
+"""One writer per (partition, bucket): takes rows, hands out commit messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.merge_tree.merge_keys import Indices
+from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
+from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.io.file_io import FileIO
+
+BucketWriter: TypeAlias = MergeTreeWriter | OverwriteWriter
+
+_FLUSHES_AT_ONCE = 4
+_SIDE_BY_SIDE_BYTES_MIN = 8 * 1024 * 1024
+
+
+class FileStoreWrite:
+    """Good for one commit, one thread at a time. Ends with ``prepare_commit`` or ``abort``.
+
+    All its memtables together stay below ``memtable_bytes_max``, however many buckets there are.
+    """
+
+    def __init__(
+        self,
+        *,
+        file_io: FileIO,
+        new_writer: Callable[[bytes, int], BucketWriter],
+        abort_messages: Callable[[Sequence[CommitMessage]], None],
+        bucket_count: int,
+        memtable_bytes_max: int,
+    ) -> None:
+        self._file_io = file_io
+        self._new_writer = new_writer
+        self._abort_messages = abort_messages
+        self._bucket_count = bucket_count
+        self._memtable_bytes_max = memtable_bytes_max
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._memtable_bytes = 0
+        self._prepared: tuple[CommitMessage, ...] = ()
+
+    def write(
+        self,
+        partition: bytes,
+        bucket: int,
+        rows: pa.RecordBatch,
+        kinds: pa.Int8Array,
+        rows_selected: Indices | None = None,
+    ) -> None:
+        """Take rows of one bucket, all or (in that order) the selected ones; a later row of a key wins.
+
+        Raises ``InvalidInputError`` for a null in a NOT NULL column; nothing is taken then.
+        """
+        key = (partition, bucket)
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = self._writers[key] = self._new_writer(partition, bucket)
+        before = writer.memtable_bytes
+        writer.write(rows, kinds, rows_selected)
+        self._memtable_bytes += writer.memtable_bytes - before
+        if self._memtable_bytes > self._memtable_bytes_max:
+            self._flush_largest()
+
+    def prepare_commit(self) -> tuple[CommitMessage, ...]:
+        """Everything written so far as durable files, one message per bucket that got rows."""
+        writers = list(self._writers.items())
+        if len(writers) > 1 and self._memtable_bytes > _SIDE_BY_SIDE_BYTES_MIN:
+            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as threads:
+                increments = list(threads.map(_prepared, (writer for _, writer in writers)))
+        else:
+            increments = [_prepared(writer) for _, writer in writers]
+        self._memtable_bytes = 0
+        self._prepared += tuple(
+            CommitMessage(partition=partition, bucket=bucket, bucket_count=self._bucket_count, increment=increment)
+            for ((partition, bucket), _), increment in zip(writers, increments, strict=True)
+            if not increment.is_empty
+        )
+        self._file_io.sync([path for _, writer in writers for path in writer.take_unsynced()])
+        return self._prepared
+
+    def abort(self) -> None:
+        """Delete every file of this write, also of messages handed out: not after a commit of unknown outcome."""
+        for writer in self._writers.values():
+            writer.abort()
+        self._writers.clear()
+        prepared, self._prepared = self._prepared, ()
+        self._abort_messages(prepared)
+
+    def _flush_largest(self) -> None:
+        """Flush the largest memtables until half of the memory is free, so that few files come out large."""
+        for writer in sorted(self._writers.values(), key=lambda each: each.memtable_bytes, reverse=True):
+            if self._memtable_bytes <= self._memtable_bytes_max // 2:
+                return
+            before = writer.memtable_bytes
+            writer.flush()
+            self._memtable_bytes += writer.memtable_bytes - before
+
+
+def _prepared(writer: BucketWriter) -> Increment:
+    return writer.prepare_commit()
