@@ -122,7 +122,7 @@ def _bytes_of_base64(column: pa.Array, name: str) -> pa.Array:
 
 
 def _unscaled_bytes(column: pa.Array) -> pa.Array:
-    """Java's ``BigInteger.toByteArray`` of every unscaled value: all bytes but the leading ones that only repeat the sign."""
+    """``BigInteger.toByteArray`` of every unscaled value: all bytes but leading ones that only repeat the sign."""
     count = len(column)
     little_endian = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, _DECIMAL_BYTES)
     big_endian = little_endian[column.offset : column.offset + count, ::-1]

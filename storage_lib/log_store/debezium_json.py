@@ -1,4 +1,4 @@
-"""Rows with kinds <-> the keys and values of debezium-json records, whole batches at a time (docs/format.md, log record).
+"""Rows with kinds <-> keys and values of debezium-json records, whole batches at a time (docs/format.md, log record).
 
     kind          changelog-mode upsert             changelog-mode all
     +I            {"before":null,"after":row,"op":"c"}
@@ -285,7 +285,7 @@ class DebeziumJson:
         return {name: table.column(name).combine_chunks() for name in envelope.names}
 
     def _with_not_finite_aside(self, text: pa.Array) -> pa.Array:
-        """Move "NaN" and the infinities of FLOAT and DOUBLE columns into a string column each: the parser wants numbers."""
+        """Move "NaN" and the infinities of FLOAT and DOUBLE columns into string columns: the parser wants numbers."""
         for name in self._float_names:
             # Inside a JSON string every quote is escaped, so this can only match a whole key and its value.
             pattern = rf'([{{,]\s*){re.escape(_json_name(name))}\s*:\s*"(NaN|-?Infinity)"'
@@ -296,7 +296,7 @@ class DebeziumJson:
 
 @dataclass(frozen=True, slots=True)
 class _SideColumns:
-    """Columns picked row by row from ``before`` or ``after``; ``record_indices`` is None where each record is one row."""
+    """Columns picked row by row from ``before`` or ``after``; ``record_indices`` None means a row per record."""
 
     before: pa.Array
     after: pa.Array

@@ -91,6 +91,6 @@ def _unsnappy_block(block: bytes) -> bytes:
     for byte in block:
         length |= (byte & 0x7F) << shift
         shift += 7
-        if byte <= 0x7F:  # noqa: PLR2004  the length's last byte
+        if byte <= 0x7F:
             break
     return bytes(pa.Codec("snappy").decompress(block, decompressed_size=length))

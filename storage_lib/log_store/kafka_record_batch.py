@@ -3,7 +3,8 @@
 The layout is https://kafka.apache.org/documentation/#recordbatch; varints are zigzag LEB128.
 
     batch   base offset 8 | length 4 | leader epoch 4 | magic 1 | crc 4 | attributes 2 | last offset delta 4
-            | base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | count 4 | records
+            | base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | count 4
+            | records
     record  length v | attributes 1 | timestamp delta v | offset delta v | key length v | key | value length v | value
             | header count v | headers
 
@@ -225,7 +226,7 @@ def _record_starts(records: bytes, count: int) -> np.ndarray:
         byte = records[position]
         position += 1
         length, shift = byte & 0x7F, 7
-        while byte > 0x7F:  # noqa: PLR2004  the bit that says: one more byte
+        while byte > 0x7F:
             byte = records[position]
             position += 1
             length |= (byte & 0x7F) << shift

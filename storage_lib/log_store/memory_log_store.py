@@ -46,7 +46,7 @@ _LOGS: dict[str, MemoryLog] = {}
 class MemoryLogStore:
     """A ``LogStore`` whose log lives as long as the process. Thread-safe, as transactions are per slot."""
 
-    def __init__(  # noqa: PLR0913  the same facts as KafkaLogSettings
+    def __init__(
         self,
         schema: TableSchema,
         name: str,

@@ -1,0 +1,195 @@
+"""The log on Kafka: one topic per table, one Kafka partition per bucket, one transaction per slot and commit.
+
+Whole Arrow batches become whole record batches and back (``debezium_json``, ``kafka_record_batch``); Kafka's side is
+in ``kafka_topic``, ``kafka_transactions``, ``kafka_bucket_writer`` and ``kafka_bucket_reader``, which share one set of
+connections per process (``kafka_cluster``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import UnavailableError
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.log_store.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
+from storage_lib.log_store.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka_log_transaction import KafkaLogTransaction
+from storage_lib.log_store.kafka_topic import KafkaTopic
+from storage_lib.log_store.kafka_transactions import KafkaTransactions
+from storage_lib.log_store.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
+
+if TYPE_CHECKING:
+    from storage_lib.io.environment import Clock
+    from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+    from storage_lib.schema.table_schema import TableSchema
+
+_BATCH_ROWS_MAX = 65_536
+_BATCH_BYTES_MAX = 16 << 20
+
+
+class KafkaLogStore:
+    """A ``LogStore`` on Kafka. Connects at the first act; thread-safe but for its transactions; picklable."""
+
+    def __init__(self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock) -> None:
+        """Speak to the table's topic; ``create`` makes it."""
+        self._schema = schema
+        self.settings = settings
+        self._clock = clock
+        self._codec = DebeziumJson.for_table(schema, settings.changelog_mode)
+        self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
+        self._topic = KafkaTopic(self._cluster, settings.topic, settings.table_uuid, clock)
+        self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
+        self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
+
+    def __reduce__(self) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock]]:
+        """Travel as data; connections are made where it is unpacked."""
+        return KafkaLogStore, (self._schema, self.settings, self._clock)
+
+    def create(self) -> None:
+        """See ``LogStore.create``."""
+        self._topic.create(
+            partition_count=self._schema.bucket_count,
+            retention_ms=self.settings.retention_ms,
+            replication_factor=self.settings.replication_factor,
+        )
+
+    def drop(self) -> None:
+        """See ``LogStore.drop``."""
+        self._topic.drop()
+
+    def description(self) -> Mapping[str, str]:
+        """See ``LogStore.description``."""
+        retention_ms = int(self._topic.configs().get("retention.ms") or -1)
+        return {
+            "log.system": "kafka",
+            "log.kafka.bootstrap.servers": self.settings.servers,
+            "log.kafka.topic": self.settings.topic,
+            "log.retention": "forever" if retention_ms < 0 else f"{retention_ms} ms",
+        }
+
+    def begin(self, slot: int) -> KafkaLogTransaction:
+        """See ``LogStore.begin``."""
+        return KafkaLogTransaction(
+            cluster=self._cluster,
+            topic=self._topic,
+            transactions=self._transactions,
+            handle=self._transactions.begin(f"{self.settings.table_uuid}-{slot}", self.settings.transaction_timeout_ms),
+            codec=self._codec,
+            settings=self.settings,
+            clock=self._clock,
+        )
+
+    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
+        """See ``LogStore.end``."""
+        return self._transactions.end_all((handle,), commit=commit)[0]
+
+    def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+        """See ``LogStore.end_all``."""
+        return self._transactions.end_all(handles, commit=commit)
+
+    def is_committed(self, written: WrittenRange) -> bool:
+        """See ``LogStore.is_committed``.
+
+        Readers see a transaction's records once its commit marker stands behind them, so this looks for the next marker
+        of the producer that wrote the last record; unlike the last stable offset, that does not depend on others.
+        """
+        patience = self._reader.patience()
+        offset, producer_id = written.next_offset - 1, None
+        end = self._reader.offsets({written.bucket: LATEST}, committed=False)[written.bucket]
+        while offset < end:
+            pending = self._reader.submit(written.bucket, offset, patience, committed=False)
+            fetched = self._reader.fetched(pending, written.bucket, offset, patience, committed=False)
+            if not fetched.batches:
+                patience.wait("an empty answer")
+            for batch in fetched.batches:
+                if producer_id is None:
+                    if not batch.is_transactional or batch.is_control:
+                        return not batch.is_control
+                    producer_id = batch.producer_id
+                elif batch.is_control and batch.producer_id == producer_id:
+                    return batch.is_commit_marker
+                offset = batch.next_offset
+        return False
+
+    def earliest_offsets(self) -> LogOffsets:
+        """See ``LogStore.earliest_offsets``."""
+        return LogOffsets(self._reader.offsets(self._every_bucket(EARLIEST)))
+
+    def latest_offsets(self) -> LogOffsets:
+        """See ``LogStore.latest_offsets``."""
+        return LogOffsets(self._reader.offsets(self._every_bucket(LATEST)))
+
+    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
+        """See ``LogStore.offsets_at``."""
+        found = self._reader.offsets(self._every_bucket(max(0, timestamp_millis)))
+        latest = self.latest_offsets()
+        return LogOffsets({bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()})
+
+    def read(
+        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
+    ) -> Iterator[LogBatch]:
+        """See ``LogStore.read``."""
+        asked = tuple(range(self._schema.bucket_count)) if buckets is None else buckets
+        earliest = self._reader.offsets(dict.fromkeys(asked, EARLIEST))
+        held_until = self._reader.offsets(dict.fromkeys(asked, LATEST), committed=False)
+        latest = self._reader.offsets(dict.fromkeys(asked, LATEST))
+        stops: dict[int, int] = {}
+        for bucket in asked:
+            position = start.of(bucket)
+            if not earliest[bucket] <= position <= held_until[bucket]:
+                raise self._reader.expired(bucket, position)
+            stops[bucket] = max(position, latest[bucket] if end is None else end.of(bucket))
+            if stops[bucket] > max(position, latest[bucket]):
+                message = (
+                    f"log {self.settings.topic!r}, bucket {bucket}: asked to read up to offset {stops[bucket]}, but it "
+                    f"is committed up to {latest[bucket]} only; wait until the open transaction is ended"
+                )
+                raise UnavailableError(message)
+        return self._batches(start, stops)
+
+    def close(self) -> None:
+        """Nothing of its own to release: connections belong to the process and close when idle."""
+
+    def _every_bucket(self, time: int) -> dict[int, int]:
+        return dict.fromkeys(range(self._schema.bucket_count), time)
+
+    def _batches(self, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
+        for bucket, stop in stops.items():
+            reported = start.of(bucket)
+            for columns, reached in self._visible_columns(bucket, reported, stop):
+                reported = reached
+                yield read_columns(self._codec, columns, log=self.settings.topic, bucket=bucket, next_offset=reached)
+            if reported < stop or reported == start.of(bucket):
+                yield end_of_bucket(self._codec, bucket, stop)
+
+    def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
+        """Committed records and the position after them; the next fetch is on its way while one is decoded."""
+        patience = self._reader.patience()
+        pending = self._reader.submit(bucket, position, patience) if position < stop else None
+        while pending is not None:
+            fetched = self._reader.fetched(pending, bucket, position, patience)
+            reached = fetched.batches[-1].next_offset if fetched.batches else position
+            if reached <= position:
+                patience.wait("an empty answer")
+            else:
+                patience = self._reader.patience()
+            pending = self._reader.submit(bucket, reached, patience) if reached < stop else None
+            gathered: list[LogColumns] = []
+            for batch in fetched.visible():
+                columns = batch.columns().between(position, stop)
+                if len(columns):
+                    gathered.append(columns)
+                if _is_enough(gathered):
+                    yield concat_columns(gathered), min(batch.next_offset, stop)
+                    gathered = []
+            if gathered:
+                yield concat_columns(gathered), min(reached, stop)
+            position = max(position, reached)
+
+
+def _is_enough(gathered: list[LogColumns]) -> bool:
+    is_long = sum(len(columns) for columns in gathered) >= _BATCH_ROWS_MAX
+    return is_long or sum(columns.size_bytes for columns in gathered) >= _BATCH_BYTES_MAX
