@@ -1,0 +1,61 @@
+"""Dynamic tables: one table in two forms that always agree, a file store for history and a log for now.
+
+catalog = open_catalog("warehouse")
+table = catalog.create_table("shop.orders", pa.schema([...]), primary_key=["id"])
+table.append(rows)
+table.to_arrow(filter=col("id") == 3)
+"""
+
+from storage_lib.catalog.memory_catalog import MemoryCatalog
+from storage_lib.catalog.table_descriptor import TableDescriptor
+from storage_lib.catalog.warehouse_catalog import WarehouseCatalog, load_table_at, open_catalog
+from storage_lib.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptFileError,
+    InvalidInputError,
+    LeaseLostError,
+    LogOffsetsExpiredError,
+    LogRepairError,
+    NotFoundError,
+    PermanentError,
+    RetryableError,
+    SnapshotExpiredError,
+    StorageError,
+    UnavailableError,
+)
+from storage_lib.schema.predicate import col
+from storage_lib.schema.row_kind import RowKind
+from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.table_address import TableAddress
+
+__all__ = [
+    "AlreadyExistsError",
+    "CommitConflictError",
+    "CommitOutcomeUnknownError",
+    "CorruptFileError",
+    "DynamicTable",
+    "HybridSource",
+    "InvalidInputError",
+    "LeaseLostError",
+    "LogOffsetsExpiredError",
+    "LogRepairError",
+    "MemoryCatalog",
+    "NotFoundError",
+    "PermanentError",
+    "RetryableError",
+    "RowKind",
+    "SnapshotExpiredError",
+    "StorageError",
+    "StreamPosition",
+    "TableAddress",
+    "TableDescriptor",
+    "UnavailableError",
+    "WarehouseCatalog",
+    "col",
+    "load_table_at",
+    "open_catalog",
+]

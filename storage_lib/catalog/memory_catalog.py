@@ -1,0 +1,42 @@
+"""Tables in this process's memory, gone with it: for tests, examples and temporary tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.catalog.warehouse_catalog import UUID_OPTION, WarehouseCatalog
+from storage_lib.io.environment import Environment
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.log_store.memory_log_store import MemoryLogStore
+from storage_lib.schema.table_options import LogSystem, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.table_address import TableAddress
+
+
+class MemoryCatalog(WarehouseCatalog):
+    """The warehouse catalog over ``MemoryFileIO`` and ``MemoryLogStore``; ``log.system=kafka`` means the latter here."""
+
+    def __init__(self, options: Mapping[str, str] | None = None, *, environment: Environment | None = None) -> None:
+        super().__init__(
+            "memory",
+            {"log.system": "kafka", **(options or {})},
+            environment=Environment(file_io=MemoryFileIO()) if environment is None else environment,
+        )
+
+    def _address(self, name: TableName) -> TableAddress | None:
+        return None
+
+    def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:
+        if UUID_OPTION not in schema.options or options.effective_log_system is LogSystem.NONE:
+            return None
+        return MemoryLogStore(
+            schema,
+            f"{id(self._environment.file_io)}/{options.log_kafka_topic or name}",
+            uuid,
+            self._environment.clock,
+            changelog_mode=options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)),
+            retention_ms=options.log_retention_ms,
+            transaction_timeout_ms=options.log_transaction_timeout_ms,
+        )

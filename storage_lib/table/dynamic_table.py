@@ -1,0 +1,471 @@
+"""Both stores as one table: the facade that users hold.
+
+    read     table.to_arrow(columns=..., filter=col("id") == 3)      table.stream().poll()
+    write    table.append(rows)      table.overwrite(rows, partition={"dt": "2013-01-05"})
+    look     table.describe()        table.snapshots()       table.files()
+    care     table.compact()         table.drop_partitions([...])     table.expire_snapshots(retain_last=10)
+
+Engines write from many tasks: the driver opens (``open_write``), tasks write (``task_write``), the driver commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, NotFoundError, StorageError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
+from storage_lib.file_store.compact import CompactionTask
+from storage_lib.file_store.expire import ExpireResult
+from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.split import Split
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.table_options import StartupMode, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.table.input_rows import InputRows, Rows
+from storage_lib.table.log_repair import LogRepair
+from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.snapshot_changes import SnapshotChanges
+from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_commit import TableCommit
+from storage_lib.table.table_description import TableDescription
+from storage_lib.table.table_overwrite import TableOverwrite, scope_of
+from storage_lib.table.table_write import TableWrite
+from storage_lib.table.turn import TurnLease
+from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+
+
+class DynamicTable:
+    """One table of a catalog. Threads may share it; it remembers what it has read of the table's metadata.
+
+    ``address`` tells another process where to load the same table from (None if only this process has it).
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        uuid: str,
+        location: str,
+        address: TableAddress | None,
+        environment: Environment,
+        schema: TableSchema,
+        options: TableOptions,
+        log: LogStore | None,
+    ) -> None:
+        self.name = name
+        self.uuid = uuid
+        self.location = location
+        self.schema = schema
+        self.options = options
+        self.log = log
+        self._address = address
+        self._environment = environment
+        paths = TablePaths(location)
+        self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
+        self.lease = TurnLease(
+            environment,
+            paths,
+            timeout_ms=options.lease_timeout_ms,
+            wait_timeout_ms=options.lease_wait_timeout_ms,
+            table=name,
+        )
+        self._input = InputRows(name, schema, options.row_kind_field)
+        self._partitions = PartitionSpecs(name, schema)
+        self._changes = SnapshotChanges(self.file_store)
+        repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self._changes) if log else None
+        self._commit = TableCommit(
+            table=name,
+            environment=environment,
+            file_store=self.file_store,
+            log=log,
+            repair=repair,
+            lease=self.lease,
+            bucket_count=schema.bucket_count,
+            takes_turns=bool(schema.primary_keys) or log is not None,
+        )
+        self._overwrite = TableOverwrite(
+            table=name,
+            schema=schema,
+            file_store=self.file_store,
+            commit=self._commit,
+            partitions=self._partitions,
+            row_kind_column=options.row_kind_field,
+            new_task_write=self.task_write,
+        )
+        self._description = TableDescription(
+            name=name,
+            location=location,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            log=log,
+            lease=self.lease,
+            partitions=self._partitions,
+        )
+
+    @property
+    def address(self) -> TableAddress:
+        """Where other processes load this table from; ``InvalidInputError`` for a table in memory."""
+        if self._address is None:
+            message = f"table {self.name} lives in this process's memory; use a WarehouseCatalog to share it with others"
+            raise InvalidInputError(message)
+        return self._address
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The table's columns as Arrow types."""
+        return self.schema.arrow_schema
+
+    # --- read ---------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        snapshot_id: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of one snapshot (default: the newest), a few batches in memory at a time, in no particular order.
+
+        Raises ``InvalidInputError`` for unknown columns and misfit literals, ``NotFoundError`` or
+        ``SnapshotExpiredError`` for the snapshot.
+        """
+        wanted = [field.name for field in self.schema.fields] if columns is None else list(columns)
+        fields = [self.arrow_schema.field(self.schema.field(name).name) for name in wanted]
+        predicate = None if filter is None else filter.validated(self.schema)
+        plan = self.plan(filter=predicate, snapshot_id=snapshot_id)
+        batches = (
+            batch
+            for split in plan.splits(self.options.source_split_target_size_bytes)
+            for batch in self.file_store.read.read(split, wanted, predicate)
+        )
+        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches)
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        snapshot_id: int | None = None,
+    ) -> pa.Table:
+        """``read`` all at once."""
+        return self.read(columns=columns, filter=filter, snapshot_id=snapshot_id).read_all()
+
+    def plan(self, *, filter: Predicate | None = None, snapshot_id: int | None = None) -> Plan:  # noqa: A002  as above
+        """What has to be read: pass ``splits()`` to tasks and each to ``read_split`` with the same filter."""
+        chosen = snapshot_id if snapshot_id is not None else self.options.scan_snapshot_id
+        history = self.file_store.snapshots
+        snapshot = history.latest() if chosen is None else history.load(chosen)
+        predicate = None if filter is None else filter.validated(self.schema)
+        partition_filter = None
+        if predicate is not None:
+            partition_filter = predicate.restrict_to(frozenset(self.schema.partition_keys))
+        return self.file_store.scan.plan(snapshot, partition_filter=partition_filter, predicate=predicate)
+
+    def read_split(
+        self,
+        split: Split,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+    ) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one split of ``plan``."""
+        predicate = None if filter is None else filter.validated(self.schema)
+        return self.file_store.read.read(split, columns, predicate)
+
+    def stream(
+        self,
+        *,
+        position: StreamPosition | None = None,
+        startup: str | StartupMode | None = None,
+        timestamp_millis: int | None = None,
+    ) -> HybridSource:
+        """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says."""
+        return HybridSource(
+            table=self.name,
+            schema=self.schema,
+            file_store=self.file_store,
+            log=self.log,
+            changes=self._changes,
+            row_kind_column=self.options.row_kind_field,
+            split_target_bytes=self.options.source_split_target_size_bytes,
+            startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),
+            timestamp_millis=self.options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
+            position=position,
+        )
+
+    # --- write --------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        rows: Rows,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        change_tracking: bool | None = None,
+    ) -> Snapshot | None:
+        """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
+
+        The same ``(commit_user, commit_identifier)`` commits once, however often this is called.
+        Raises ``InvalidInputError`` before anything is visible, ``LeaseLostError`` and ``UnavailableError`` to be retried.
+        """
+        self._refuse_misfit(rows)
+        user, identifier = self._identity(commit_user, commit_identifier)
+        return self._write(self.open_write(commit_user=user, tracked=change_tracking), rows, identifier)
+
+    def overwrite(
+        self,
+        rows: Rows,
+        *,
+        partition: Mapping[str, object] | None = None,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Replace partitions by ``rows``: those the rows are in, or all that have the values of ``partition``.
+
+        ``partition={}`` replaces the whole table. Raises as ``append``, and ``CommitConflictError`` (untracked only)
+        when another commit replaced the same files meanwhile.
+        """
+        self._refuse_misfit(rows)
+        user, identifier = self._identity(commit_user, commit_identifier)
+        order = self.open_write(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
+        return self._write(order, rows, identifier)
+
+    def open_write(
+        self,
+        *,
+        commit_user: str,
+        tracked: bool | None = None,
+        overwrite: OverwriteScope | None = None,
+    ) -> WriteOrder:
+        """Start a commit on the driver, before any task: takes the turn where one is needed, puts the log in order.
+
+        End it by ``commit_write`` or ``abort_write``. Raises ``UnavailableError`` if the turn can't be had in time.
+        """
+        is_tracked = self.options.change_tracking if tracked is None else tracked
+        if overwrite is None:
+            return self._commit.open(commit_user=commit_user, tracked=is_tracked)
+        if overwrite.partition:
+            self._partitions.predicate(dict(overwrite.partition))
+        return WriteOrder(
+            commit_user=commit_user,
+            tracked=is_tracked,
+            base_snapshot_id=self.file_store.snapshots.latest_id(),
+            overwrite=overwrite,
+        )
+
+    def task_write(self, order: WriteOrder, *, task_index: int = 0) -> TableWrite:
+        """The writer of one task. Tasks that may have rows of one bucket each need an index of their own."""
+        base = None
+        if order.base_snapshot_id is not None:
+            base = self.file_store.snapshots.load(order.base_snapshot_id)
+        return TableWrite(
+            table=self.name,
+            schema=self.schema,
+            input_rows=self._input,
+            file_write=self.file_store.new_write(
+                base, overwrite=order.overwrite is not None, sequence_block=task_index
+            ),
+            log=self.log if order.writes_log else None,
+            lease=self.lease,
+            turn=order.turn,
+        )
+
+    def commit_write(
+        self,
+        order: WriteOrder,
+        messages: Sequence[TableCommitMessage],
+        commit_identifier: int,
+        *,
+        watermark: int | None = None,
+    ) -> Snapshot | None:
+        """Make what the tasks wrote one snapshot, and visible in the log; gives the turn back whatever happens.
+
+        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit.
+        """
+        if order.overwrite is not None:
+            return self._overwrite.commit(order, messages, commit_identifier)
+        return self._commit.commit(order, messages, commit_identifier, watermark=watermark)
+
+    def abort_write(self, order: WriteOrder, messages: Sequence[TableCommitMessage]) -> None:
+        """Undo what the tasks wrote and give the turn back."""
+        self._commit.abort(order, messages)
+
+    def check_input(self, schema: pa.Schema) -> None:
+        """Refuse rows of this Arrow schema that could never be written; ``InvalidInputError`` with the remedy."""
+        self._input.check_columns(schema)
+
+    # --- care ---------------------------------------------------------------------------------------------------
+
+    def compact(
+        self,
+        *,
+        partition: Mapping[str, object] | None = None,
+        full: bool = True,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due; None: nothing to do.
+
+        Never stops a writer. Raises ``CommitConflictError`` if another commit replaced the same files meanwhile:
+        the work is dropped, run it again.
+        """
+        user, identifier = self._identity(commit_user, commit_identifier)
+        earlier = self._commit.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        messages = [self.run_compaction(task) for task in self.plan_compaction(partition=partition, full=full)]
+        return self.commit_compaction(
+            [message for message in messages if message is not None], commit_user=user, commit_identifier=identifier
+        )
+
+    def plan_compaction(
+        self, partition: Mapping[str, object] | None = None, *, full: bool = True
+    ) -> list[CompactionTask]:
+        """What ``compact`` would do, one picklable task a bucket, for an engine to run side by side."""
+        predicate = None if not partition else self._partitions.predicate(partition)
+        snapshot = self.file_store.snapshots.latest()
+        return list(self.file_store.compact.plan(snapshot, full=full, partition_filter=predicate))
+
+    def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
+        """Do one task; its files are durable but not yet part of the table."""
+        return self.file_store.compact.run(task)
+
+    def commit_compaction(
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Commit what ``run_compaction`` returned; on ``CommitConflictError`` its files are deleted."""
+        if not messages:
+            return None
+        user, identifier = self._identity(commit_user, commit_identifier)
+        return self._commit_without_turn(tuple(messages), user, identifier)
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        *,
+        change_tracking: bool = False,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Drop every partition that has the values of one of ``partitions``; tracked, downstream sees the deletions.
+
+        Raises ``NotFoundError`` naming a spec that no partition matches; nothing is dropped then.
+        """
+        user, identifier = self._identity(commit_user, commit_identifier)
+        earlier = self._commit.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        predicate = self._partitions.predicate_of_any(partitions)
+        latest = self.file_store.snapshots.latest()
+        for spec in partitions:
+            if not self.file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
+                message = (
+                    f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. Nothing was dropped"
+                )
+                raise NotFoundError(message)
+        if change_tracking:
+            if len(partitions) > 1:
+                message = f"table {self.name}: drop one partition at a time with change_tracking=True, each is one commit"
+                raise InvalidInputError(message)
+            empty = self.arrow_schema.empty_table()
+            return self.overwrite(
+                empty, partition=partitions[0], change_tracking=True, commit_user=user, commit_identifier=identifier
+            )
+        return self.file_store.commit.overwrite(
+            Committable(commit_user=user, commit_identifier=identifier),
+            partition_filter=predicate,
+            properties_of=self._commit.carried_forward,
+        )
+
+    def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
+        """Drop all but the newest ``retain_last`` snapshots, or of these only those made before a time (epoch ms).
+
+        Data never expires by this: only what no kept snapshot, tag or consumer needs is deleted.
+        """
+        if older_than_millis is None:
+            return self.file_store.expire.expire(retain_min=retain_last, retain_max=retain_last)
+        return self.file_store.expire.expire(retain_min=retain_last, older_than_millis=older_than_millis)
+
+    # --- look ---------------------------------------------------------------------------------------------------
+
+    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
+        """DESCRIBE TABLE EXTENDED, of the table or one partition; see ``TableDescription``."""
+        return self._description.describe(partition)
+
+    def snapshots(self) -> pa.Table:
+        """One row a snapshot, oldest first."""
+        return self._description.snapshots()
+
+    def files(self, snapshot_id: int | None = None) -> pa.Table:
+        """One row a live data file."""
+        return self._description.files(snapshot_id)
+
+    def partitions(self) -> pa.Table:
+        """One row a partition."""
+        return self._description.partitions()
+
+    def close(self) -> None:
+        """Release the log's connections."""
+        if self.log is not None:
+            self.log.close()
+
+    def _write(self, order: WriteOrder, rows: Rows, commit_identifier: int) -> Snapshot | None:
+        try:
+            task = self.task_write(order)
+            try:
+                task.write(rows)
+                message = task.prepare_commit()
+            except BaseException:
+                task.abort()
+                raise
+        except BaseException:
+            self.abort_write(order, [])
+            raise
+        return self.commit_write(order, [message], commit_identifier)
+
+    def _commit_without_turn(
+        self, messages: tuple[CommitMessage, ...], commit_user: str, commit_identifier: int
+    ) -> Snapshot:
+        committable = Committable(commit_user=commit_user, commit_identifier=commit_identifier, messages=messages)
+        try:
+            return self.file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            with suppress(StorageError):
+                self.file_store.abort(messages)
+            raise
+
+    def _refuse_misfit(self, rows: Rows) -> None:
+        self._input.check_columns(rows.schema)
+
+    def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
+        if commit_identifier is not None and commit_user is None:
+            message = f"table {self.name}: a commit_identifier means nothing without its commit_user; give both or neither"
+            raise InvalidInputError(message)
+        user = self._environment.new_name() if commit_user is None else commit_user
+        return user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+
+
+def _startup_mode(table: str, text: str) -> StartupMode:
+    try:
+        return StartupMode(text)
+    except ValueError as error:
+        message = f"table {table}: {text!r} is no place to start a stream; use one of {', '.join(StartupMode)}"
+        raise InvalidInputError(message) from error

@@ -1,0 +1,44 @@
+"""Partitions as users name them, ``{"dt": "2013-01-05"}``, as filters on partition columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.predicate import And, Equal, IsNull, Or, Predicate
+from storage_lib.schema.table_schema import TableSchema
+
+
+class PartitionSpecs:
+    """Checks and translates partition specs of one table."""
+
+    def __init__(self, table: str, schema: TableSchema) -> None:
+        self._table = table
+        self._schema = schema
+
+    def predicate(self, spec: Mapping[str, object]) -> Predicate | None:
+        """Partitions with all these values; None for the empty spec, which names every partition.
+
+        Raises ``InvalidInputError`` for a column that is no partition column and for a value not of its type.
+        """
+        return reduce(And, (self._equals(name, value) for name, value in spec.items())) if spec else None
+
+    def predicate_of_any(self, specs: Sequence[Mapping[str, object]]) -> Predicate | None:
+        """Partitions of any of these specs; ``InvalidInputError`` for an empty list or an empty spec."""
+        if not specs or not all(specs):
+            message = (
+                f"table {self._table}: no partition is named; name at least one, "
+                f"as {{{', '.join(f'{name!r}: ...' for name in self._schema.partition_keys)}}}"
+            )
+            raise InvalidInputError(message)
+        predicates = [predicate for spec in specs if (predicate := self.predicate(spec)) is not None]
+        return reduce(Or, predicates)
+
+    def _equals(self, name: str, value: object) -> Predicate:
+        if name not in self._schema.partition_keys:
+            known = ", ".join(self._schema.partition_keys) or "none: the table is not partitioned"
+            message = f"table {self._table}: {name!r} is no partition column; they are: {known}"
+            raise InvalidInputError(message)
+        return IsNull(name) if value is None else Equal(name, typed_literal(value, self._schema.field(name)))

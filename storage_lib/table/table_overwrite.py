@@ -1,0 +1,182 @@
+"""Replaces what is in some partitions, or in all: files for files if nobody is told, else as its net change.
+
+    untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
+                whatever a stream commits during or after the overwrite wins. No turn is needed.
+    tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
+                streams see what is gone, changed and new, and nothing of what stayed equal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.split import Split
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.net_change import net_change
+from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.table_commit import TableCommit
+from storage_lib.table.table_write import TableWrite
+from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+
+
+class TableOverwrite:
+    """Commits overwrites and partition drops of one table."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        schema: TableSchema,
+        file_store: FileStore,
+        commit: TableCommit,
+        partitions: PartitionSpecs,
+        row_kind_column: str,
+        new_task_write: Callable[[WriteOrder], TableWrite],
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._file_store = file_store
+        self._commit = commit
+        self._partitions = partitions
+        self._row_kind_column = row_kind_column
+        self._new_task_write = new_task_write
+
+    def commit(
+        self, order: WriteOrder, messages: Sequence[TableCommitMessage], commit_identifier: int
+    ) -> Snapshot | None:
+        """Make the files of all tasks the content of the order's scope; None if nothing changes.
+
+        Raises ``InvalidInputError`` for rows outside of the scope, and as ``TableCommit.commit``; then the files of
+        the tasks are gone.
+        """
+        files = tuple(each for message in messages for each in message.files)
+        scope = order.overwrite or OverwriteScope()
+        try:
+            self._refuse_outside(scope, files)
+            if order.tracked:
+                return self._commit_difference(order, scope, files, commit_identifier)
+        except Exception:
+            self._commit.abort(order, messages)
+            raise
+        return self._commit_files(order, scope, messages, files, commit_identifier)
+
+    def _commit_files(
+        self,
+        order: WriteOrder,
+        scope: OverwriteScope,
+        messages: Sequence[TableCommitMessage],
+        files: tuple[CommitMessage, ...],
+        commit_identifier: int,
+    ) -> Snapshot | None:
+        base = None
+        if order.base_snapshot_id is not None:
+            base = self._file_store.snapshots.load(order.base_snapshot_id)
+        # What is deleted is what was there when the overwrite began. A file that is gone by now was compacted or
+        # overwritten by somebody else: a conflict. What a stream has added since stays, and wins.
+        old = TableCommitMessage(files=_deletions(self._live(base, scope, files)))
+        return self._commit.commit(order, [*messages, old], commit_identifier)
+
+    def _commit_difference(
+        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int
+    ) -> Snapshot | None:
+        append = self._commit.open(commit_user=order.commit_user, tracked=True, purpose="tracked overwrite")
+        try:
+            earlier = self._commit.committed(order.commit_user, commit_identifier)
+            if earlier is not None:
+                self._commit.abort(append, [])
+                return earlier
+            write = self._new_task_write(append)
+            try:
+                for rows, kinds in self._differences(append, scope, files):
+                    write.write(self._with_kinds(rows, kinds))
+                message = write.prepare_commit()
+            except BaseException:
+                write.abort()
+                raise
+        except BaseException:
+            self._commit.abort(append, [])
+            raise
+        snapshot = self._commit.commit(append, [message], commit_identifier)
+        self._file_store.abort(files)
+        return snapshot
+
+    def _differences(
+        self, append: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Bucket by bucket, so that no more than one bucket's old and new rows are in memory."""
+        base = None
+        if append.base_snapshot_id is not None:
+            base = self._file_store.snapshots.load(append.base_snapshot_id)
+        old: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+        new: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+        for entry in self._live(base, scope, files):
+            old[entry.partition, entry.bucket].append(entry.file)
+        for message in files:
+            new[message.partition, message.bucket] += message.increment.new_files
+        for place in sorted({*old, *new}):
+            yield from net_change(
+                self._rows(append, place, old[place]), self._rows(append, place, new[place]), self._schema.primary_keys
+            )
+
+    def _rows(self, append: WriteOrder, place: tuple[bytes, int], files: list[DataFileMeta]) -> pa.Table:
+        partition, bucket = place
+        batches: Iterator[pa.RecordBatch] = iter(())
+        if files:
+            split = Split(
+                snapshot_id=append.base_snapshot_id or 0, partition=partition, bucket=bucket, files=tuple(files)
+            )
+            batches = self._file_store.read.read(split)
+        return pa.Table.from_batches(batches, schema=self._schema.arrow_schema)
+
+    def _live(
+        self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> list[ManifestEntry]:
+        if scope.partition is None:
+            return self._file_store.scan.entries(base, partitions={message.partition for message in files})
+        predicate = self._partitions.predicate(dict(scope.partition))
+        return self._file_store.scan.entries(base, partition_filter=predicate)
+
+    def _refuse_outside(self, scope: OverwriteScope, files: tuple[CommitMessage, ...]) -> None:
+        if not scope.partition:
+            return
+        predicate = self._partitions.predicate(dict(scope.partition))
+        written = {message.partition for message in files}
+        outside = written if predicate is None else written - self._file_store.scan.matching_partitions(written, predicate)
+        if predicate is not None and outside:
+            message = (
+                f"table {self._table}: overwriting partition {dict(scope.partition)}, but the input has rows of partition "
+                f"{self._file_store.scan.partition_text(min(outside))}. Filter the input, or overwrite that partition too"
+            )
+            raise InvalidInputError(message)
+
+    def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        symbols = pa.array(ROW_KIND_SYMBOLS).take(kinds)
+        return rows.append_column(self._row_kind_column, symbols)
+
+
+def _deletions(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
+    buckets: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in entries:
+        buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    return tuple(
+        CommitMessage(
+            partition=partition, bucket=bucket, bucket_count=count, increment=Increment(deleted_files=tuple(deleted))
+        )
+        for (partition, bucket, count), deleted in buckets.items()
+    )
+
+
+def scope_of(partition: Mapping[str, object] | None) -> OverwriteScope:
+    """The scope of an overwrite as users name it: None (dynamic), a mapping (these partitions; empty: the table)."""
+    return OverwriteScope(partition=None if partition is None else tuple(partition.items()))
