@@ -72,7 +72,9 @@ def main() -> None:
 def rows_of(ids: npt.NDArray[np.int64], key: str, random: np.random.Generator) -> pa.RecordBatch:
     """The peers' columns; ``name`` has 12 high-cardinality characters."""
     count = len(ids)
-    names = pa.array(random.integers(97, 123, (count, 12), dtype=np.uint8).view("S12").ravel().astype("U12"))
+    letters = random.integers(97, 123, 12 * count, dtype=np.uint8)
+    offsets = np.arange(0, 12 * count + 1, 12, dtype=np.int32)
+    names = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
     days = pa.array([f"2024-01-{day:02d}" for day in range(1, 31)])
     columns = {
         "id": pa.array(ids.astype(np.int64)),
@@ -83,7 +85,8 @@ def rows_of(ids: npt.NDArray[np.int64], key: str, random: np.random.Generator) -
         "ts": pa.array(random.integers(1_700_000_000_000_000, 1_710_000_000_000_000, count)).cast(pa.timestamp("us")),
     }
     if key == "string":
-        columns["id"] = pc.utf8_lpad(columns["id"].cast(pa.string()), 16, "customer-0000000")
+        digits = pc.utf8_lpad(columns["id"].cast(pa.string()), 9, "0")
+        columns["id"] = pc.binary_join_element_wise("customer", digits, "-")
     if key == "composite":
         columns = {"tenant": pa.array((ids % 100).astype(np.int32)), **columns}
     return pa.RecordBatch.from_pydict(columns)

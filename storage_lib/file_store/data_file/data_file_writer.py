@@ -11,7 +11,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSo
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths, new_data_file_name
+from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.column_stats import ColumnStats, encode_stats
 
 RETRACT_BIT = 1
@@ -85,7 +85,7 @@ class DataFileWriter:
             self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
 
     def _open(self, sample: pa.RecordBatch) -> _OpenFile:
-        name = new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
+        name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
         self._file_count += 1
         path = self._paths.data_file_path(self._partition_path, self._bucket, name)
         self._unsynced.append(path)

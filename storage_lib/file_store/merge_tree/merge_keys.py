@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_integers, is_integer_like
+from storage_lib.file_store.merge_tree.key_codes import order_codes
 from storage_lib.schema.data_types import DataType
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -23,6 +25,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 POSITION = "position"
 PACKED_BITS = 63
+TIED_ROWS_MAX = 1 / 2
 
 
 class MergeKeys(Protocol):
@@ -65,6 +68,18 @@ def merge_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MergeK
         for index, (column, type_) in enumerate(zip(columns, types, strict=True))
     }
     return FrameKeys(pl.DataFrame(frame))
+
+
+def as_integers(parts: Sequence[MergeKeys]) -> list[MergeKeys]:
+    """The same keys as integers that compare alike among these parts only, if 63 bits suffice; else ``parts``."""
+    frames = [part.frame for part in parts if isinstance(part, FrameKeys)]
+    if len(frames) < len(parts) or not any(frame.height for frame in frames):
+        return list(parts)
+    codes, is_exact = order_codes(pl.concat(frames, rechunk=True), PACKED_BITS)
+    if not is_exact:
+        return list(parts)
+    bounds = np.cumsum([0, *(frame.height for frame in frames)])
+    return [IntegerKeys(codes[start:stop]) for start, stop in pairwise(bounds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +183,28 @@ class FrameKeys:
         return bisect_right(range(len(self)), key, key=self.frame.row)
 
     def newest(self, *, ordered: bool) -> Indices:
-        """By hashing, then sorting what is left."""
-        columns = self.frame.columns
-        last = self._with_position().unique(columns, keep="last", maintain_order=True)
-        return _positions(last.sort(columns) if ordered else last)
+        """By sorting codes (key_codes.py), then, where codes are too short to tell, those rows' keys."""
+        count = self.frame.height
+        if count == 0:
+            return np.empty(0, dtype=np.int64)
+        position_bits = (count - 1).bit_length()
+        codes, is_exact = order_codes(self.frame, PACKED_BITS - position_bits)
+        if is_exact:
+            return IntegerKeys(codes).newest(ordered=ordered)
+        packed = (codes << position_bits) | np.arange(count, dtype=np.int64)
+        packed.sort()
+        order = packed & ((1 << position_bits) - 1)
+        is_tied = _has_equal_neighbour(packed >> position_bits)
+        tied = np.sort(order[is_tied])
+        if len(tied) > TIED_ROWS_MAX * count:
+            return self._newest_by_hash()
+        alone, tied = order[~is_tied], tied[self.take(tied)._newest_by_hash()]
+        in_order = IntegerKeys(codes[alone]).interleave(IntegerKeys(codes[tied]))
+        return np.concatenate([alone, tied])[in_order]
+
+    def _newest_by_hash(self) -> Indices:
+        last = self._with_position().unique(self.frame.columns, keep="last", maintain_order=True)
+        return _positions(last.sort(self.frame.columns))
 
     def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
         """By a hash join."""
@@ -195,3 +228,11 @@ class FrameKeys:
 
 def _positions(frame: pl.DataFrame) -> Indices:
     return frame[POSITION].to_numpy()
+
+
+def _has_equal_neighbour(values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    is_equal = values[1:] == values[:-1]
+    has_one = np.zeros(len(values), dtype=np.bool_)
+    has_one[1:] |= is_equal
+    has_one[:-1] |= is_equal
+    return has_one

@@ -13,14 +13,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
-from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys
+from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,12 @@ class _Cursor:
 
 def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
     """The newest version of each key of some cuts, given oldest first."""
+    if len(cuts) == 1:
+        yield cuts[0].rows
+        return
+    cuts = [replace(cut, keys=keys) for cut, keys in zip(cuts, as_integers([cut.keys for cut in cuts]), strict=True)]
     base = max(cuts, key=lambda cut: len(cut.keys))
     others = [cut for cut in cuts if cut is not base]
-    if not others:
-        yield base.rows
-        return
     other_keys = others[0].keys.concat([cut.keys for cut in others[1:]])
     other_rows = pa.concat_batches([cut.rows for cut in others])
     ages = _Ages(base, others, other_rows) if by_sequence or base is not cuts[0] else None

@@ -34,7 +34,7 @@ KEYS: dict[str, tuple[str, st.SearchStrategy[tuple[Any, ...]]]] = {
     "date": ("DATE", st.tuples(st.dates(date(1969, 12, 28), date(1970, 1, 4)))),
     "time": ("TIME(3)", st.tuples(st.integers(0, 5).map(lambda millis: time(0, 0, 0, millis * 1000)))),
     "timestamp(3)": ("TIMESTAMP(3)", st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s)))),  # noqa: DTZ001
-    "timestamp_ltz": ("TIMESTAMP_LTZ(6)", st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s, tzinfo=ZoneInfo("UTC")))),
+    "timestamp_ltz": ("TIMESTAMP_LTZ(6)", st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s, tzinfo=ZoneInfo("UTC"))))),
     "boolean": ("BOOLEAN", st.tuples(st.booleans())),
     "double": ("DOUBLE", st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 2.0, float("inf"), float("-inf")]))),
     "float": ("FLOAT", st.tuples(st.sampled_from([-1.5, 0.25, 2.0]))),
