@@ -16,9 +16,7 @@ with DAG(
     tags=["dynamic table"],
     doc_md=__doc__,
     params={
-        "table": Param(
-            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
-        ),
+        "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
         "before": Param(
             "2013-01-02",
@@ -32,9 +30,7 @@ with DAG(
             title="Instead: exactly these partitions",
             section="Advanced",
         ),
-        "change_tracking": Param(
-            False, type="boolean", title="Tell the log", section="Advanced"
-        ),  # noqa: FBT003  Param's way
+        "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
     },
 ):
     DropPartitionsOperator(

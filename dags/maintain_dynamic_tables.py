@@ -24,12 +24,8 @@ with DAG(
     doc_md=__doc__,
     params={
         "tables": Param([], type="array", title="Tables (none: all)"),
-        "full": Param(
-            False, type="boolean", title="Merge everything, not only what is due"
-        ),  # noqa: FBT003  Param's way
-        "retain_last": Param(
-            20, type="integer", minimum=1, title="Snapshots to keep in any case"
-        ),
+        "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
+        "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(
             1,
             type=["null", "number"],
@@ -38,9 +34,7 @@ with DAG(
         ),
     },
 ):
-    tables = ListTablesOperator(
-        task_id="list_tables", tables="{{ params.tables }}"
-    ).output
+    tables = ListTablesOperator(task_id="list_tables", tables="{{ params.tables }}").output
     compact = CompactTableOperator.partial(
         task_id="compact_table",
         full="{{ params.full }}",

@@ -16,9 +16,7 @@ with DAG(
     dag_id="reprocess",
     description="Replace partitions of a dynamic table by what their source says",
     # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
-    schedule=CronPartitionTimetable(
-        "0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1
-    ),
+    schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1),
     start_date=datetime(2013, 1, 1),  # noqa: DTZ001  Airflow reads it in its own time zone
     end_date=datetime(2014, 1, 1),  # noqa: DTZ001  the example's data end here, so nothing is scheduled any more
     catchup=False,
@@ -27,9 +25,7 @@ with DAG(
     tags=["dynamic table"],
     doc_md=__doc__,
     params={
-        "table": Param(
-            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
-        ),
+        "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
         "day": Param(
             "2013-01-01",
@@ -42,15 +38,9 @@ with DAG(
             type="string",
             title="Source (module:function)",
         ),
-        "rows_kwargs": Param(
-            {}, type="object", title="Arguments of the source", section="Advanced"
-        ),
-        "change_tracking": Param(
-            False, type="boolean", title="Tell the log", section="Advanced"
-        ),  # noqa: FBT003  Param's way
-        "allow_empty": Param(
-            False, type="boolean", title="Empty a day without rows", section="Advanced"
-        ),  # noqa: FBT003  Param's way
+        "rows_kwargs": Param({}, type="object", title="Arguments of the source", section="Advanced"),
+        "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
+        "allow_empty": Param(False, type="boolean", title="Empty a day without rows", section="Advanced"),
     },
 ):
     ReprocessPartitionsOperator(

@@ -17,9 +17,7 @@ with DAG(
     tags=["dynamic table"],
     doc_md=__doc__,
     params={
-        "table": Param(
-            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
-        ),
+        "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "source_kind": Param(
             "debezium_json",
             type="string",
@@ -32,36 +30,24 @@ with DAG(
             minLength=1,
             title="Topic or table to read",
         ),
-        "trigger_seconds": Param(
-            2, type="number", minimum=0, title="Seconds between micro-batches"
-        ),
-        "available_now": Param(
-            False, type="boolean", title="Write what is there now, then end"
-        ),  # noqa: FBT003  Param's way
+        "trigger_seconds": Param(2, type="number", minimum=0, title="Seconds between micro-batches"),
+        "available_now": Param(False, type="boolean", title="Write what is there now, then end"),
         "source_schema": Param(
             None,
             type=["null", "string"],
             title="Spark DDL of the topic",
             section="Advanced",
         ),
-        "source_options": Param(
-            {}, type="object", title="Options of the source", section="Advanced"
-        ),
-        "select": Param(
-            [], type="array", title="Spark SQL expressions", section="Advanced"
-        ),
-        "write_options": Param(
-            {}, type="object", title="Options of the write", section="Advanced"
-        ),
+        "source_options": Param({}, type="object", title="Options of the source", section="Advanced"),
+        "select": Param([], type="array", title="Spark SQL expressions", section="Advanced"),
+        "write_options": Param({}, type="object", title="Options of the write", section="Advanced"),
         "master": Param(
             "local[2]",
             type=["null", "string"],
             title="Spark master",
             section="Advanced",
         ),
-        "spark_conf": Param(
-            {}, type="object", title="Spark settings", section="Advanced"
-        ),
+        "spark_conf": Param({}, type="object", title="Spark settings", section="Advanced"),
     },
 ):
     StreamSinkOperator(

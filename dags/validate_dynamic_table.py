@@ -50,21 +50,15 @@ with DAG(
     tags=["dynamic table"],
     doc_md=__doc__,
     params={
-        "table": Param(
-            "demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"
-        ),
+        "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "expectations": Param(
             FLIGHT_EXPECTATIONS,
             type="array",
             items={"type": "object"},
             title="Expectations",
         ),
-        "partition": Param(
-            {}, type="object", title="Partition (none: the whole table)"
-        ),
-        "snapshot_id": Param(
-            None, type=["null", "integer"], title="Snapshot (none: the newest)"
-        ),
+        "partition": Param({}, type="object", title="Partition (none: the whole table)"),
+        "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot (none: the newest)"),
     },
 ):
     ValidateTableOperator(

@@ -1,4 +1,4 @@
-"""The one file of this folder that Airflow scans; everything else is the package ``dynamic_table``, imported by name."""
+"""The one file of this folder that Airflow scans; the rest is the package ``dynamic_table``, imported by name."""
 
 from __future__ import annotations
 

@@ -50,9 +50,7 @@ def flights_of_day(partition: Mapping[str, str]) -> pa.Table:
     """Return the flights of ``partition["flight_date"]`` with their weather; none for a day outside 2013."""
     day = pa.scalar(partition["flight_date"]).cast(pa.date32())
     of_day = flights().filter(pc.equal(pc.field("flight_date"), day))
-    joined = of_day.join(
-        _weather(), keys=["origin", "time_hour"], join_type="left outer"
-    )
+    joined = of_day.join(_weather(), keys=["origin", "time_hour"], join_type="left outer")
     return joined.select([*FLIGHT_COLUMNS, *WEATHER_COLUMNS]).sort_by(
         [("time_hour", "ascending"), ("carrier", "ascending"), ("flight", "ascending")]
     )
@@ -63,13 +61,8 @@ def flights() -> pa.Table:
     """Return all 336 776 flights with the columns `FLIGHT_COLUMNS`; ``time_hour`` is UTC, ``flight_date`` local."""
     with zipfile.ZipFile(_folder() / "flights.csv.zip") as archive:
         raw = _read(archive.read("flights.csv"))
-    month, day = (
-        pc.utf8_lpad(pc.cast(raw[name], pa.string()), 2, "0")
-        for name in ("month", "day")
-    )
-    date = pc.binary_join_element_wise(
-        pc.cast(raw["year"], pa.string()), month, day, "-"
-    )
+    month, day = (pc.utf8_lpad(pc.cast(raw[name], pa.string()), 2, "0") for name in ("month", "day"))
+    date = pc.binary_join_element_wise(pc.cast(raw["year"], pa.string()), month, day, "-")
     dated = raw.append_column("flight_date", pc.cast(date, pa.date32()))
     return dated.select(list(FLIGHT_COLUMNS)).cast(pa.schema(FLIGHT_COLUMNS.items()))
 
@@ -79,12 +72,8 @@ def _weather() -> pa.Table:
     """Return one row per airport and hour: the clock change repeats an hour, and a join must not repeat flights."""
     raw = _read((_folder() / "weather.csv").read_bytes())
     keys = ["origin", "time_hour"]
-    first = raw.group_by(keys, use_threads=False).aggregate(
-        [(name, "first") for name in WEATHER_COLUMNS]
-    )
-    named = first.rename_columns(
-        [name.removesuffix("_first") for name in first.column_names]
-    )
+    first = raw.group_by(keys, use_threads=False).aggregate([(name, "first") for name in WEATHER_COLUMNS])
+    named = first.rename_columns([name.removesuffix("_first") for name in first.column_names])
     return named.cast(
         pa.schema(
             [

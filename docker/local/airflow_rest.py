@@ -1,6 +1,6 @@
 """A small client of Airflow's public REST API: what a demo or a test asks of a running Airflow.
 
-Only the standard library. With SimpleAuthManager and all users admins, no token is sent (an empty one would be refused).
+Only the standard library. With SimpleAuthManager and all users admins no token is sent; an empty one is refused.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AirflowError", "AirflowRest"]
 
-FINISHED_STATES = frozenset(
-    {"success", "failed", "skipped", "upstream_failed", "removed"}
-)
+FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 NOT_FOUND = 404
 
 
@@ -38,10 +36,7 @@ class AirflowRest:
 
     def dag_ids(self) -> list[str]:
         """Return the ids of all DAGs that Airflow has parsed so far."""
-        return [
-            dag["dag_id"]
-            for dag in self.get("/dags?limit=1000&exclude_stale=true")["dags"]
-        ]
+        return [dag["dag_id"] for dag in self.get("/dags?limit=1000&exclude_stale=true")["dags"]]
 
     def wait_for_dag(self, dag_id: str, *, timeout: float = 60) -> None:
         """Wait until the DAG processor has seen the DAG, and unpause it."""
@@ -131,9 +126,7 @@ class AirflowRest:
         backfill_id: int = self.post("/backfills", body)["id"]
         return backfill_id
 
-    def wait_for_backfill(
-        self, dag_id: str, backfill_id: int, *, timeout: float = 600
-    ) -> dict[str, str]:
+    def wait_for_backfill(self, dag_id: str, backfill_id: int, *, timeout: float = 600) -> dict[str, str]:
         """Wait until the backfill is done; return the state of each of its runs by partition key or date."""
         self.wait_until(
             lambda: self.get(f"/backfills/{backfill_id}")["completed_at"],
@@ -159,16 +152,13 @@ class AirflowRest:
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Return the state of each task of a run, mapped ones as ``task[index]``."""
         return {
-            instance["task_id"]
-            + (
-                f"[{instance['map_index']}]" if instance["map_index"] >= 0 else ""
-            ): instance["state"]
+            instance["task_id"] + (f"[{instance['map_index']}]" if instance["map_index"] >= 0 else ""): instance[
+                "state"
+            ]
             for instance in self.task_instances(dag_id, run_id)
         }
 
-    def wait_for_task(
-        self, dag_id: str, run_id: str, task_id: str, *states: str, timeout: float = 120
-    ) -> str:
+    def wait_for_task(self, dag_id: str, run_id: str, task_id: str, *states: str, timeout: float = 120) -> str:
         """Wait until an unmapped task is in one of ``states`` and return which."""
         self.wait_until(
             lambda: self.task_states(dag_id, run_id).get(task_id) in states,
@@ -190,9 +180,7 @@ class AirflowRest:
             {"new_state": state},
         )
 
-    def result(
-        self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1
-    ) -> Any:  # noqa: ANN401  any JSON
+    def result(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
         """Return what a task's ``execute`` returned (its XCom)."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         return self.get(f"{path}?map_index={map_index}&deserialize=true")["value"]
@@ -209,15 +197,11 @@ class AirflowRest:
         """Return one try's log as text, one event per line."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/logs/{try_number}"
         content = self.get(f"{path}?map_index={map_index}&full_content=true")["content"]
-        return "\n".join(
-            line if isinstance(line, str) else json.dumps(line) for line in content
-        )
+        return "\n".join(line if isinstance(line, str) else json.dumps(line) for line in content)
 
     def asset_events(self, uri: str) -> list[dict[str, Any]]:
         """Return the events of the asset with this URI, oldest first."""
-        events = self.get("/assets/events?limit=1000&order_by=timestamp")[
-            "asset_events"
-        ]
+        events = self.get("/assets/events?limit=1000&order_by=timestamp")["asset_events"]
         return [event for event in events if event["uri"] == uri]
 
     # -- plumbing
@@ -229,14 +213,10 @@ class AirflowRest:
         except (AirflowError, OSError):
             return False
         parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
-        return all(
-            (health.get(part) or {}).get("status") == "healthy" for part in parts
-        )
+        return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
 
-    def wait_until(
-        self, happened: Callable[[], Any], what: str, *, timeout: float
-    ) -> None:
-        """Ask ``happened`` until it is true; an `AirflowError` names ``what`` did not come within ``timeout`` seconds."""
+    def wait_until(self, happened: Callable[[], Any], what: str, *, timeout: float) -> None:
+        """Ask ``happened`` until it is true; an `AirflowError` names ``what`` did not come in ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         while not happened():
             if time.monotonic() > deadline:
@@ -244,21 +224,19 @@ class AirflowRest:
                 raise AirflowError(message)
             time.sleep(0.25)
 
-    def get(self, path: str) -> Any:  # noqa: ANN401  any JSON
+    def get(self, path: str) -> Any:
         """GET ``path`` below ``/api/v2``."""
         return self._request("GET", path)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """POST ``body`` as JSON."""
         return self._request("POST", path, body)
 
-    def patch(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """PATCH ``body`` as JSON."""
         return self._request("PATCH", path, body)
 
-    def _request(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> Any:  # noqa: ANN401  any JSON
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310  always http to this machine
             f"{self.base_url}/api/v2{path}",
             method=method,

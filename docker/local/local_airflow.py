@@ -72,9 +72,7 @@ class LocalAirflow:
         for name, arguments in COMPONENTS.items():
             pids[name] = self._launch(name, arguments, settings)
             started = {name: _start_ticks(pid) for name, pid in pids.items()}
-            self._state_path.write_text(
-                json.dumps({"port": port, "pids": pids, "started": started})
-            )
+            self._state_path.write_text(json.dumps({"port": port, "pids": pids, "started": started}))
         self._wait_until_healthy(timeout)
         return self.rest
 
@@ -119,18 +117,12 @@ class LocalAirflow:
     def _sessions(self) -> set[int]:
         """Return our components' pids, less those that meanwhile name somebody else's process (after a reboot)."""
         state = self._state()
-        return {
-            pid
-            for name, pid in state["pids"].items()
-            if _start_ticks(pid) in (0, state["started"][name])
-        }
+        return {pid for name, pid in state["pids"].items() if _start_ticks(pid) in (0, state["started"][name])}
 
-    def _launch(
-        self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]
-    ) -> int:
+    def _launch(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> int:
         """Start a component as the leader of its own session, so that its whole family can be found again."""
         with (self.home / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603  our own command line
+            process = subprocess.Popen(
                 [*_airflow(), *arguments],
                 env=settings,
                 cwd=self.home,
@@ -144,11 +136,7 @@ class LocalAirflow:
     def _wait_until_healthy(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         while not self.rest.is_healthy():
-            missing = [
-                name
-                for name, pid in self._state()["pids"].items()
-                if not _members({pid})
-            ]
+            missing = [name for name, pid in self._state()["pids"].items() if not _members({pid})]
             if missing or time.monotonic() > deadline:
                 self.stop()
                 message = f"Airflow did not become healthy ({', '.join(missing) or 'time out'}); see {self.home}/*.log"
@@ -157,11 +145,7 @@ class LocalAirflow:
 
     def _environment(self, port: int) -> dict[str, str]:
         """Return the variables under which every component runs; nothing of an outer Airflow shines through."""
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("AIRFLOW")
-        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         bundles = [
             {
                 "name": f"folder-{index}-{folder.name}",
@@ -225,9 +209,7 @@ def _members(sessions: set[int]) -> set[int]:
             continue
         try:
             # pid (name, may hold spaces) state ppid pgrp session ...
-            state, _, _, session = (
-                (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-            )
+            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):
             continue
         if int(session) in sessions and state != "Z":
@@ -244,9 +226,7 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 def main() -> None:
     """Run ``up``, ``down`` or ``status``."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("act", choices=("up", "down", "status"))
     parser.add_argument("--home", type=Path, default=LocalAirflow.home)
     parser.add_argument("--port", type=int, default=8080)
@@ -262,7 +242,7 @@ def main() -> None:
         airflow.start()
     if chosen.act == "down":
         airflow.stop()
-    print(airflow.rest.base_url if airflow.is_running() else "not running")  # noqa: T201  a command line speaks
+    print(airflow.rest.base_url if airflow.is_running() else "not running")
 
 
 if __name__ == "__main__":

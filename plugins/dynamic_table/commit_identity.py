@@ -56,8 +56,6 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
         token = secrets.randbits(TOKEN_BITS)
         if store is not None:
             store.set(TOKEN_KEY, token)
-    yield CommitIdentity(
-        user=f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}", token=token
-    )
+    yield CommitIdentity(user=f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}", token=token)
     if store is not None:
         store.delete(TOKEN_KEY)

@@ -32,7 +32,7 @@ class QualityReport:
 
 
 def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
-    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names an expectation that can't be checked."""
+    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked."""
     from storage_lib.errors import InvalidInputError
 
     specs = [_checked(one) for one in _listed(expectations)]
@@ -41,10 +41,7 @@ def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
         if (reason := result["exception"]) is not None:
             message = f"{_title(result)} can't be checked: {reason}"
             raise InvalidInputError(message)
-    failed = {
-        severity: sum(result["severity"] == severity for result in failures)
-        for severity in SEVERITIES
-    }
+    failed = {severity: sum(result["severity"] == severity for result in failures) for severity in SEVERITIES}
     return QualityReport(
         checked=len(specs),
         failed=failed,
@@ -52,9 +49,7 @@ def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
     )
 
 
-def _results(
-    rows: pa.Table, specs: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def _results(rows: pa.Table, specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
@@ -64,17 +59,15 @@ def _results(
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("table").add_dataframe_asset("rows")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(
-        {"dataframe": rows.to_pandas()}
-    )
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": rows.to_pandas()})
     suite = gx.ExpectationSuite(name="table", expectations=[_built(spec) for spec in specs])
     validation = batch.validate(suite, result_format="SUMMARY")
     return [_plain(result) for result in validation.results]
 
 
-def _built(spec: Mapping[str, Any]) -> Any:  # noqa: ANN401  a Great Expectations object
+def _built(spec: Mapping[str, Any]) -> Any:
     """Return the expectation itself: a suite made of plain data only logs those that it does not understand."""
-    from great_expectations.exceptions import ExpectationNotFoundError
+    from great_expectations.exceptions.exceptions import ExpectationNotFoundError
     from great_expectations.expectations.registry import get_expectation_impl
 
     from storage_lib.errors import InvalidInputError
@@ -86,7 +79,7 @@ def _built(spec: Mapping[str, Any]) -> Any:  # noqa: ANN401  a Great Expectation
         raise InvalidInputError(message) from wrong
 
 
-def _plain(result: Any) -> dict[str, Any]:  # noqa: ANN401  a Great Expectations object
+def _plain(result: Any) -> dict[str, Any]:
     config = result.expectation_config
     raised = result.exception_info or {}
     reasons = [raised] if "raised_exception" in raised else list(raised.values())
@@ -97,9 +90,7 @@ def _plain(result: Any) -> dict[str, Any]:  # noqa: ANN401  a Great Expectations
     severity = getattr(config, "severity", None) or "critical"
     return {
         "type": config.type,
-        "kwargs": {
-            key: value for key, value in config.kwargs.items() if key != "batch_id"
-        },
+        "kwargs": {key: value for key, value in config.kwargs.items() if key != "batch_id"},
         "severity": getattr(severity, "value", str(severity)),
         "success": bool(result.success),
         "result": dict(result.result or {}),
@@ -116,10 +107,7 @@ def _line(result: Mapping[str, Any]) -> str:
     found = result["result"]
     details = ""
     if found.get("unexpected_count") is not None:
-        examples = ", ".join(
-            str(value)
-            for value in found.get("partial_unexpected_list", [])[:EXAMPLES_MAX]
-        )
+        examples = ", ".join(str(value) for value in found.get("partial_unexpected_list", [])[:EXAMPLES_MAX])
         details = f"{found['unexpected_count']} of {found.get('element_count')} rows"
         details += f", for example {examples}" if examples else ""
     elif "observed_value" in found:

@@ -60,9 +60,7 @@ class DynamicTableHook(BaseHook):
     def options(self) -> dict[str, str]:
         """The catalog's options. They may hold secrets: do not log or return them."""
         connection = self.get_connection(self.dynamic_table_conn_id)
-        options = {
-            key: str(value) for key, value in (self.extra.get("options") or {}).items()
-        }
+        options = {key: str(value) for key, value in (self.extra.get("options") or {}).items()}
         given = {
             "log.kafka.bootstrap.servers": self.extra.get("bootstrap_servers"),
             "log.kafka.sasl.plain.username": connection.login,
@@ -73,9 +71,7 @@ class DynamicTableHook(BaseHook):
     @property
     def extra(self) -> dict[str, Any]:
         """The connection's extra."""
-        extra: dict[str, Any] = self.get_connection(
-            self.dynamic_table_conn_id
-        ).extra_dejson
+        extra: dict[str, Any] = self.get_connection(self.dynamic_table_conn_id).extra_dejson
         return extra
 
     def test_connection(self) -> tuple[bool, str]:

@@ -19,9 +19,7 @@ def checked_partition(partition: object) -> dict[str, str]:
     from storage_lib.errors import InvalidInputError
 
     if not isinstance(partition, Mapping) or not partition:
-        message = (
-            f"A partition is a mapping like {{'dt': '2024-05-14'}}, not {partition!r}."
-        )
+        message = f"A partition is a mapping like {{'dt': '2024-05-14'}}, not {partition!r}."
         raise InvalidInputError(message)
     for column, value in partition.items():
         if str(value).strip().lower() in EMPTY_VALUES:
@@ -47,11 +45,8 @@ def checked_partitions(partitions: object) -> list[dict[str, str]]:
 
 def partition_label(partitions: Iterable[Mapping[str, str]]) -> str:
     """Return ``dt=2024-05-14/region=eu, ...`` for people."""
-    return ", ".join(
-        "/".join(f"{column}={value}" for column, value in one.items())
-        for one in partitions
-    )
+    return ", ".join("/".join(f"{column}={value}" for column, value in one.items()) for one in partitions)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401  whatever a native template renders
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

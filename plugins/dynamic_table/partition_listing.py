@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,42 +15,26 @@ if TYPE_CHECKING:
 __all__ = ["partition_filter", "partitions_before"]
 
 
-def partitions_before(
-    table: DynamicTable, column: str, limit: str
-) -> list[dict[str, str]]:
+def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict[str, str]]:
     """Return the partitions whose ``column`` is smaller than ``limit``, compared as the column's type."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    bound = _typed(table, column, limit)
+    from storage_lib.errors import InvalidInputError
+    from storage_lib.schema.literal import typed_literal
+
     names = list(table.schema.partition_keys)
+    if column not in names:
+        raise InvalidInputError(f"{table.name} is partitioned by {names}, not by {column!r}.")
+    field = table.schema.field(column)
+    bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
     found = table.partitions().select(names)
     chosen = found.filter(pc.less(found[column], bound)).sort_by(column)
     return [{name: str(row[name]) for name in names} for row in chosen.to_pylist()]
 
 
-def partition_filter(table: DynamicTable, partition: Mapping[str, str]) -> Predicate:
-    """Return the predicate that holds for the partition's rows only."""
+def partition_filter(partition: Mapping[str, str]) -> Predicate:
+    """Return the predicate that holds for the partition's rows only; the table reads the text as its columns' types."""
     from storage_lib import col
 
-    terms = [
-        col(column) == _typed(table, column, value).as_py()
-        for column, value in partition.items()
-    ]
-    return reduce(and_, terms)
-
-
-def _typed(table: DynamicTable, column: str, text: str) -> Any:  # noqa: ANN401  an Arrow scalar
-    """Return the text as a value of the partition column; an InvalidInputError says why it is none."""
-    import pyarrow as pa
-
-    from storage_lib.errors import InvalidInputError
-
-    if column not in table.schema.partition_keys:
-        message = f"{table.name} is partitioned by {list(table.schema.partition_keys)}, not by {column!r}."
-        raise InvalidInputError(message)
-    kind = table.arrow_schema.field(column).type
-    try:
-        return pa.scalar(text).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
-        message = f"{text!r} is not a value of {table.name}'s partition column {column!r} ({kind})."
-        raise InvalidInputError(message) from wrong
+    return reduce(and_, [col(column) == value for column, value in partition.items()])

@@ -51,13 +51,9 @@ class StorageRetryPolicy(RetryPolicy):
                     reason=f"{name}: worth another try",
                 )
         if "StorageError" in ancestry:
-            return RetryDecision.fail(
-                reason=f"{name}: trying again would end the same way"
-            )
+            return RetryDecision.fail(reason=f"{name}: trying again would end the same way")
         if "UndefinedError" in ancestry:
-            return RetryDecision.fail(
-                reason="a template uses a name that this run does not have"
-            )
+            return RetryDecision.fail(reason="a template uses a name that this run does not have")
         return RetryDecision.default()
 
 
@@ -65,14 +61,8 @@ def _delay(first: float, try_number: int, context: Context | None) -> timedelta:
     """Return ``first`` seconds doubled per try, plus up to half of it, spread by who asks rather than by chance."""
     seconds = min(first * 2 ** (try_number - 1), DELAY_SECONDS_MAX)
     ti = context["ti"] if context else None
-    asker = (
-        f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{try_number}"
-        if ti
-        else str(try_number)
-    )
-    return timedelta(
-        seconds=seconds * (1 + JITTER * zlib.crc32(asker.encode()) / 2**32)
-    )
+    asker = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{try_number}" if ti else str(try_number)
+    return timedelta(seconds=seconds * (1 + JITTER * zlib.crc32(asker.encode()) / 2**32))
 
 
 RETRY_ARGUMENTS: dict[str, Any] = {

@@ -3,7 +3,7 @@
     <jobs>/<table>/checkpoint/        Spark's checkpoint, shared by all jobs of the table: they continue each other
     <jobs>/<table>/job-0001/          one job
         spec.json                     what it was told to do; secrets come in its environment
-        process.json                  its pid, and when that process started, so that a reused pid is not mistaken for it
+        process.json                  its pid, and when that process started: a pid may be used again
         heartbeat.json                what it says of itself, replaced atomically
         stop                          made by whoever wants it to end cleanly; says why
         log.txt                       its output
@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BY_HAND", 
+__all__ = [
+    "BY_HAND",
     "SinkJob",
     "SinkReport",
     "SinkState",
@@ -102,20 +103,13 @@ class SinkJob:
     def _process_path(self) -> Path:
         return self.directory / "process.json"
 
-    def launch(
-        self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]
-    ) -> None:
-        """Start the job detached: own session, no Airflow in its environment, ``environment`` added, output to its log."""
+    def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
+        """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's."""
         self.spec_path.write_text(spec_json, encoding="utf-8")
         with self.log_path.open("wb") as log:
             process = subprocess.Popen(  # noqa: S603  the operator's own command
                 [*command, "--spec", str(self.spec_path)],
-                env={
-                    name: value
-                    for name, value in os.environ.items()
-                    if "AIRFLOW" not in name
-                }
-                | dict(environment),
+                env={name: value for name, value in os.environ.items() if "AIRFLOW" not in name} | dict(environment),
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -129,9 +123,7 @@ class SinkJob:
 
     def report(self) -> SinkReport:
         """Say how the job is, from its heartbeat and from whether its process lives."""
-        lives = (
-            self._lives()
-        )  # asked first: a job that writes its last heartbeat and then ends is not lost
+        lives = self._lives()  # asked first: a job that writes its last heartbeat and then ends is not lost
         heartbeat = _json_of(self.heartbeat_path)
         said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
         if said is SinkState.STOPPED and self._stop_reason() == BY_HAND:
@@ -162,11 +154,7 @@ class SinkJob:
     def log_tail(self, lines: int = 30) -> str:
         """Return the end of the job's output."""
         try:
-            return "\n".join(
-                self.log_path.read_text(
-                    encoding="utf-8", errors="replace"
-                ).splitlines()[-lines:]
-            )
+            return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
 
@@ -192,9 +180,7 @@ class SinkWatch:
     job may take until its first heartbeat.
     """
 
-    def __init__(
-        self, job: SinkJob, *, stale_seconds: float, grace_seconds: float = 180
-    ) -> None:
+    def __init__(self, job: SinkJob, *, stale_seconds: float, grace_seconds: float = 180) -> None:
         self.job = job
         self._stale_seconds = stale_seconds
         self._grace_seconds = max(grace_seconds, stale_seconds)
@@ -244,12 +230,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 def _started(pid: int) -> int:
     """Return when the process started (ticks since boot); 0 if there is none, or only its zombie."""
     try:
-        fields = (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8")
-            .rpartition(")")[2]
-            .split()
-        )
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return 0
     return 0 if fields[0] == "Z" else int(fields[19])

@@ -9,16 +9,6 @@ if TYPE_CHECKING:
 
 __all__ = ["is_permanent", "secrets_apart"]
 
-SECRET_WORDS = (
-    "password",
-    "secret",
-    "token",
-    "credential",
-    "private",
-    "access.key",
-    "sasl.jaas",
-)
-
 
 def secrets_apart(
     options: Mapping[str, str],
@@ -27,12 +17,10 @@ def secrets_apart(
 
     The first two may lie on disk; the third goes into the environment of the sink's process.
     """
-    secret = sorted(
-        key for key in options if any(word in key.lower() for word in SECRET_WORDS)
-    )
-    variables = {
-        key: f"DYNAMIC_TABLE_SECRET_{number}" for number, key in enumerate(secret)
-    }
+    from storage_lib.schema.table_options import is_secret
+
+    secret = sorted(key for key in options if is_secret(key))
+    variables = {key: f"DYNAMIC_TABLE_SECRET_{number}" for number, key in enumerate(secret)}
     shown = {key: value for key, value in options.items() if key not in variables}
     return (
         shown,
@@ -41,7 +29,7 @@ def secrets_apart(
     )
 
 
-def is_permanent(error: Any) -> bool:  # noqa: ANN401  whatever a heartbeat holds
+def is_permanent(error: Any) -> bool:
     """Tell whether a heartbeat's ``error``, which begins with its class, would only come again."""
     from storage_lib import errors
 

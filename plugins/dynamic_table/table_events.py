@@ -50,7 +50,7 @@ def announce(
     op: str,
     version: int | None,
     partitions: Sequence[Mapping[str, str]] = (),
-    **details: Any,  # noqa: ANN401  any JSON
+    **details: Any,
 ) -> dict[str, Any]:
     """Emit the event of one commit (none if nothing was committed) and return the task's small JSON result.
 
@@ -63,10 +63,7 @@ def announce(
     }
     if version is not None:
         asset, events = table_asset(table), context["outlet_events"]
-        if any(
-            isinstance(outlet, Asset) and outlet.uri == asset.uri
-            for outlet in context["task"].outlets
-        ):
+        if any(isinstance(outlet, Asset) and outlet.uri == asset.uri for outlet in context["task"].outlets):
             events[asset].extra.update(extra)
         else:
             events[TABLE_EVENTS].add(asset, extra=extra)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from airflow_rest import AirflowError, AirflowRest
-from local_airflow import LocalAirflow
 
+from airflow_rest import AirflowError, AirflowRest
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from local_airflow import LocalAirflow
 from storage_lib import open_catalog
 from tests.support.patience import wait_until
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.airflow, pytest.mark.integration]
 
 
 @pytest.fixture(scope="session")
@@ -78,9 +78,7 @@ def tries(rest: AirflowRest, dag_id: str, run_id: str, task_id: str) -> list[str
     return [one["state"] for one in rest.tries(dag_id, run_id, task_id)]
 
 
-def test_a_table_lives_its_life_through_forms_with_their_defaults(
-    rest: AirflowRest, catalog: WarehouseCatalog
-) -> None:
+def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowRest, catalog: WarehouseCatalog) -> None:
     ready(rest, "provision", "reprocess", "validate", "maintain", "drop_old_partitions")
 
     rest.run("provision")
@@ -125,9 +123,7 @@ def test_a_wrong_input_fails_on_the_first_try(rest: AirflowRest) -> None:
     assert tries(rest, "drop_old_partitions", run, "drop_partitions") == ["failed"]
 
 
-def test_a_compaction_that_loses_a_race_succeeds_on_its_second_try(
-    rest: AirflowRest, events: DynamicTable
-) -> None:
+def test_a_compaction_that_loses_a_race_succeeds_on_its_second_try(rest: AirflowRest, events: DynamicTable) -> None:
     ready(rest, "lost_race")
     before = sorted(events.to_arrow().to_pylist(), key=lambda row: int(row["id"]))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 
 import pyarrow.compute as pc
+
 from flights.nyc_flights import FLIGHT_COLUMNS, WEATHER_COLUMNS, flights, flights_of_day
 from provision_dynamic_table import FLIGHT_COLUMNS as TABLE_COLUMNS
-
 from storage_lib.schema.data_types import parse_data_type
 
 
@@ -18,7 +18,7 @@ def test_a_day_has_its_flights_with_their_weather() -> None:
     assert set(rows["flight_date"].to_pylist()) == {date(2013, 1, 1)}
     first = rows.slice(0, 1).to_pylist()[0]
     assert (first["carrier"], first["flight"], first["origin"]) == ("AA", 1141, "JFK")
-    assert (first["time_hour"], first["temp"]) == (datetime(2013, 1, 1, 10), 39.02)
+    assert (first["time_hour"], first["temp"]) == (datetime.fromisoformat("2013-01-01T10:00"), 39.02)
 
 
 def test_a_repeated_hour_of_weather_does_not_repeat_flights() -> None:

@@ -16,8 +16,6 @@ os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.support.recording_table import RecordingTable
 
 
@@ -32,11 +30,11 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingTable]:
+def table(monkeypatch: pytest.MonkeyPatch) -> RecordingTable:
     """The table that every hook opens: it records how the operators call it."""
     from dynamic_table.hook import DynamicTableHook
     from tests.support.recording_table import RecordingTable
 
     recording = RecordingTable()
     monkeypatch.setattr(DynamicTableHook, "load_table", lambda _hook, _name: recording)
-    yield recording
+    return recording

@@ -30,7 +30,7 @@ def test_options_and_secrets_come_from_the_connection(monkeypatch: pytest.Monkey
 def test_a_connection_without_warehouse_says_what_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table"}))
 
-    with pytest.raises(InvalidInputError, match="'lake'.*\"warehouse\""):
+    with pytest.raises(InvalidInputError, match=r"'lake'.*warehouse"):
         _ = DynamicTableHook(dynamic_table_conn_id="lake").warehouse
 
 

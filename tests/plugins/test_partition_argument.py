@@ -12,7 +12,7 @@ from storage_lib.errors import InvalidInputError
 
 @pytest.mark.parametrize("value", ["", "  ", None, "None", "none", "null", "undefined"])
 def test_a_value_rendered_from_nothing_is_refused(value: object) -> None:
-    with pytest.raises(InvalidInputError, match="'dt'.*partition key"):
+    with pytest.raises(InvalidInputError, match=r"'dt'.*partition key"):
         checked_partition({"dt": value})
 
 

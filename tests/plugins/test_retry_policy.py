@@ -54,8 +54,6 @@ def test_two_losers_of_one_race_wait_differently_but_each_the_same_every_time() 
     task = CompactTableOperator(task_id="compact", table="db.t")
     lost = errors.CommitConflictError("lost")
 
-    delays = [
-        POLICY.evaluate(lost, 1, 5, task_context(task, map_index=index)).retry_delay for index in (0, 1, 0)
-    ]
+    delays = [POLICY.evaluate(lost, 1, 5, task_context(task, map_index=index)).retry_delay for index in (0, 1, 0)]
 
     assert delays[0] == delays[2] != delays[1]

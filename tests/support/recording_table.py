@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from storage_lib.schema.table_schema import new_table_schema
+
 
 class RecordingTable:
     """Stands in for a `DynamicTable` partitioned by ``dt``. ``failures`` are raised first, one per call."""
@@ -18,7 +20,9 @@ class RecordingTable:
         self.nothing_to_do = False
         self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
         self.arrow_schema = self.rows.schema
-        self.schema = SimpleNamespace(partition_keys=("dt",))
+        self.schema = new_table_schema(
+            self.arrow_schema, primary_keys=("dt", "v"), partition_keys=("dt",), options={}, time_millis=0
+        )
 
     def compact(self, **arguments: Any) -> Any:
         return self._commit("compact", arguments)

@@ -25,7 +25,9 @@ class DictStore(dict[str, Any]):
         self.pop(key, None)
 
 
-def task_context(task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1) -> Context:
+def task_context(
+    task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1
+) -> Context:
     """Return the context of one try; give the same ``store`` to the next try of the same task."""
     ti = SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task.task_id, map_index=map_index, stats_tags={})
     context = {

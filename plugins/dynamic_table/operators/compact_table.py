@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
@@ -33,18 +33,18 @@ class CompactTableOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("table", "partition", "full")
-    template_fields_renderers = {"partition": "json"}  # noqa: RUF012  Airflow's way
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json"}
     ui_color = "#e6e0f2"
 
     def __init__(
         self,
         *,
         table: str,
-        partition: Mapping[str, Any] | None = None,
-        full: bool = True,
+        partition: Mapping[str, Any] | str | None = None,
+        full: bool | str = True,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         outlets: Sequence[Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(outlets=outlets_with_events(outlets), **kwargs)
         self.table = table
@@ -59,14 +59,10 @@ class CompactTableOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact and return the snapshot's id, None if nothing was to be done."""
-        partition = (
-            None if self.partition is None else checked_partition(self.partition)
-        )
+        partition = None if self.partition is None else checked_partition(self.partition)
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            snapshot = table.compact(
-                partition=partition, full=self.full, **identity.arguments()
-            )
+            snapshot = table.compact(partition=partition, full=bool(self.full), **identity.arguments())
         return announce(
             context,
             table=self.table,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
@@ -46,7 +46,7 @@ class DropPartitionsOperator(BaseOperator):
         "before",
         "change_tracking",
     )
-    template_fields_renderers = {"partitions": "json", "before": "json"}  # noqa: RUF012  Airflow's way
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "before": "json"}
     ui_color = "#f4dcdc"
 
     def __init__(
@@ -54,11 +54,11 @@ class DropPartitionsOperator(BaseOperator):
         *,
         table: str,
         partitions: Sequence[Mapping[str, Any]] | str | None = None,
-        before: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         outlets: Sequence[Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(outlets=outlets_with_events(outlets), **kwargs)
         self.table = table

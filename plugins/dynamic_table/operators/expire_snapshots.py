@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ class ExpireSnapshotsOperator(BaseOperator):
         retain_last: int | str = 10,
         older_than_hours: float | str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.table = table
@@ -56,13 +57,11 @@ class ExpireSnapshotsOperator(BaseOperator):
         hours = self.older_than_hours
         expired = self.hook.load_table(self.table).expire_snapshots(
             retain_last=int(self.retain_last),
-            older_than_millis=None
-            if hours is None
-            else int(float(hours) * HOUR_MILLIS),
+            older_than_millis=None if hours is None else int(time.time() * 1000 - float(hours) * HOUR_MILLIS),
         )
         return {
             "table": self.table,
             "op": "expire",
-            "snapshots": len(expired.snapshot_ids),
-            "files_deleted": expired.files_deleted,
+            "snapshots": expired.snapshot_count,
+            "data_files": expired.data_file_count,
         }

@@ -32,7 +32,7 @@ class ListTablesOperator(BaseOperator):
         tables: Sequence[str] | str | None = None,
         database: str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.tables = tables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
@@ -39,28 +39,28 @@ class ProvisionTableOperator(BaseOperator):
         "options",
         "comment",
     )
-    template_fields_renderers = {"columns": "json", "options": "json"}  # noqa: RUF012  Airflow's way
+    template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
     ui_color = "#e4ecd8"
 
     def __init__(
         self,
         *,
         table: str,
-        columns: Mapping[str, str],
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        columns: Mapping[str, str] | str,
+        primary_key: Sequence[str] | str = (),
+        partition_by: Sequence[str] | str = (),
+        options: Mapping[str, str] | str | None = None,
         comment: str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         outlets: Sequence[Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(outlets=outlets_with_events(outlets), **kwargs)
         self.table = table
-        self.columns = columns
-        self.primary_key = primary_key
-        self.partition_by = partition_by
-        self.options = options
+        self.columns: Any = columns  # a template until it is rendered
+        self.primary_key: Any = primary_key
+        self.partition_by: Any = partition_by
+        self.options: Any = options
         self.comment = comment
         self.dynamic_table_conn_id = dynamic_table_conn_id
 
@@ -80,12 +80,8 @@ class ProvisionTableOperator(BaseOperator):
             comment=self.comment,
             if_not_exists=True,
         )
-        self._check_same(table.schema)
-        facts = {
-            "location": table.location,
-            "columns": [str(field.name) for field in table.schema.fields],
-        }
-        return announce(context, table=self.table, op="provision", version=0, **facts)
+        columns = [field.name for field in table.schema.fields]
+        return announce(context, table=self.table, op="provision", version=0, location=table.location, columns=columns)
 
     def _arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
@@ -93,26 +89,4 @@ class ProvisionTableOperator(BaseOperator):
         from storage_lib.schema.data_types import parse_data_type
 
         types = {name: parse_data_type(text) for name, text in self.columns.items()}
-        return pa.schema(
-            [
-                pa.field(name, kind.arrow, nullable=kind.nullable)
-                for name, kind in types.items()
-            ]
-        )
-
-    def _check_same(self, schema: Any) -> None:  # noqa: ANN401  the library's TableSchema
-        """Refuse a table that was there with another shape: writers would fail later, and far from here."""
-        from storage_lib.errors import AlreadyExistsError
-
-        found = (
-            [field.name for field in schema.fields],
-            list(schema.primary_keys),
-            list(schema.partition_keys),
-        )
-        asked = (list(self.columns), list(self.primary_key), list(self.partition_by))
-        if found != asked:
-            message = (
-                f"Table {self.table} exists with columns, primary key and partition columns {found}, not {asked}: "
-                "choose another name, or drop it first."
-            )
-            raise AlreadyExistsError(message)
+        return pa.schema([pa.field(name, kind.arrow, nullable=kind.nullable) for name, kind in types.items()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
@@ -46,7 +46,7 @@ class ReprocessPartitionsOperator(BaseOperator):
         "change_tracking",
         "allow_empty",
     )
-    template_fields_renderers = {"partitions": "json", "rows_kwargs": "json"}  # noqa: RUF012  Airflow's way
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
     ui_color = "#dde8f4"
 
     def __init__(
@@ -55,18 +55,18 @@ class ReprocessPartitionsOperator(BaseOperator):
         table: str,
         partitions: Sequence[Mapping[str, Any]] | str,
         rows: str,
-        rows_kwargs: Mapping[str, Any] | None = None,
+        rows_kwargs: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         allow_empty: bool | str = False,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         outlets: Sequence[Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(outlets=outlets_with_events(outlets), **kwargs)
         self.table = table
         self.partitions = partitions
         self.rows = rows
-        self.rows_kwargs = rows_kwargs
+        self.rows_kwargs: Any = rows_kwargs
         self.change_tracking = change_tracking
         self.allow_empty = allow_empty
         self.dynamic_table_conn_id = dynamic_table_conn_id
@@ -93,9 +93,7 @@ class ReprocessPartitionsOperator(BaseOperator):
                     snapshot.id if snapshot else version,
                     row_count + rows.num_rows,
                 )
-                self.log.info(
-                    "%s now holds %d rows", partition_label([partition]), rows.num_rows
-                )
+                self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
         facts = {"rows": row_count}
         return announce(
             context,

@@ -6,8 +6,9 @@ import sys
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import BaseOperator, ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -79,12 +80,12 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         "spark_conf",
         "jobs_directory",
     )
-    template_fields_renderers = {
+    template_fields_renderers: ClassVar[dict[str, str]] = {
         "source": "json",
         "select": "json",
         "write_options": "json",
         "spark_conf": "json",
-    }  # noqa: RUF012  Airflow's way
+    }
     external_id_key = "sink_job"
     ui_color = "#d9f0ec"
 
@@ -92,35 +93,33 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         self,
         *,
         table: str,
-        source: Mapping[str, Any],
-        select: Sequence[str] = (),
+        source: Mapping[str, Any] | str,
+        select: Sequence[str] | str = (),
         trigger_seconds: float | str = 5,
         max_rows_per_trigger: int | str | None = None,
-        available_now: bool = False,
-        write_options: Mapping[str, str] | None = None,
+        available_now: bool | str = False,
+        write_options: Mapping[str, str] | str | None = None,
         master: str | None = None,
-        spark_conf: Mapping[str, str] | None = None,
+        spark_conf: Mapping[str, str] | str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         jobs_directory: str | None = None,
-        deferrable: bool = conf.getboolean(
-            "operators", "default_deferrable", fallback=False
-        ),
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_seconds: float = 2,
         stale_seconds: float = 120,
         stop_timeout_seconds: float = 120,
         command: Sequence[str] = SINK_COMMAND,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.table = table
-        self.source = source
-        self.select = select
+        self.source: Any = source
+        self.select: Any = select
         self.trigger_seconds = trigger_seconds
         self.max_rows_per_trigger = max_rows_per_trigger
         self.available_now = available_now
-        self.write_options = write_options
+        self.write_options: Any = write_options
         self.master = master
-        self.spark_conf = spark_conf
+        self.spark_conf: Any = spark_conf
         self.dynamic_table_conn_id = dynamic_table_conn_id
         self.jobs_directory = jobs_directory
         self.deferrable = deferrable
@@ -140,9 +139,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         # The mixin hands out a result only for a job that it submitted itself, not for one that it attached to.
         return self.execute_resumable(context) or self._conclude(context)
 
-    def execute_complete(
-        self, context: Context, event: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: Mapping[str, str]) -> dict[str, Any]:
         """Go on after the trigger has fired."""
         self._job = SinkJob(Path(event["directory"]))
         self._check_stopped(SinkState(event["state"]))
@@ -159,9 +156,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         """Start the sink; refuse while another one writes the table."""
         table_directory = self._jobs_root() / self.table
         self._wait_for_predecessor(newest_job(table_directory))
-        self.hook.load_table(
-            self.table
-        )  # a wrong name fails here, not in a process that nobody reads
+        self.hook.load_table(self.table)  # a wrong name fails here, not in a process that nobody reads
         self._job = open_job_directory(table_directory)
         shown, secret, environment = secrets_apart(self.hook.options)
         spec = self._spec(self._job, catalog_options=shown, secret_options=secret)
@@ -250,10 +245,8 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
             write_options=self.write_options or {},
             select=tuple(self.select),
             trigger_seconds=float(self.trigger_seconds),
-            max_rows_per_trigger=int(self.max_rows_per_trigger)
-            if self.max_rows_per_trigger
-            else None,
-            available_now=self.available_now,
+            max_rows_per_trigger=int(self.max_rows_per_trigger) if self.max_rows_per_trigger else None,
+            available_now=bool(self.available_now),
             master=self.master,
             spark_conf=self.spark_conf or {},
             query_name=self.table,
@@ -264,20 +257,16 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         deadline = time.monotonic() + self.stop_timeout_seconds
         while job and not (report := job.report()).state.is_ended:
             if report.state.is_active:
-                message = f"{self.table} has a sink already ({job.directory}): end the task that watches it first."
+                message = (
+                    f"{self.table} has a sink already ({job.directory}). End the task that watches it, "
+                    f"or, if none does, create the file {job.stop_path}."
+                )
                 raise AirflowFailException(message)
             if time.monotonic() > deadline:
-                self.log.warning(
-                    "The sink in %s does not end; it is killed", job.directory
-                )
+                self.log.warning("The sink in %s does not end; it is killed", job.directory)
                 job.kill()
             time.sleep(0.2)
 
     def _jobs_root(self) -> Path:
         chosen = self.jobs_directory or self.hook.extra.get("jobs_directory")
-        return (
-            Path(chosen)
-            if chosen
-            else Path(conf.get("core", "airflow_home", fallback="."))
-            / "dynamic_table_jobs"
-        )
+        return Path(chosen) if chosen else Path(AIRFLOW_HOME) / "dynamic_table_jobs"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
@@ -45,7 +45,7 @@ class ValidateTableOperator(BaseOperator):
         "columns",
         "snapshot_id",
     )
-    template_fields_renderers = {"expectations": "json", "partition": "json"}  # noqa: RUF012  Airflow's way
+    template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
     ui_color = "#f6f0d4"
 
     def __init__(
@@ -58,7 +58,7 @@ class ValidateTableOperator(BaseOperator):
         snapshot_id: int | str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         outlets: Sequence[Any] | None = None,
-        **kwargs: Any,  # noqa: ANN401  Airflow's own
+        **kwargs: Any,
     ) -> None:
         super().__init__(outlets=outlets_with_events(outlets), **kwargs)
         self.table = table
@@ -77,21 +77,15 @@ class ValidateTableOperator(BaseOperator):
         """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
         table = self.hook.load_table(self.table)
         partition = checked_partition(self.partition) if self.partition else None
-        snapshot_id = (
-            int(self.snapshot_id) if self.snapshot_id else table.plan().snapshot_id
-        )
-        where = partition_filter(table, partition) if partition else None
-        rows = table.to_arrow(
-            columns=self.columns, filter=where, snapshot_id=snapshot_id
-        )
+        newest = table.plan().snapshot
+        snapshot_id = int(self.snapshot_id) if self.snapshot_id else newest.id if newest else None
+        where = partition_filter(partition) if partition else None
+        rows = table.to_arrow(columns=self.columns, filter=where, snapshot_id=snapshot_id)
         report = check_expectations(rows, self.expectations)
         for line in report.lines:
             self.log.warning(line)
         if report.failed["critical"]:
-            message = (
-                f"{self.table} at snapshot {snapshot_id} is not as expected:\n"
-                + "\n".join(report.lines)
-            )
+            message = f"{self.table} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
         facts = {
             "rows": rows.num_rows,

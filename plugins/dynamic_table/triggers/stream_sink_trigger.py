@@ -24,9 +24,7 @@ class StreamSinkTrigger(BaseTrigger):
     :param stale_seconds: how long a heartbeat may stand still.
     """
 
-    def __init__(
-        self, *, directory: str, poll_seconds: float, stale_seconds: float
-    ) -> None:
+    def __init__(self, *, directory: str, poll_seconds: float, stale_seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's
         self.directory = directory
         self.poll_seconds = poll_seconds
@@ -45,9 +43,7 @@ class StreamSinkTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look until the job has ended."""
-        watch = SinkWatch(
-            SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds
-        )
+        watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         report = await asyncio.to_thread(watch.look)
         while not report.state.is_ended:
             await asyncio.sleep(self.poll_seconds)
@@ -55,7 +51,5 @@ class StreamSinkTrigger(BaseTrigger):
         yield TriggerEvent({"directory": self.directory, "state": report.state.value})  # type: ignore[no-untyped-call]  # Airflow's
 
     async def on_kill(self) -> None:
-        """Stop the job cleanly: somebody marked the task or cleared it. A restart of the triggerer does not come here."""
-        await asyncio.to_thread(
-            SinkJob(Path(self.directory)).request_stop, BY_HAND
-        )
+        """Stop the job cleanly: somebody marked the task or cleared it; a restarted triggerer does not come here."""
+        await asyncio.to_thread(SinkJob(Path(self.directory)).request_stop, BY_HAND)

@@ -22,7 +22,8 @@ class RacedCompactOperator(CompactTableOperator):
         from dynamic_table.table_events import announce
 
         table = self.hook.load_table(self.table)
-        messages = [table.run_compaction(task) for task in table.plan_compaction()]
+        done = [table.run_compaction(task) for task in table.plan_compaction()]
+        messages = [message for message in done if message is not None]
         if context["ti"].try_number == 1:
             table.overwrite(table.to_arrow(), partition={})
         with commit_identity(context) as identity:

@@ -21,7 +21,6 @@ from tests.support.task_context import DictStore, task_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.support.recording_table import RecordingTable
 
 LIGHT_SINK = (sys.executable, str(Path(light_sink.__file__)))
 
@@ -190,11 +189,12 @@ def test_ending_the_task_on_a_worker_stops_the_job(sink: Callable[..., StreamSin
 
 
 def test_the_trigger_is_rebuilt_from_what_it_serialises(tmp_path: Path) -> None:
-    from airflow.sdk.module_loading import import_string
+    from importlib import import_module
 
     path, arguments = trigger_of(SinkJob(tmp_path)).serialize()
 
-    rebuilt = import_string(path)(**json.loads(json.dumps(arguments)))
+    module, _, name = path.rpartition(".")
+    rebuilt = getattr(import_module(module), name)(**json.loads(json.dumps(arguments)))
 
     assert rebuilt.serialize() == (path, arguments)
 

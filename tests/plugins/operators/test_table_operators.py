@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from airflow.sdk import Asset, BaseOperator
+from airflow.sdk import Asset
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
@@ -158,11 +159,16 @@ def test_a_run_without_partition_key_touches_nothing(table: RecordingTable) -> N
 
 
 def test_a_source_without_rows_does_not_empty_a_partition(table: RecordingTable) -> None:
-    arguments: dict[str, Any] = {"table": "db.t", "partitions": [{"dt": "a"}], "rows": HERE, "rows_kwargs": {"count": 0}}
+    arguments: dict[str, Any] = {
+        "table": "db.t",
+        "partitions": [{"dt": "a"}],
+        "rows": HERE,
+        "rows_kwargs": {"count": 0},
+    }
     careful = ReprocessPartitionsOperator(task_id="reprocess", **arguments)
     bold = ReprocessPartitionsOperator(task_id="reprocess", allow_empty=True, **arguments)
 
-    with pytest.raises(InvalidInputError, match="dt=a of db.t"):
+    with pytest.raises(InvalidInputError, match="dt=a of db\\.t"):
         careful.execute(task_context(careful))
     assert table.calls == []
     assert bold.execute(task_context(bold))["rows"] == 0
@@ -176,20 +182,31 @@ def test_a_wrong_path_of_the_source_is_an_input_error(table: RecordingTable, pat
         task.execute(task_context(task))
 
 
-def test_expiry_passes_hours_on_as_milliseconds(table: RecordingTable) -> None:
+def test_expiry_counts_hours_back_from_now(table: RecordingTable) -> None:
+    before = time.time() * 1000
     task = ExpireSnapshotsOperator(task_id="expire", table="db.t", retain_last="5", older_than_hours="0.5")
 
     result = task.execute(task_context(task))
 
-    assert table.calls == [("expire_snapshots", {"retain_last": 5, "older_than_millis": 1_800_000})]
+    [(_, arguments)] = table.calls
+    assert arguments["retain_last"] == 5
+    assert 0 <= arguments["older_than_millis"] - (before - 1_800_000) < 60_000
     assert result == {"table": "db.t", "op": "expire", "snapshots": 2, "files_deleted": 3}
+
+
+def test_expiry_by_count_alone_names_no_time(table: RecordingTable) -> None:
+    task = ExpireSnapshotsOperator(task_id="expire", table="db.t")
+
+    task.execute(task_context(task))
+
+    assert table.calls == [("expire_snapshots", {"retain_last": 10, "older_than_millis": None})]
 
 
 def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable) -> None:
     wrong = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "v", "min_value": 2}}
     task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[wrong])
 
-    with pytest.raises(DataQualityError, match=r"db.t at snapshot 7 .*\n\[critical\] .*1 of 2 rows, for example 1"):
+    with pytest.raises(DataQualityError, match=r"db\.t at snapshot 7 .*\n\[critical\] .*1 of 2 rows, for example 1"):
         task.execute(task_context(task))
     [(_, arguments)] = table.calls
     assert arguments["snapshot_id"] == 7
@@ -223,10 +240,10 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
         (StreamSinkOperator, {"table": "t", "source": "s"}),
     ],
 )
-def test_what_a_form_may_say_is_templated(operator: type[BaseOperator], arguments: dict[str, Any]) -> None:
-    templates = {name: "{{ params.%s }}" % name for name in arguments}
+def test_what_a_form_may_say_is_templated(operator: Any, arguments: dict[str, Any]) -> None:
+    templates = {name: f"{{{{ params.{name} }}}}" for name in arguments}
     task = operator(task_id="task", **templates)
 
-    task.render_template_fields({"params": arguments})  # type: ignore[typeddict-item]
+    task.render_template_fields({"params": arguments})
 
     assert {name: getattr(task, name) for name in arguments} == arguments
