@@ -1,0 +1,59 @@
+"""Brings the rows of one bucket to one task, by the bucket function of the files themselves.
+
+Tracked: one task owns a bucket in all partitions, for a log transaction belongs to a bucket. Untracked: a
+(partition, bucket) to a task, so that a write of many partitions spreads and each bucket still gets one file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+
+from storage_lib.schema.bucketing import bucket_of
+from storage_lib.spark.predicate_column import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from storage_lib.schema.table_schema import TableSchema
+
+
+def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """As many partitions as there are buckets: bucket b in partition b."""
+    if schema.bucket_count == 1:
+        return df.repartition(1)
+    return df.repartitionById(schema.bucket_count, bucket_column(schema))
+
+
+def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """Each (partition, bucket) in one task, spread over the session's parallelism."""
+    task_count = max(schema.bucket_count, df.sparkSession.sparkContext.defaultParallelism)
+    keys = [quoted(name) for name in schema.partition_keys]
+    if schema.bucket_count > 1:
+        keys.append(bucket_column(schema))
+    return df.repartition(task_count, *keys) if keys else df.repartition(1)
+
+
+def bucket_column(schema: TableSchema) -> Column:
+    """The bucket of a row (int), computed on Arrow batches by ``storage_lib.schema.bucketing``."""
+    names = [field.name for field in schema.bucket_key_fields]
+
+    def bucket_of_keys(keys: pa.Array) -> pa.Array:
+        columns = dict(zip(names, keys.flatten(), strict=True))
+        return pa.array(bucket_of(_rows_of_keys(columns, schema, len(keys)), schema), pa.int32())
+
+    compute = arrow_udf(bucket_of_keys, "int", ArrowUDFType.SCALAR)
+    return compute(sql.struct(*[quoted(name) for name in names]))
+
+
+def _rows_of_keys(columns: dict[str, pa.Array], schema: TableSchema, row_count: int) -> pa.RecordBatch:
+    """Rows of the table that hold only the bucket's key; the other columns are of no matter to it."""
+    arrays = [
+        columns[field.name].cast(field.type.arrow) if field.name in columns else pa.nulls(row_count, field.type.arrow)
+        for field in schema.fields
+    ]
+    nullable = pa.schema([pa.field(field.name, field.type.arrow) for field in schema.fields])
+    return pa.RecordBatch.from_arrays(arrays, schema=nullable)

@@ -1,0 +1,61 @@
+"""The id of a streaming query, which is its commit user: it lies in the checkpoint and outlives restarts.
+
+Spark writes ``metadata`` = ``{"id": "<uuid>"}`` into a new checkpoint and reads it back at every restart. A query that
+``write_stream`` starts finds the file there already, so its id is known before its first batch is planned.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.io.local_file_io import LocalFileIO
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE_SCHEMES = ("file://", "file:")
+
+
+def query_id_of(checkpoint_location: str) -> str:
+    """The query's id out of a checkpoint on a local disk.
+
+    Raises ``InvalidInputError`` where the checkpoint can't be read from here.
+    """
+    path = checkpoint_location
+    for scheme in _FILE_SCHEMES:
+        path = path.removeprefix(scheme)
+    try:
+        return _id_in(LocalFileIO().read_bytes(f"{path.rstrip('/')}/metadata").decode())
+    except NotFoundError as error:
+        message = (
+            f"checkpoint {checkpoint_location} has no readable metadata file, so the query's id is unknown. "
+            "Start the stream with storage_lib.spark.write_stream(...), or set .option('commit-user', <a stable name>)"
+        )
+        raise InvalidInputError(message) from error
+
+
+def settled_query_id(spark: SparkSession, checkpoint_location: str) -> str:
+    """The id that a query with this checkpoint has, or will have; works for any storage that Spark reaches."""
+    # The JVM's file system classes are only reachable through pyspark's gateway.
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint_location.rstrip('/')}/metadata")
+    files = path.getFileSystem(configuration)
+    if not files.exists(path):
+        text = json.dumps({"id": str(jvm.java.util.UUID.randomUUID().toString())})
+        out = files.create(path, False)  # fails if another starter was faster
+        out.write(bytearray(text.encode()))
+        out.close()
+        return _id_in(text)
+    stream = files.open(path)
+    try:
+        return _id_in(str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")))
+    finally:
+        stream.close()
+
+
+def _id_in(metadata: str) -> str:
+    query_id: str = json.loads(metadata)["id"]
+    return query_id

@@ -1,0 +1,143 @@
+"""Read and write a table as a data frame: what ``format("dynamic_table")`` can't ask Spark for is done here.
+
+Columns are cut before Spark sees the table, rows are brought to the tasks that own their buckets, and input is
+checked and computed before the turn is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.io.environment import system_environment
+from storage_lib.spark import statement_options as said
+from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.predicate_column import column_of, quoted
+from storage_lib.spark.spark_errors import storage_errors_of_spark
+from storage_lib.spark.spark_schema import check_write_schema, struct_of
+from storage_lib.spark.table_source import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.schema.predicate import Predicate
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def read(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Predicate | None = None,  # noqa: A002  the name it has everywhere in the library
+    snapshot_id: int | None = None,
+) -> DataFrame:
+    """A snapshot of the table (default: the newest when the query is planned) as a data frame.
+
+    Only ``columns`` are read: Spark can't tell a Python source which ones a query needs, so naming them pays.
+    Raises ``InvalidInputError`` for an unknown column.
+    """
+    register(spark)
+    options = said.address_options(table.address)
+    if snapshot_id is not None:
+        options[said.SNAPSHOT_ID] = str(snapshot_id)
+    wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
+    needed = wanted + sorted((frozenset() if filter is None else filter.columns) - set(wanted))
+    df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
+    if filter is not None:
+        df = df.where(column_of(filter, table.schema))
+    return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df
+
+
+def read_stream(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    columns: Sequence[str] | None = None,
+    startup: str | None = None,
+    timestamp_millis: int | None = None,
+    rows_per_trigger_max: int | None = None,
+) -> DataFrame:
+    """The table's changes as a streaming data frame, the row kind last.
+
+    ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; default: what the table says.
+    """
+    register(spark)
+    options = said.address_options(table.address)
+    given = {
+        said.STARTUP: startup,
+        said.TIMESTAMP_MILLIS: timestamp_millis,
+        said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
+    }
+    options |= {key: str(value) for key, value in given.items() if value is not None}
+    struct = struct_of(table.schema, columns, row_kind_column=table.options.row_kind_field)
+    return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
+
+
+def write(
+    df: DataFrame,
+    table: DynamicTable,
+    *,
+    mode: str = "append",
+    partition: Mapping[str, object] | None = None,
+    change_tracking: bool | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+) -> Snapshot | None:
+    """Write a data frame as one commit; the snapshot, None if there was nothing to write.
+
+    ``mode`` is ``append`` or ``overwrite``; an overwrite replaces ``partition`` (None: the partitions that the rows
+    are in, ``{}``: the whole table). ``change_tracking`` False keeps it out of the log; None: as the table says. With
+    a ``commit_identifier``, a repetition under the same ``commit_user`` returns the snapshot of the first one.
+
+    Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
+    other errors of ``DynamicTable.append`` as they are.
+    """
+    if mode not in ("append", "overwrite"):
+        message = f"mode {mode!r}: write knows append and overwrite"
+        raise InvalidInputError(message)
+    if df.isStreaming:
+        message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"
+        raise InvalidInputError(message)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
+    user = commit_user or system_environment().new_name()
+    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    if commit_identifier is not None:
+        earlier = table.file_store.snapshots.find_commit(user, identifier)
+        if earlier is not None:
+            return earlier
+    options = said.address_options(table.address) | {
+        said.COMMIT_USER: user,
+        said.COMMIT_IDENTIFIER: str(identifier),
+    }
+    if change_tracking is not None:
+        options[said.CHANGE_TRACKING] = json.dumps(change_tracking)
+    if partition is not None:
+        options[said.OVERWRITE_PARTITION] = json.dumps(dict(partition), default=str)
+    register(df.sparkSession)
+    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+    distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+    with storage_errors_of_spark(), _computed(distributed, wanted=mode == "append"):
+        distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
+    return table.file_store.snapshots.find_commit(user, identifier)
+
+
+@contextmanager
+def _computed(df: DataFrame, *, wanted: bool) -> Iterator[None]:
+    """Compute ``df`` before the body, if ``wanted``: nobody should wait for a turn whose holder is still computing."""
+    if not wanted:
+        yield
+        return
+    df.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        df.count()
+        yield
+    finally:
+        df.unpersist()

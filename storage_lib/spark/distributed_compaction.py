@@ -1,0 +1,44 @@
+"""Compaction of a large table as a Spark job, one task per bucket; committed as one snapshot, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from storage_lib.spark.spark_errors import storage_errors_of_spark
+from storage_lib.spark.spark_session import MAINTENANCE_POOL, scheduler_pool
+from storage_lib.spark.table_cache import key_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def compact(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    partition: Mapping[str, object] | None = None,
+    full: bool = True,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+) -> Snapshot | None:
+    """Compact ``partition`` (None: all) on the cluster; None if there was nothing to do.
+
+    ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
+    Raises ``CommitConflictError``, with everything undone, if another compaction or overwrite was faster.
+    """
+    tasks = table.plan_compaction(partition=partition, full=full)
+    if not tasks:
+        return None
+    key = key_of(table)
+    with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
+        messages = (
+            spark.sparkContext.parallelize(tasks, len(tasks))
+            .map(lambda task: key.table().run_compaction(task))
+            .collect()
+        )
+    done = [message for message in messages if message is not None]
+    return table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)

@@ -1,0 +1,88 @@
+"""A debezium-json topic that is no table's log: its columns are its reader's to say, its partitions Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.io.environment import SystemClock
+from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
+from storage_lib.schema.table_schema import new_table_schema
+
+if TYPE_CHECKING:
+    from storage_lib.log_store.kafka_log_store import KafkaLogStore
+
+_ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
+_SCAN = "log.scan"
+_TIMESTAMP = "log.scan.timestamp-millis"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTopic:
+    """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets."""
+
+    name: str
+    columns: pa.Schema
+    client_options: Mapping[str, str] = field(repr=False)
+    startup: StartupMode = StartupMode.FULL
+    timestamp_millis: int | None = None
+    rows_per_trigger_max: int | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ForeignTopic:
+        """Read Spark's options; those of Spark's own Kafka source (``kafka.*``) do as well as ``log.kafka.*``."""
+        given = {_canonical(key): value for key, value in options.items()}
+        name = given.get("topic") or given.get("path")
+        if not name:
+            message = "a changelog read needs .option('topic', <the topic>)"
+            raise InvalidInputError(message)
+        try:
+            startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
+            timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
+            rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
+        except ValueError as error:
+            message = (
+                f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, the other two are whole numbers"
+            )
+            raise InvalidInputError(message) from error
+        if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
+            message = f"topic {name}: log.scan=from-timestamp needs {_TIMESTAMP} (epoch milliseconds)"
+            raise InvalidInputError(message)
+        client = {key.removeprefix(KAFKA_PREFIX): value for key, value in given.items() if key.startswith(KAFKA_PREFIX)}
+        return cls(
+            name=name,
+            columns=columns,
+            client_options=client,
+            startup=startup,
+            timestamp_millis=timestamp,
+            rows_per_trigger_max=rows_max,
+        )
+
+    def log(self) -> KafkaLogStore:
+        """The topic as a log, one bucket for each of its partitions; connections are shared within the process."""
+        from storage_lib.log_store.kafka_cluster import KafkaCluster
+        from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+        from storage_lib.log_store.kafka_log_store import KafkaLogStore
+
+        clock = SystemClock()
+        settings = KafkaLogSettings(topic=self.name, table_uuid="", client_options=self.client_options)
+        cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
+        partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
+        schema = new_table_schema(
+            self.columns,
+            primary_keys=(),
+            partition_keys=(),
+            options={"bucket": str(len(partitions))},
+            comment=None,
+            time_millis=0,
+        )
+        return KafkaLogStore(schema, settings, clock)
+
+
+def _canonical(key: str) -> str:
+    lower = key.lower()
+    return canonical_key(f"log.{lower}" if lower.startswith("kafka.") else lower)

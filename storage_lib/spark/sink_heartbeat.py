@@ -1,0 +1,75 @@
+"""The sign of life of a streaming sink: one small JSON file, replaced atomically. Imports no pyspark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import CorruptFileError, NotFoundError
+
+if TYPE_CHECKING:
+    from storage_lib.io.file_io import FileIO
+
+
+class SinkState(StrEnum):
+    """Where a sink stands; the last two are final."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the process has ended, or is about to."""
+        return self in (SinkState.STOPPED, SinkState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkHeartbeat:
+    """What a sink last said. Times are epoch milliseconds.
+
+    ``row_count`` counts the rows read since this process started, ``batch_id`` is the last one finished (None: none
+    yet). ``progress_millis`` is the time of the last finished batch, ``written_millis`` of this heartbeat, so a reader
+    tells an idle sink from a dead one. ``error`` begins with the error's class.
+    """
+
+    state: SinkState
+    pid: int
+    started_millis: int
+    written_millis: int
+    table: str
+    query_id: str | None = None
+    batch_id: int | None = None
+    row_count: int = 0
+    progress_millis: int | None = None
+    rows_per_second: float | None = None
+    error: str | None = None
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> SinkHeartbeat:
+        """Read what ``to_json`` wrote, or a later release did; ``CorruptFileError`` for anything else."""
+        try:
+            value = json.loads(text)
+            known = {field.name for field in fields(cls)}
+            return cls(
+                **{**{key: each for key, each in value.items() if key in known}, "state": SinkState(value["state"])}
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"{text[:200]!r} is no sink heartbeat; delete the file, the sink writes it anew"
+            raise CorruptFileError(message) from error
+
+
+def read_heartbeat(file_io: FileIO, path: str) -> SinkHeartbeat | None:
+    """The newest heartbeat at ``path``; None if the sink has not written any."""
+    try:
+        return SinkHeartbeat.from_json(file_io.read_bytes(path).decode())
+    except NotFoundError:
+        return None

@@ -1,0 +1,36 @@
+"""Brings an error of ours, raised in a Python process of Spark's, back to the caller as what it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from storage_lib import errors
+from storage_lib.errors import StorageError
+
+_RAISED = re.compile(r"storage_lib\.errors\.(\w+): (.*)")
+
+
+def storage_error_in(text: str) -> StorageError | None:
+    """The last error of ours that a Python traceback inside ``text`` ends with; None if there is none."""
+    for name, message in reversed(_RAISED.findall(text)):
+        known = getattr(errors, name, None)
+        if isinstance(known, type) and issubclass(known, StorageError):
+            return known(message.strip())
+    return None
+
+
+@contextmanager
+def storage_errors_of_spark() -> Iterator[None]:
+    """Raise the storage error that Spark wrapped in place of Spark's own, which becomes its cause."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        ours = storage_error_in(str(error))
+        if ours is None:
+            raise
+        raise ours from error

@@ -1,0 +1,58 @@
+"""A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from storage_lib.spark.table_source import register
+
+STREAM_POOL = "dynamic-table-stream"
+MAINTENANCE_POOL = "dynamic-table-maintenance"
+_POOL_PROPERTY = "spark.scheduler.pool"
+
+_SETTINGS = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.timeType.enabled": "true",
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
+    "spark.ui.enabled": "false",
+}
+
+
+def session(
+    app_name: str = "dynamic tables", *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The running session, or a new one, with the sources registered.
+
+    ``master`` defaults to what Spark is configured with, else all local cores. ``conf`` overrides our settings.
+    """
+    # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in {**_SETTINGS, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+@contextmanager
+def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
+    """Jobs that this thread starts in the body, and queries that it starts, run in ``pool``."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(_POOL_PROPERTY)
+    context.setLocalProperty(_POOL_PROPERTY, pool)
+    try:
+        yield
+    finally:
+        # pyspark takes None for "unset", which its annotation does not say.
+        context.setLocalProperty(_POOL_PROPERTY, before)  # type: ignore[arg-type, unused-ignore]

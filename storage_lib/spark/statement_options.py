@@ -1,0 +1,153 @@
+"""The options of one read or write: which table, and how. A key that is not the statement's own is the catalog's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.schema.table_options import canonical_key
+from storage_lib.spark.stream_reader import StreamScan
+from storage_lib.table.table_address import TableAddress
+from storage_lib.table.write_order import OverwriteScope
+
+SOURCE_NAME = "dynamic_table"
+
+WAREHOUSE = "warehouse"
+TABLE = "table"
+PATH = "path"
+STREAMING = "scan.streaming"
+SNAPSHOT_ID = "scan.snapshot-id"
+STARTUP = "log.scan"
+TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
+ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
+CHANGE_TRACKING = "change-tracking"
+COMMIT_USER = "commit-user"
+COMMIT_IDENTIFIER = "commit-identifier"
+OVERWRITE_PARTITION = "overwrite-partition"
+CHECKPOINT = "checkpointlocation"
+
+_OF_STATEMENT = frozenset(
+    {
+        WAREHOUSE,
+        TABLE,
+        PATH,
+        STREAMING,
+        SNAPSHOT_ID,
+        STARTUP,
+        TIMESTAMP_MILLIS,
+        ROWS_PER_TRIGGER_MAX,
+        CHANGE_TRACKING,
+        COMMIT_USER,
+        COMMIT_IDENTIFIER,
+        OVERWRITE_PARTITION,
+        CHECKPOINT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementOptions:
+    """What a statement says beside its table's own options. None: not said."""
+
+    address: TableAddress
+    streaming: bool = False
+    snapshot_id: int | None = None
+    scan: StreamScan = field(default_factory=StreamScan)
+    change_tracking: bool | None = None
+    commit_user: str | None = None
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+    overwrite: OverwriteScope = field(default_factory=OverwriteScope)
+    checkpoint_location: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> StatementOptions:
+        """Read Spark's options, whose keys come in lower case. Raises ``InvalidInputError`` naming the option."""
+        said = {canonical_key(key.lower()): value for key, value in options.items()}
+        return cls(
+            address=_address(said),
+            streaming=_boolean(said, STREAMING) or False,
+            snapshot_id=_integer(said, SNAPSHOT_ID),
+            scan=StreamScan(
+                startup=said.get(STARTUP),
+                timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
+                rows_per_trigger_max=_integer(said, ROWS_PER_TRIGGER_MAX),
+            ),
+            change_tracking=_boolean(said, CHANGE_TRACKING),
+            commit_user=said.get(COMMIT_USER),
+            commit_identifier=_identifier(said),
+            overwrite=_scope(said),
+            checkpoint_location=said.get(CHECKPOINT),
+        )
+
+
+def address_options(address: TableAddress) -> dict[str, str]:
+    """The options that lead ``parse`` to this table.
+
+    What is a statement's own key is left out: to the catalog it was a default for new tables, not an order.
+    """
+    catalog = {key: value for key, value in address.options.items() if key not in _OF_STATEMENT}
+    return {**catalog, WAREHOUSE: address.warehouse, TABLE: address.name}
+
+
+def _address(said: Mapping[str, str]) -> TableAddress:
+    catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT}
+    if TABLE in said and WAREHOUSE in said:
+        return TableAddress(warehouse=said[WAREHOUSE], name=said[TABLE], options=catalog)
+    if PATH in said:
+        return _address_of_path(said[PATH], catalog)
+    message = (
+        f'format("{SOURCE_NAME}") needs .option("warehouse", <directory>) with .option("table", "db.name"), '
+        'or .option("path", <warehouse>/db.db/name)'
+    )
+    raise InvalidInputError(message)
+
+
+def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
+    parent, _, name = path.rstrip("/").rpartition("/")
+    warehouse, _, database = parent.rpartition("/")
+    if not warehouse or not database.endswith(".db"):
+        message = f"path {path!r} is no table's; a table lies at <warehouse>/<database>.db/<name>"
+        raise InvalidInputError(message)
+    return TableAddress(warehouse=warehouse, name=f"{database.removesuffix('.db')}.{name}", options=catalog)
+
+
+def _integer(said: Mapping[str, str], key: str) -> int | None:
+    if key not in said:
+        return None
+    try:
+        return int(said[key])
+    except ValueError as error:
+        message = f"option {key} = {said[key]!r} is no whole number"
+        raise InvalidInputError(message) from error
+
+
+def _identifier(said: Mapping[str, str]) -> int:
+    identifier = _integer(said, COMMIT_IDENTIFIER)
+    return BATCH_COMMIT_IDENTIFIER if identifier is None else identifier
+
+
+def _boolean(said: Mapping[str, str], key: str) -> bool | None:
+    if key not in said:
+        return None
+    value = said[key].lower()
+    if value not in ("true", "false"):
+        message = f"option {key} = {said[key]!r}; use true or false"
+        raise InvalidInputError(message)
+    return value == "true"
+
+
+def _scope(said: Mapping[str, str]) -> OverwriteScope:
+    if OVERWRITE_PARTITION not in said:
+        return OverwriteScope()
+    try:
+        values = json.loads(said[OVERWRITE_PARTITION])
+        return OverwriteScope(partition=tuple(values.items()))
+    except (ValueError, AttributeError) as error:
+        message = (
+            f"option {OVERWRITE_PARTITION} = {said[OVERWRITE_PARTITION]!r} is no JSON object; "
+            'write {"dt": "2024-05-14"}, or {} for the whole table'
+        )
+        raise InvalidInputError(message) from error

@@ -1,0 +1,54 @@
+"""Compaction beside a stream: a thread of the driver that starts a low-priority job whenever one is due."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import RetryableError
+from storage_lib.spark.distributed_compaction import compact
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+class StreamCompaction:
+    """Compacts what the table's strategy picks, every ``interval_seconds``, as snapshots of its own.
+
+    A lost race is dropped quietly: the next round looks again. Any other error ends it and is kept in ``error``,
+    for the stream itself must go on.
+    """
+
+    def __init__(self, spark: SparkSession, table: DynamicTable, *, interval_seconds: float) -> None:
+        self._spark = spark
+        self._table = table
+        self._interval_seconds = interval_seconds
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.snapshot_count = 0
+        self.error: Exception | None = None
+
+    def start(self, *, until: Callable[[], bool]) -> None:
+        """Start the thread; it ends by itself soon after ``until`` has become true."""
+        self._thread = threading.Thread(target=self._run, args=(until,), name="stream-compaction", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float = 30.0) -> None:
+        """Ask the thread to end after the compaction it is in, and wait for that."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
+
+    def _run(self, until: Callable[[], bool]) -> None:
+        while not self._stopping.wait(self._interval_seconds) and not until():
+            try:
+                if compact(self._spark, self._table, full=False) is not None:
+                    self.snapshot_count += 1
+            except RetryableError:
+                continue
+            except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
+                self.error = error
+                return

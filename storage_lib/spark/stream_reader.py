@@ -1,0 +1,123 @@
+"""Stream read: Spark's offsets are stream positions in JSON, its input partitions stream splits.
+
+    {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
+
+The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
+a query that crashed in its first batch would otherwise ask anew for a start that has moved meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.spark.spark_schema import arrow_schema_of, conform
+from storage_lib.table.hybrid_source import StreamSplit
+from storage_lib.table.stream_position import StreamPosition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from storage_lib.spark.table_cache import TableKey
+    from storage_lib.table.hybrid_source import HybridSource
+
+START = {"start": "log.scan"}
+ROWS_UNLIMITED = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamScan:
+    """Where a stream read starts, and how much of it one micro-batch takes; None: as the table says, no limit."""
+
+    startup: str | None = None
+    timestamp_millis: int | None = None
+    rows_per_trigger_max: int | None = None
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """One task's share of a micro-batch."""
+
+    value: StreamSplit
+
+
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the columns of ``struct``, the row kind among them. Keeps no state that a restart would miss."""
+
+    def __init__(self, key: TableKey, struct: StructType, scan: StreamScan) -> None:
+        self._key = key
+        self._arrow_schema = arrow_schema_of(struct)
+        self._scan = scan
+        self._target: StreamPosition | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """The same for every query: the place itself is chosen by the first batch."""
+        return START
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """The rows of one micro-batch."""
+        return ReadMaxRows(self._scan.rows_per_trigger_max or ROWS_UNLIMITED)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """How far the next micro-batch goes; ``start`` itself if nothing is new."""
+        source = self._source()
+        if start == START:
+            return _offset(source.initial_position())
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED else None
+        begin = _position(start)
+        end = source.latest_position(begin, max_rows=rows_max)
+        return _offset(end if self._target is None else not_beyond(end, begin, self._target))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Fix the end of this run: what is committed from now on is the next run's."""
+        table = self._key.table()
+        offsets = None if table.log is None else table.log.latest_offsets()
+        self._target = StreamPosition(snapshot_id=table.file_store.snapshots.latest_id() or 0, offsets=offsets)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """What lies between, as one Spark partition for each split."""
+        if start == START:
+            return []
+        return [StreamPartition(split) for split in self._source().plan(_position(start), _position(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of one split with their kinds, in order within each bucket."""
+        for batch in self._source().read(partition.value):
+            if batch.num_rows:
+                yield conform(batch, self._arrow_schema, self._key.name)
+
+    def _source(self) -> HybridSource:
+        return self._key.table().stream(startup=self._scan.startup, timestamp_millis=self._scan.timestamp_millis)
+
+
+def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:
+    """``end``, but no later than ``target``, and never before ``start``."""
+    if end.offsets is None or target.offsets is None:
+        if end.offsets is None and end.split_index is None and start.split_index is None:
+            return replace(end, snapshot_id=max(start.snapshot_id, min(end.snapshot_id, target.snapshot_id)))
+        return end
+    if start.offsets is None:
+        return end
+    first = start.offsets
+    capped: Mapping[int, int] = {
+        bucket: max(first.of(bucket), min(offset, target.offsets.of(bucket)))
+        for bucket, offset in end.offsets.next_offsets.items()
+    }
+    clipped = replace(end, offsets=LogOffsets(capped))
+    return start if all(first.of(bucket) == offset for bucket, offset in capped.items()) else clipped
+
+
+def _offset(position: StreamPosition) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(position.to_json())
+    return value
+
+
+def _position(offset: Mapping[str, Any]) -> StreamPosition:
+    return StreamPosition.from_json(json.dumps(offset))

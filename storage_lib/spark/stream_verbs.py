@@ -1,0 +1,164 @@
+"""``write_stream``: a stream into a table, exactly once from its checkpoint, with compaction beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark import statement_options as said
+from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.checkpoint_identity import settled_query_id
+from storage_lib.spark.dataframe_verbs import write
+from storage_lib.spark.driver_turn import give_up
+from storage_lib.spark.spark_errors import storage_error_in
+from storage_lib.spark.spark_schema import check_write_schema
+from storage_lib.spark.spark_session import STREAM_POOL, scheduler_pool
+from storage_lib.spark.stream_compaction import StreamCompaction
+from storage_lib.spark.table_source import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+OUTPUT_MODES = ("append", "update", "complete")
+
+
+def write_stream(
+    df: DataFrame,
+    table: DynamicTable,
+    *,
+    checkpoint_location: str,
+    output_mode: str = "append",
+    trigger_seconds: float = 0.0,
+    available_now: bool = False,
+    change_tracking: bool | None = None,
+    query_name: str | None = None,
+    compaction: bool | None = None,
+    compaction_interval_seconds: float = 10.0,
+) -> TableStream:
+    """Start writing a streaming data frame; each micro-batch is one commit of (query id, batch id).
+
+    ``output_mode`` ``append`` takes the rows with their kinds; ``update`` upserts changed results by the table's key;
+    ``complete`` replaces the whole table every time. ``trigger_seconds`` 0 runs batch after batch; ``available_now``
+    stops when all that is there now has been written. Compaction runs beside the stream unless the table is
+    ``write-only`` or ``compaction`` is False.
+
+    Raises ``InvalidInputError`` before anything starts for a data frame that does not fit the table.
+    """
+    _check(df, table, checkpoint_location, output_mode)
+    spark = df.sparkSession
+    register(spark)
+    user = settled_query_id(spark, checkpoint_location)
+    if output_mode == "append":
+        options = said.address_options(table.address) | {said.COMMIT_USER: user}
+        tracked = table.log is not None and (
+            table.options.change_tracking if change_tracking is None else change_tracking
+        )
+        if change_tracking is not None:
+            options[said.CHANGE_TRACKING] = str(change_tracking).lower()
+        distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+        writer = distributed.writeStream.format(said.SOURCE_NAME).options(**options)
+    else:
+        writer = df.writeStream.outputMode(output_mode).foreachBatch(
+            _commit_batch(table, output_mode, user, change_tracking=change_tracking)
+        )
+    writer = writer.option("checkpointLocation", checkpoint_location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    with scheduler_pool(spark, STREAM_POOL):
+        query = _triggered(writer, trigger_seconds, available_now=available_now).start()
+    beside = compaction if compaction is not None else not table.options.write_only
+    return TableStream(
+        query,
+        table,
+        user,
+        StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
+    )
+
+
+class TableStream:
+    """A running stream into a table. Everything that pyspark's ``StreamingQuery`` has is there under the same name."""
+
+    def __init__(
+        self, query: StreamingQuery, table: DynamicTable, commit_user: str, compaction: StreamCompaction | None
+    ) -> None:
+        self.query = query
+        self.commit_user = commit_user
+        self.compaction = compaction
+        self._table = table
+        if compaction is not None:
+            compaction.start(until=lambda: not query.isActive)
+
+    def __getattr__(self, name: str) -> Any:
+        """``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
+        return getattr(self.query, name)
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  Spark's name
+        """Wait until the stream ends; raises what it failed with as the error of ours that it was, if it was one."""
+        try:
+            ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
+        except Exception as error:
+            ours = storage_error_in(str(error))
+            if ours is None:
+                raise
+            raise ours from error
+        if self.compaction is not None and not self.query.isActive:
+            self.compaction.stop()
+        return ended
+
+    def stop(self) -> None:
+        """Stop the stream and the compaction beside it, and give back the turn of an interrupted micro-batch."""
+        self.query.stop()
+        if self.compaction is not None:
+            self.compaction.stop()
+        give_up(self._table, self.commit_user, [])
+
+    def error(self) -> Exception | None:
+        """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""
+        failure = self.query.exception()
+        return None if failure is None else storage_error_in(str(failure)) or failure
+
+
+def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_mode: str) -> None:
+    if not df.isStreaming:
+        message = f"table {table.name}: this data frame is not a stream; use storage_lib.spark.write(df, table)"
+        raise InvalidInputError(message)
+    if output_mode not in OUTPUT_MODES:
+        message = f"table {table.name}: output_mode {output_mode!r} is none of {', '.join(OUTPUT_MODES)}"
+        raise InvalidInputError(message)
+    if output_mode == "update" and not table.schema.primary_keys:
+        message = f"table {table.name} has no primary key to update by; use output_mode='complete'"
+        raise InvalidInputError(message)
+    if not checkpoint_location:
+        message = f"table {table.name}: a stream needs a checkpoint_location, a directory that is its alone"
+        raise InvalidInputError(message)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
+
+
+def _commit_batch(
+    table: DynamicTable, output_mode: str, commit_user: str, *, change_tracking: bool | None
+) -> Callable[[DataFrame, int], None]:
+    """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
+
+    def commit_batch(batch: DataFrame, batch_id: int) -> None:
+        write(
+            batch,
+            table,
+            mode="overwrite" if output_mode == "complete" else "append",
+            partition={} if output_mode == "complete" else None,
+            change_tracking=change_tracking,
+            commit_user=commit_user,
+            commit_identifier=batch_id,
+        )
+
+    return commit_batch
+
+
+def _triggered(writer: DataStreamWriter, trigger_seconds: float, *, available_now: bool) -> DataStreamWriter:
+    if available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")

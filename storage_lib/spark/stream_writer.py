@@ -1,0 +1,52 @@
+"""Stream write: each micro-batch is one commit (query id, batch id), so a replayed batch is found and not repeated.
+
+planning process   streamWriter()  take the turn, put the log in order    one writer object per micro-batch
+tasks              write()         files, log records in open transactions
+commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
+                                                                           the tasks' messages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from storage_lib.spark.driver_turn import give_up
+from storage_lib.spark.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.spark.table_cache import TableKey
+    from storage_lib.table.write_order import WriteOrder
+
+
+class TableStreamWriter(DataSourceStreamArrowWriter):
+    """``order`` is None in the commit process, which learns it from the tasks."""
+
+    def __init__(self, key: TableKey, order: WriteOrder | None, commit_user: str) -> None:
+        self._key = key
+        self._order = order
+        self._commit_user = commit_user
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """In a task: its rows into both stores."""
+        if self._order is None:
+            message = "this writer was made to commit a micro-batch; only the one that planned it can write"
+            raise RuntimeError(message)
+        return write_task(self._key.table(), self._order, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
+        finished = [message for message in messages_of(messages) if message is not None]
+        table = self._key.table()
+        if finished:
+            commit_tasks(table, finished[0].order, finished, batchId)
+        else:
+            give_up(table, self._commit_user, [])
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
+        """On the driver, when a task or the commit has failed: undo the others, give the turn back."""
+        give_up(self._key.table(), self._commit_user, messages_of(messages))

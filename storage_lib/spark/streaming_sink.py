@@ -1,0 +1,169 @@
+"""``python -m storage_lib.spark.streaming_sink --spec spec.json``: one stream into one table, as a process of its own.
+
+Whoever launches it (an Airflow operator) detaches it and reads its heartbeat file. It ends with 0 when asked to
+stop, by SIGTERM or by a stop file, and with 1 when the stream fails; the error is in the heartbeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.catalog.warehouse_catalog import open_catalog
+from storage_lib.errors import StorageError
+from storage_lib.io.environment import Environment, system_environment
+from storage_lib.spark.changelog_source import read_changelog
+from storage_lib.spark.dataframe_verbs import read_stream
+from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
+from storage_lib.spark.sink_spec import SinkSpec
+from storage_lib.spark.spark_schema import struct_of
+from storage_lib.spark.spark_session import session
+from storage_lib.spark.stream_verbs import TableStream, write_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_POLL_SECONDS = 0.25
+_BEAT_SECONDS = 2.0
+
+
+class StreamingSink:
+    """Runs one specification to its end, and says how it is in the heartbeat file meanwhile."""
+
+    def __init__(self, spec: SinkSpec, environment: Environment, stop: threading.Event) -> None:
+        self._spec = spec
+        self._environment = environment
+        self._stop = stop
+        self._lock = threading.Lock()
+        now = environment.clock.now_millis()
+        self._heartbeat = SinkHeartbeat(
+            state=SinkState.STARTING, pid=os.getpid(), started_millis=now, written_millis=now, table=spec.table
+        )
+
+    def run(self) -> int:
+        """The exit code of the process."""
+        self._say(state=SinkState.STARTING)
+        ended = threading.Event()
+        beating = threading.Thread(target=self._keep_saying, args=(ended,), name="heartbeat", daemon=True)
+        beating.start()
+        try:
+            self._watch(self._start())
+            last: dict[str, Any] = {"state": SinkState.STOPPED}
+        except Exception as error:  # noqa: BLE001  whatever it is, the heartbeat has to say so
+            last = {"state": SinkState.FAILED, "error": _told(error)}
+        ended.set()
+        beating.join()
+        self._say(**last)
+        return int(last["state"] is SinkState.FAILED)
+
+    def _keep_saying(self, ended: threading.Event) -> None:
+        """Starting Spark takes longer than a watcher should have to wait for a sign of life."""
+        while not ended.wait(_BEAT_SECONDS):
+            self._say()
+
+    def _start(self) -> TableStream:
+        spec = self._spec
+        catalog = open_catalog(spec.warehouse, spec.resolved_catalog_options(os.environ))
+        table = catalog.load_table(spec.table)
+        spark = session(f"streaming sink {spec.table}", master=spec.master, conf=spec.spark_conf)
+        spark.sparkContext.setLogLevel("WARN")
+        df = _source(spark, catalog, table, spec)
+        if spec.select:
+            df = df.selectExpr(*spec.select)
+        tracking = spec.write_options.get("change-tracking")
+        return write_stream(
+            df,
+            table,
+            checkpoint_location=spec.checkpoint_location,
+            output_mode=spec.output_mode,
+            trigger_seconds=spec.trigger_seconds,
+            available_now=spec.available_now,
+            change_tracking=None if tracking is None else tracking == "true",
+            query_name=spec.query_name,
+        )
+
+    def _watch(self, stream: TableStream) -> None:
+        self._say(state=SinkState.RUNNING, query_id=str(stream.query.id))
+        while not self._stop_wanted() and stream.query.isActive:
+            self._stop.wait(_POLL_SECONDS)
+            self._note_progress(stream)
+        failure = stream.error()
+        if failure is not None:
+            raise failure
+        self._say(state=SinkState.STOPPING)
+        stream.stop()
+        self._note_progress(stream)
+
+    def _stop_wanted(self) -> bool:
+        path = self._spec.stop_path
+        return self._stop.is_set() or (path is not None and self._environment.file_io.exists(path))
+
+    def _note_progress(self, stream: TableStream) -> None:
+        """Take over the batches that were finished since the last look."""
+        known = self._heartbeat.batch_id
+        fresh = [each for each in stream.query.recentProgress if known is None or each["batchId"] > known]
+        if not fresh:
+            return
+        newest: Any = fresh[-1]
+        self._say(
+            batch_id=newest["batchId"],
+            row_count=self._heartbeat.row_count + sum(each["numInputRows"] for each in fresh),
+            rows_per_second=newest["processedRowsPerSecond"] or 0.0,
+            progress_millis=self._environment.clock.now_millis(),
+        )
+
+    def _say(self, **changes: Any) -> None:
+        with self._lock:
+            self._heartbeat = replace(self._heartbeat, written_millis=self._environment.clock.now_millis(), **changes)
+            self._environment.file_io.replace(self._spec.heartbeat_path, self._heartbeat.to_json().encode())
+
+
+def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable, spec: SinkSpec) -> DataFrame:
+    source = spec.source
+    if source.kind == "dynamic_table":
+        timestamp = source.options.get("log.scan.timestamp-millis")
+        return read_stream(
+            spark,
+            catalog.load_table(source.name),
+            startup=source.options.get("log.scan"),
+            timestamp_millis=None if timestamp is None else int(timestamp),
+            rows_per_trigger_max=spec.max_rows_per_trigger,
+        )
+    return read_changelog(
+        spark,
+        topic=source.name,
+        schema=source.schema or struct_of(table.schema),
+        options={**spec.resolved_catalog_options(os.environ), **source.options},
+        rows_per_trigger_max=spec.max_rows_per_trigger,
+    )
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, StorageError):
+        return f"{type(error).__name__}: {error}"
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read the specification, and run it until it is told to stop."""
+    parser = argparse.ArgumentParser(prog="storage_lib.spark.streaming_sink", description=__doc__)
+    parser.add_argument("--spec", required=True, help="path of the JSON file (storage_lib.spark.SinkSpec)")
+    environment = system_environment()
+    spec = SinkSpec.from_json(environment.file_io.read_bytes(parser.parse_args(arguments).spec).decode())
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return StreamingSink(spec, environment, stop).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Tables that this Python process has open, so that micro-batches reuse Kafka connections and parsed manifests.
+
+Spark keeps its Python processes between tasks and between micro-batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.warehouse_catalog import load_table_at
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.table_address import TableAddress
+
+_OPEN_MAX = 32
+_open: dict[TableKey, DynamicTable] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKey:
+    """Which table, exactly: one that was dropped and made again, or altered, under the same address is another."""
+
+    address: TableAddress
+    uuid: str
+    schema_id: int
+
+    @property
+    def name(self) -> str:
+        """``db.table``, for messages."""
+        return self.address.name
+
+    def table(self) -> DynamicTable:
+        """The open table of this process."""
+        table = _open.get(self)
+        if table is None:
+            table = load_table_at(self.address)
+            _remember(self, table)
+        return table
+
+
+def key_of(table: DynamicTable) -> TableKey:
+    """The key under which tasks find this table again."""
+    return TableKey(address=table.address, uuid=table.uuid, schema_id=table.schema.id)
+
+
+def table_at(address: TableAddress) -> DynamicTable:
+    """The table as it is now: read anew, but the open one if that is still the same."""
+    fresh = load_table_at(address)
+    key = key_of(fresh)
+    known = _open.get(key)
+    if known is not None:
+        return known
+    _remember(key, fresh)
+    return fresh
+
+
+def _remember(key: TableKey, table: DynamicTable) -> None:
+    while len(_open) >= _OPEN_MAX:
+        oldest = _open.pop(next(iter(_open)))
+        if oldest.log is not None:
+            oldest.log.close()
+    _open[key] = table

@@ -1,0 +1,137 @@
+"""``format("dynamic_table")``: turns Spark's options and schema into readers and writers of one table."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.io.environment import system_environment
+from storage_lib.spark.batch_reader import TableBatchReader
+from storage_lib.spark.batch_writer import TableBatchWriter
+from storage_lib.spark.changelog_source import ChangelogSource
+from storage_lib.spark.checkpoint_identity import query_id_of
+from storage_lib.spark.driver_turn import keep_alive
+from storage_lib.spark.spark_schema import check_read_schema, check_write_schema, struct_of
+from storage_lib.spark.statement_options import SOURCE_NAME, STREAMING, StatementOptions
+from storage_lib.spark.stream_reader import TableStreamReader
+from storage_lib.spark.stream_writer import TableStreamWriter
+from storage_lib.spark.table_cache import key_of, table_at
+from storage_lib.table.write_order import OverwriteScope
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.write_order import WriteOrder
+
+_REGISTERED = "dynamic_table.registered"
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``dynamic_table`` and ``debezium_json`` formats of this session. Any number of times."""
+    if spark.conf.get(_REGISTERED, None) is not None:
+        return
+    spark.dataSource.register(DynamicTableSource)
+    spark.dataSource.register(ChangelogSource)
+    _tell_streams_apart()
+    spark.conf.set(_REGISTERED, "true")
+
+
+class DynamicTableSource(DataSource):
+    """One read or write of one table."""
+
+    _planned_elsewhere = False
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(...)``."""
+        return SOURCE_NAME
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Spark makes a source in one Python process and unpickles it in others."""
+        self.__dict__.update(state)
+        self._planned_elsewhere = True
+
+    def schema(self) -> StructType:
+        """The table's columns; a stream shows the row kind as well."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address)
+        return struct_of(table.schema, row_kind_column=table.options.row_kind_field if said.streaming else None)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read of the columns in ``schema``."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address)
+        check_read_schema(table.name, table.schema, schema, None)
+        return TableBatchReader(key_of(table), schema, said.snapshot_id)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """A stream read of the columns in ``schema``, which ends with the row kind."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address)
+        check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
+        return TableStreamReader(key_of(table), schema, said.scan)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
+        """A batch write; the turn is taken here, before any task runs."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address)
+        check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
+        order = self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
+        return TableBatchWriter(key_of(table), order, said.commit_identifier)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
+        """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address)
+        if said.commit_user is None and said.checkpoint_location is None:
+            message = (
+                f"table {table.name}: a stream into it needs .option('checkpointLocation', <directory>): "
+                "the query's id in there is what makes its commits exactly once"
+            )
+            raise InvalidInputError(message)
+        user = said.commit_user or query_id_of(said.checkpoint_location or "")
+        order = None
+        if not self._planned_elsewhere:
+            check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
+            order = self._open(table, said, user, OverwriteScope(partition=()) if overwrite else None)
+        return TableStreamWriter(key_of(table), order, user)
+
+    def _open(
+        self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
+    ) -> WriteOrder:
+        user = commit_user or system_environment().new_name()
+        order = table.open_write(commit_user=user, tracked=said.change_tracking, overwrite=overwrite)
+        if order.turn is not None:
+            keep_alive(table, order.turn)
+        return order
+
+
+def _tell_streams_apart() -> None:
+    """Let ``spark.readStream.format("dynamic_table")`` say that it is a stream.
+
+    Spark asks a Python source for its schema without telling what for, but a stream read has one column more. The
+    reader's ``format`` is the only place that knows both the source's name and that it is a stream.
+    """
+    original = DataStreamReader.format
+    if getattr(original, "knows_dynamic_tables", False):
+        return
+
+    @wraps(original)
+    def format_of_stream(self: DataStreamReader, source: str) -> DataStreamReader:
+        reader = original(self, source)
+        return reader.option(STREAMING, "true") if source.lower() == SOURCE_NAME else reader
+
+    format_of_stream.knows_dynamic_tables = True  # type: ignore[attr-defined]
+    DataStreamReader.format = format_of_stream  # type: ignore[method-assign]

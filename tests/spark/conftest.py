@@ -1,0 +1,74 @@
+"""One Spark session for all tests of the connector, and tables to use it on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import open_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+SPARK_CONF = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("n", pa.int32())])
+
+
+@pytest.fixture(scope="session")
+def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings that keep a session small and quiet."""
+    return {**SPARK_CONF, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))}
+
+
+@pytest.fixture(scope="session")
+def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
+    """Starting a session takes ten seconds, so there is one."""
+    pytest.importorskip("pyspark")
+    from storage_lib.spark import session
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session("tests", master="local[2]", conf=spark_conf)
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., DynamicTable]:
+    """Make a table ``db.<name>`` of id, v, n; ``log=True`` with a Kafka topic."""
+
+    def make(
+        name: str = "t",
+        *,
+        columns: pa.Schema = COLUMNS,
+        log: bool = False,
+        primary_key: tuple[str, ...] = ("id",),
+        partition_by: tuple[str, ...] = (),
+        **options: Any,
+    ) -> DynamicTable:
+        catalog_options = {"log.kafka.bootstrap.servers": request.getfixturevalue("kafka")} if log else {}
+        spelled = {key.replace("_", "-").replace("--", "."): str(value) for key, value in options.items()}
+        spelled["log.system"] = "kafka" if log else "none"
+        if log:
+            spelled["log.kafka.topic"] = f"{tmp_path.name}-{name}"
+        return open_catalog(str(tmp_path / "warehouse"), catalog_options).create_table(
+            f"db.{name}", columns, primary_key=primary_key, partition_by=partition_by, options=spelled
+        )
+
+    return make

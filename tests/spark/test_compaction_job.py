@@ -1,0 +1,46 @@
+"""Compaction as a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib.spark import compact, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = pytest.mark.spark
+
+
+def test_each_bucket_becomes_one_run_and_the_content_stays(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(bucket=3)
+    for version in range(4):
+        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+    assert table.files().num_rows == 12
+
+    snapshot = compact(spark, table)
+
+    assert snapshot is not None
+    assert snapshot.commit_kind == "COMPACT"
+    assert table.files().num_rows == 3
+    assert {row.v for row in read(spark, table).collect()} == {"v3"}
+    assert read(spark, table).count() == 30
+
+
+def test_there_is_nothing_to_compact_twice(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
+    table = make_table()
+    for _ in range(2):
+        table.append(pa.table({"id": [1]}))
+
+    assert compact(spark, table) is not None
+    assert compact(spark, table) is None

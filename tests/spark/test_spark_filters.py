@@ -1,0 +1,90 @@
+"""Filters of Spark's as predicates of ours: exact, or left to Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import datasource as spark
+
+from storage_lib.schema import predicate as ours
+from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.spark.spark_filters import predicate_of, split_filters
+
+SCHEMA = new_table_schema(
+    pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string()), ("f", pa.float64())]),
+    primary_keys=("id",),
+    partition_keys=(),
+    options={},
+    comment=None,
+    time_millis=0,
+)
+ROWS = pa.record_batch(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int64()),
+        "s": pa.array(["a", "ab", None, "b"]),
+        "f": pa.array([1.0, float("nan"), None, -1.0]),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("pushed", "passing"),
+    [
+        (spark.EqualTo(("id",), 2), [2]),
+        (spark.GreaterThan(("id",), 2), [3, 4]),
+        (spark.GreaterThanOrEqual(("id",), 2), [2, 3, 4]),
+        (spark.LessThan(("id",), 2), [1]),
+        (spark.LessThanOrEqual(("id",), 2), [1, 2]),
+        (spark.In(("id",), (1, None, 4)), [1, 4]),
+        (spark.IsNull(("s",)), [3]),
+        (spark.IsNotNull(("s",)), [1, 2, 4]),
+        (spark.IsNull(("f",)), [3]),
+        (spark.StringStartsWith(("s",), "a"), [1, 2]),
+        (spark.EqualNullSafe(("s",), None), [3]),
+        (spark.EqualNullSafe(("s",), "b"), [4]),
+        (spark.Not(spark.EqualTo(("s",), "a")), [2, 4]),
+        (spark.Not(spark.GreaterThan(("id",), 2)), [1, 2]),
+        (spark.Not(spark.LessThanOrEqual(("id",), 2)), [3, 4]),
+        (spark.Not(spark.IsNull(("s",))), [1, 2, 4]),
+        (spark.Not(spark.IsNotNull(("s",))), [3]),
+    ],
+)
+def test_a_pushed_filter_lets_exactly_the_rows_of_sparks_semantics_pass(
+    pushed: spark.Filter, passing: list[int]
+) -> None:
+    predicate = predicate_of(pushed, SCHEMA)
+
+    assert predicate is not None
+    assert ROWS.filter(predicate.mask(ROWS)).column("id").to_pylist() == passing
+
+
+@pytest.mark.parametrize(
+    "pushed",
+    [
+        spark.GreaterThan(("f",), 0.0),
+        spark.EqualTo(("f",), 1.0),
+        spark.StringEndsWith(("s",), "b"),
+        spark.StringContains(("s",), "b"),
+        spark.Not(spark.In(("id",), (1, None))),
+        spark.Not(spark.EqualNullSafe(("s",), "a")),
+        spark.In(("id",), (None,)),
+        spark.EqualTo(("s", "inner"), 1),
+        spark.EqualTo(("unknown",), 1),
+    ],
+)
+def test_what_can_not_be_said_exactly_stays_with_spark(pushed: spark.Filter) -> None:
+    assert predicate_of(pushed, SCHEMA) is None
+
+
+def test_filters_are_joined_and_the_rest_is_handed_back() -> None:
+    left = spark.StringContains(("s",), "b")
+
+    predicate, rest = split_filters([spark.GreaterThan(("id",), 1), left, spark.IsNotNull(("s",))], SCHEMA)
+
+    assert rest == [left]
+    assert predicate is not None
+    assert ROWS.filter(predicate.mask(ROWS)).column("id").to_pylist() == [2, 4]
+    assert isinstance(predicate, ours.And)

@@ -1,0 +1,283 @@
+"""Streams in and out of a table, exactly once from their checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark import read, read_stream, write_stream
+from tests.support.spark_topics import committed_changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.spark import TableStream
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = pytest.mark.spark
+CHANGES = "id long, v string, _row_kind string"
+
+
+class JsonSource:
+    """A stream source whose batches the test makes: one file each."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self.directory = directory
+        self._count = 0
+
+    def add(self, *changes: tuple[str, int, str]) -> None:
+        lines = [json.dumps({"_row_kind": kind, "id": key, "v": value}) for kind, key, value in changes]
+        (self.directory / f"{self._count:03}.json").write_text("\n".join(lines))
+        self._count += 1
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.schema(CHANGES).option("maxFilesPerTrigger", 1)
+        return reader.json(str(self.directory))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> JsonSource:
+    return JsonSource(tmp_path / "input")
+
+
+def content_of(table: DynamicTable) -> dict[int, str]:
+    rows = table.to_arrow(columns=["id", "v"]).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["v"] for row in rows}
+
+
+def finish(stream: TableStream) -> TableStream:
+    stream.awaitTermination(60)
+    assert not stream.isActive
+    return stream
+
+
+def committed_messages(table: DynamicTable) -> list[tuple[str, int]]:
+    return [(op, key) for op, key, _ in committed_changes(table)]
+
+
+def test_a_stream_writes_both_stores_and_another_reads_them_with_their_kinds(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    first, second = make_table("first", log=True, bucket=2), make_table("second", log=True, bucket=3)
+    first.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    source.add(("+U", 1, "A"), ("+I", 3, "c"))
+    source.add(("-D", 2, "b"), ("+I", 4, "d"))
+
+    finish(
+        write_stream(
+            source.stream(spark), first, checkpoint_location=str(tmp_path / "c1"), available_now=True, compaction=False
+        )
+    )
+    plain = spark.readStream.format("dynamic_table").options(**options_of(first)).load()
+    assert plain.columns == ["id", "v", "n", "_row_kind"]
+    finish(write_stream(plain, second, checkpoint_location=str(tmp_path / "c2"), available_now=True, compaction=False))
+
+    truth = {1: "A", 3: "c", 4: "d"}
+    assert content_of(first) == truth
+    assert content_of(second) == truth
+    assert Counter(committed_messages(first)) == Counter([("c", 1), ("c", 2), ("u", 1), ("c", 3), ("d", 2), ("c", 4)])
+
+    source.add(("-D", 1, "A"))
+    finish(
+        write_stream(
+            source.stream(spark), first, checkpoint_location=str(tmp_path / "c1"), available_now=True, compaction=False
+        )
+    )
+    finish(write_stream(plain, second, checkpoint_location=str(tmp_path / "c2"), available_now=True, compaction=False))
+    assert content_of(second) == {3: "c", 4: "d"}
+    assert committed_messages(second).count(("d", 1)) == 1, "the second run went on from the log"
+
+
+def options_of(table: DynamicTable) -> dict[str, str]:
+    return {**table.address.options, "warehouse": table.address.warehouse, "table": table.address.name}
+
+
+def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    """Deleting the newest file of Spark's commit log is what a crash between the two leaves behind."""
+    table = make_table(log=True)
+    checkpoint = tmp_path / "checkpoint"
+    source.add(("+I", 1, "a"))
+    source.add(("+I", 2, "b"))
+    run = {"checkpoint_location": str(checkpoint), "available_now": True, "compaction": False}
+    finish(write_stream(source.stream(spark), table, **run))
+    snapshots = table.file_store.snapshots.latest_id()
+    for path in [checkpoint / "commits" / "1", checkpoint / "commits" / ".1.crc"]:
+        path.unlink(missing_ok=True)
+
+    finish(write_stream(source.stream(spark), table, **run))
+
+    assert table.file_store.snapshots.latest_id() == snapshots
+    assert content_of(table) == {1: "a", 2: "b"}
+    assert Counter(committed_messages(table)) == Counter([("c", 1), ("c", 2)])
+    parquet = list(Path(table.location).rglob("*.parquet"))
+    assert len(parquet) == len(table.files().to_pylist()), "the replayed batch left no files behind"
+
+
+def test_the_plain_format_takes_the_querys_identity_from_its_checkpoint(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    table = make_table()
+    source.add(("+I", 1, "a"))
+    writer = source.stream(spark).coalesce(1).writeStream.format("dynamic_table").options(**options_of(table))
+
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination(60)
+
+    assert content_of(table) == {1: "a"}
+    snapshot = table.file_store.snapshots.latest()
+    assert snapshot is not None
+    assert (snapshot.commit_user, snapshot.commit_identifier) == (query.id, 0)
+
+
+def test_a_stream_whose_task_fails_ends_with_our_error_and_leaves_the_table_to_others(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    table = make_table(log=True, bucket=2)
+    source.add(*[("+I", key, "x") for key in range(20)])
+    source.add(*[("+I", key, "y") for key in range(20)], ("oops", 99, "y"))
+
+    stream = write_stream(
+        source.stream(spark),
+        table,
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        available_now=True,
+        compaction=False,
+    )
+    with pytest.raises(InvalidInputError, match="'oops'"):
+        stream.awaitTermination(60)
+
+    assert isinstance(stream.error(), InvalidInputError)
+    assert content_of(table) == dict.fromkeys(range(20), "x")
+    assert table.lease.holder() is None
+    assert len(committed_messages(table)) == 20, "no transaction was left open in the readers' way"
+
+
+def test_a_stream_reads_at_most_what_it_is_told_to(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    source, target = make_table("source", log=True), make_table("target")
+    run: dict[str, Any] = {
+        "checkpoint_location": str(tmp_path / "checkpoint"),
+        "available_now": True,
+        "compaction": False,
+    }
+    df = read_stream(spark, source, startup="full", rows_per_trigger_max=10)
+    finish(write_stream(df, target, **run))
+    source.append(pa.table({"id": list(range(35))}))
+
+    stream = finish(write_stream(df, target, **run))
+
+    assert [each["numInputRows"] for each in stream.recentProgress if each["numInputRows"]] == [10, 10, 10, 5]
+    assert target.to_arrow().num_rows == 35
+
+
+def test_a_table_without_a_log_is_followed_by_its_snapshots(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    source, target = make_table("source", bucket=2), make_table("target")
+    run: dict[str, Any] = {
+        "checkpoint_location": str(tmp_path / "checkpoint"),
+        "available_now": True,
+        "compaction": False,
+    }
+    source.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    finish(write_stream(read_stream(spark, source), target, **run))
+    source.append(pa.table({"id": [2, 3], "v": ["b", "c"], "_row_kind": ["-D", "+I"]}))
+    finish(write_stream(read_stream(spark, source), target, **run))
+
+    assert content_of(target) == {1: "a", 3: "c"}
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_an_aggregation_keeps_its_table_up_to_date(
+    spark: SparkSession,
+    make_table: Callable[..., DynamicTable],
+    source: JsonSource,
+    tmp_path: Path,
+    mode: str,
+) -> None:
+    columns = pa.schema([pa.field("v", pa.string(), nullable=False), ("total", pa.int64())])
+    table = make_table(columns=columns, primary_key=("v",))
+    run: dict[str, Any] = {
+        "checkpoint_location": str(tmp_path / "checkpoint"),
+        "available_now": True,
+        "compaction": False,
+    }
+    source.add(("+I", 1, "a"), ("+I", 2, "b"), ("+I", 3, "a"))
+    sums = source.stream(spark).groupBy("v").sum("id").withColumnRenamed("sum(id)", "total")
+    finish(write_stream(sums, table, output_mode=mode, **run))
+    source.add(("+I", 4, "a"))
+    stream = finish(write_stream(sums, table, output_mode=mode, **run))
+
+    assert {row["v"]: row["total"] for row in table.to_arrow().to_pylist()} == {"a": 8, "b": 2}
+    snapshot = table.file_store.snapshots.latest()
+    assert snapshot is not None
+    assert (snapshot.commit_user, snapshot.commit_identifier) == (str(stream.id), 1)
+
+
+def test_compaction_runs_beside_the_stream(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    table = make_table(num_sorted_run__compaction_trigger=3)
+    for key in range(8):
+        source.add(("+I", key, "x"))
+
+    stream = write_stream(
+        source.stream(spark),
+        table,
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        compaction_interval_seconds=0.05,
+    )
+    stream.processAllAvailable()
+    while stream.compaction is not None and stream.compaction.snapshot_count == 0 and stream.compaction.error is None:
+        stream.awaitTermination(0.1)
+    stream.stop()
+
+    assert stream.compaction is not None
+    assert stream.compaction.error is None
+    assert content_of(table) == dict.fromkeys(range(8), "x")
+    assert read(spark, table).count() == 8
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"output_mode": "upsert"}, "upsert"),
+        ({"checkpoint_location": ""}, "checkpoint_location"),
+    ],
+)
+def test_a_stream_that_can_not_work_is_refused_before_it_starts(
+    spark: SparkSession,
+    make_table: Callable[..., DynamicTable],
+    source: JsonSource,
+    tmp_path: Path,
+    change: dict[str, str],
+    complaint: str,
+) -> None:
+    arguments: dict[str, Any] = {"checkpoint_location": str(tmp_path / "checkpoint"), **change}
+
+    with pytest.raises(InvalidInputError, match=complaint):
+        write_stream(source.stream(spark), make_table(), **arguments)
+
+
+def test_an_unfitting_stream_is_refused_before_it_starts(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    wrong = source.stream(spark).withColumn("id", source.stream(spark)["v"])
+
+    with pytest.raises(InvalidInputError, match="column 'id' is BIGINT"):
+        write_stream(wrong.selectExpr("v as id"), make_table(), checkpoint_location=str(tmp_path / "checkpoint"))
+    assert not (tmp_path / "checkpoint").exists()

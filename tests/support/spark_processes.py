@@ -1,0 +1,17 @@
+"""Starting drivers and daemons of Spark beside the test's own session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what the test's own Spark put there, and with the repository importable."""
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_", "SPARK_", "_PYSPARK"))
+    }
+    return {**inherited, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}

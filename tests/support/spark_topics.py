@@ -1,0 +1,51 @@
+"""Topics through a client that is not ours (librdkafka): what a committed reader sees, what a CDC tool would write."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> list[tuple[str, int, str]]:
+    """(op, id, v) of every change, in order within each bucket. An open transaction hides what comes after it."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": table.address.options["log.kafka.bootstrap.servers"],
+            "group.id": "test",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    topic = table.schema.options["log.kafka.topic"]
+    buckets = range(table.schema.bucket_count)
+    consumer.assign([TopicPartition(topic, bucket, 0) for bucket in buckets])
+    seen: list[tuple[str, int, str]] = []
+    ended: set[int] = set()
+    try:
+        while len(ended) < len(buckets):
+            message = consumer.poll(timeout_seconds)
+            if message is None:
+                raise TimeoutError(f"the end of {topic} never came")
+            if message.error():
+                ended.add(message.partition())
+            elif message.value() is not None:
+                change = json.loads(message.value())
+                row = change["after"] or change["before"]
+                seen.append((change["op"], row["id"], row["v"]))
+    finally:
+        consumer.close()
+    return seen
+
+
+def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:
+    """Write debezium-json as a CDC tool would, one message per change; None is a tombstone."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for change in changes:
+        producer.produce(topic, None if change is None else json.dumps(change), partition=0)
+    producer.flush(20)
