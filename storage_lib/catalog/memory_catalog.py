@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.catalog.warehouse_catalog import UUID_OPTION, WarehouseCatalog
-from storage_lib.io.environment import Environment
+from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.log_store.memory_log_store import MemoryLogStore
@@ -22,7 +22,7 @@ class MemoryCatalog(WarehouseCatalog):
         super().__init__(
             "memory",
             {"log.system": "kafka", **(options or {})},
-            environment=Environment(file_io=MemoryFileIO()) if environment is None else environment,
+            environment=system_environment(MemoryFileIO()) if environment is None else environment,
         )
 
     def _address(self, name: TableName) -> TableAddress | None:
