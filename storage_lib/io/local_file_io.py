@@ -3,6 +3,8 @@
 Names written aside begin with a dot and end in ``.tmp``; what a crash leaves of them is no table's file.
 """
 
+# ruff: noqa: PTH102, PTH105, PTH112, PTH116, PTH120  paths are strings here, and one lookup of many thousands should not cost a Path
+
 from __future__ import annotations
 
 import errno

@@ -19,6 +19,11 @@ class TablePaths:
     root: str
 
     @property
+    def dropped_path(self) -> str:
+        """There once the table is being dropped; holds the schema, so that anybody can finish it."""
+        return f"{self.root}/dropped"
+
+    @property
     def schema_directory(self) -> str:
         """Holds ``schema-<n>``, n from 0."""
         return f"{self.root}/schema"

@@ -102,7 +102,7 @@ def parse_data_type(text: str) -> DataType:
 
     Raises ``InvalidInputError`` for constructed and unknown types.
     """
-    match = _SPELLING.fullmatch(text) if isinstance(text, str) else None
+    match = _SPELLING.fullmatch(text)
     if match is None:
         raise _unsupported(text)
     words = " ".join(match["name"].upper().split())
@@ -228,7 +228,9 @@ def _unsupported(text: object) -> InvalidInputError:
 
 def _check_parameters(of: DataType) -> None:
     if of.length is not None and (of.root not in _WITH_LENGTH or not 1 <= of.length <= LENGTH_MAX):
-        message = f"column type {of.root.value}({of.length}): a length is for CHAR, VARCHAR, BINARY and VARBINARY, from 1 up"
+        message = (
+            f"column type {of.root.value}({of.length}): a length is for CHAR, VARCHAR, BINARY and VARBINARY, from 1 up"
+        )
         raise InvalidInputError(message)
     if of.precision is not None:
         is_decimal = of.root is TypeRoot.DECIMAL

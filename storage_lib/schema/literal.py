@@ -25,7 +25,9 @@ def typed_literal(value: object, field: DataField, *, text_only: bool = False) -
     try:
         return _converted(value, field)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError) as error:
-        message = f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}. Write it as that type"
+        message = (
+            f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}. Write it as that type"
+        )
         raise InvalidInputError(message) from error
 
 
@@ -47,7 +49,9 @@ def _converted(value: object, field: DataField) -> object:
         exact: object = pa.scalar(value, wanted).as_py()
     except (pa.ArrowInvalid, OverflowError):
         # Beyond the column's range or scale, yet comparable.
-        return pa.scalar(value).as_py() if pa.types.is_integer(wanted) or pa.types.is_decimal(wanted) else _refuse(value)
+        return (
+            pa.scalar(value).as_py() if pa.types.is_integer(wanted) or pa.types.is_decimal(wanted) else _refuse(value)
+        )
     return exact
 
 

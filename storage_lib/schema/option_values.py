@@ -8,7 +8,17 @@ from enum import StrEnum
 from typing import TypeVar
 
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
-_BYTES = {"": 1, "b": 1, "bytes": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_BYTES = {
+    "": 1,
+    "b": 1,
+    "bytes": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+}
 _MILLIS = {
     "ms": 1,
     "millis": 1,

@@ -101,12 +101,16 @@ class _Comparison(Predicate):
 
     def may_match(self, stats: Stats) -> bool:
         bounds = _bounds(stats, self.column)
-        return bounds is None or bounds.has_values and self._within(*bounds.range, matching=True)
+        return bounds is None or (bounds.has_values and self._within(*bounds.range, matching=True))
 
     def may_fail(self, stats: Stats) -> bool:
         # NaN compares false with everything, and statistics leave it out.
         bounds = _bounds(stats, self.column)
-        return bounds is None or isinstance(self.value, float) or bounds.has_values and self._within(*bounds.range, matching=False)
+        return (
+            bounds is None
+            or isinstance(self.value, float)
+            or (bounds.has_values and self._within(*bounds.range, matching=False))
+        )
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         """Whether a value from ``low`` to ``high`` (None: unbounded) can make the comparison ``matching``."""

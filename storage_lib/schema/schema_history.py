@@ -1,8 +1,11 @@
-"""The schemas of a table in order; there is no hint file, the highest number wins (docs/format.md, "Schema")."""
+"""The versions of a table's schema in order: latest, load, append if absent (docs/format.md, 1.3).
+
+There is no hint file: the highest number wins.
+"""
 
 from __future__ import annotations
 
-from storage_lib.errors import CorruptFileError
+from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
@@ -10,25 +13,37 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 class SchemaHistory:
-    """Versions of one table's schema, from 0; never rewritten."""
+    """The schemas of one table. Thread-safe."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
-        self._paths = paths
         self._files = NumberedFiles(file_io, paths.schema_directory, "schema-", hints=False)
 
     def latest(self) -> TableSchema | None:
-        """The newest schema; None if there is no table."""
-        newest = self._files.latest_id()
-        return None if newest is None else self.load(newest)
+        """The newest version; None if there is no table."""
+        latest_id = self._files.latest_id()
+        return None if latest_id is None else self.load(latest_id)
 
     def load(self, schema_id: int) -> TableSchema:
-        """One version; ``NotFoundError`` if there is none, ``CorruptFileError`` if the file is no schema."""
+        """One version.
+
+        Raises ``NotFoundError`` if it is not there, ``CorruptFileError`` if it is no schema and ``InvalidInputError``
+        for column types that this version of the library lacks.
+        """
+        path = self._files.path(schema_id)
+        data = self._files.load(schema_id)
         try:
-            return TableSchema.from_json(self._files.load(schema_id))
-        except CorruptFileError as error:
-            message = f"{self._paths.schema_path(schema_id)}: {error}"
-            raise CorruptFileError(message) from error
+            schema = TableSchema.from_json(data)
+        except (CorruptFileError, InvalidInputError) as error:
+            raise type(error)(f"{path}: {error}") from error
+        if schema.id != schema_id:
+            message = f"{path} holds the schema of id {schema.id}; it was copied or renamed by hand"
+            raise CorruptFileError(message)
+        return schema
 
     def append(self, schema: TableSchema) -> bool:
-        """Make this the next version; False if somebody else has taken its number."""
+        """Make this the version of its id; False if that is taken."""
         return self._files.create(schema.id, schema.to_json())
+
+    def ids(self) -> list[int]:
+        """All versions, ascending."""
+        return self._files.ids()

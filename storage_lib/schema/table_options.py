@@ -1,5 +1,7 @@
 """Every option of a table: key, type, default, meaning; one line each. docs/options.md is made from this."""
 
+# ruff: noqa: RUF009  the calls in defaults only make fields
+
 from __future__ import annotations
 
 import difflib
@@ -65,7 +67,7 @@ class UntrackedScan(StrEnum):
     FAIL = "fail"
 
 
-def _option(key: str, default: object, parse: Callable[[str], object], text: str) -> Any:  # noqa: ANN401  a field
+def _option(key: str, default: object, parse: Callable[[str], object], text: str) -> Any:
     return field(default=default, metadata={"key": key, "parse": parse, "text": text})
 
 
@@ -77,44 +79,134 @@ class TableOptions:
     bucket: int = _option("bucket", 1, parse_count, "Buckets of every partition, and Kafka partitions of the log.")
     file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files.")
     file_compression: str = _option("file.compression", "zstd", parse_text, "Codec of new data files.")
-    file_compression_zstd_level: int = _option("file.compression.zstd-level", 1, parse_count, "Level of the zstd codec.")
-    target_file_size_bytes: int = _option("target-file-size", 128 << 20, parse_bytes, "A data file is closed at this size.")
-    write_buffer_size_bytes: int = _option("write-buffer-size", 256 << 20, parse_bytes, "Memory of a bucket's rows before they are flushed.")
-    write_only: bool = _option("write-only", default=False, parse=parse_boolean, text="Leave compaction to dedicated jobs.")
+    file_compression_zstd_level: int = _option(
+        "file.compression.zstd-level", 1, parse_count, "Level of the zstd codec."
+    )
+    target_file_size_bytes: int = _option(
+        "target-file-size", 128 << 20, parse_bytes, "A data file is closed at this size."
+    )
+    write_buffer_size_bytes: int = _option(
+        "write-buffer-size", 256 << 20, parse_bytes, "Memory of a bucket's rows before they are flushed."
+    )
+    write_only: bool = _option(
+        "write-only", default=False, parse=parse_boolean, text="Leave compaction to dedicated jobs."
+    )
     merge_engine: str = _option("merge-engine", "deduplicate", parse_text, "How versions of one key become one row.")
-    num_levels: int | None = _option("num-levels", None, parse_count, "Levels of the LSM tree; default: the compaction trigger plus one.")
-    num_sorted_run_compaction_trigger: int = _option("num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due.")
-    num_sorted_run_stop_trigger: int | None = _option("num-sorted-run.stop-trigger", None, parse_count, "Sorted runs at which writers wait for compaction.")
-    compaction_max_size_amplification_percent: int = _option("compaction.max-size-amplification-percent", 200, parse_count, "Younger runs in percent of the oldest that make a full compaction due.")
-    compaction_size_ratio: int = _option("compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged.")
-    manifest_target_file_size_bytes: int = _option("manifest.target-file-size", 8 << 20, parse_bytes, "A manifest is closed at this size.")
-    manifest_merge_min_count: int = _option("manifest.merge-min-count", 30, parse_count, "Small manifests that make a commit fold them.")
-    manifest_full_compaction_size_bytes: int = _option("manifest.full-compaction-threshold-size", 16 << 20, parse_bytes, "Manifest bytes since the last full rewrite that make the next due.")
-    metadata_stats_mode: str = _option("metadata.stats-mode", "truncate(16)", parse_text, "Statistics of a data file's columns.")
-    partition_default_name: str = _option("partition.default-name", "__DEFAULT_PARTITION__", parse_text, "Directory of a null or blank partition value.")
-    partition_legacy_name: bool = _option("partition.legacy-name", default=True, parse=parse_boolean, text="Name DATE partitions by epoch days; new tables are pinned to false.")
-    snapshot_num_retained_min: int = _option("snapshot.num-retained.min", 10, parse_count, "Snapshots that other writers' commits keep; new tables are pinned to the maximum.")
-    snapshot_num_retained_max: int = _option("snapshot.num-retained.max", _INT_MAX, parse_count, "Snapshots above which other writers' commits expire.")
-    snapshot_time_retained_ms: int = _option("snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing.")
-    source_split_target_size_bytes: int = _option("source.split.target-size", 128 << 20, parse_bytes, "A reader's share of a bucket, where its keys can be cut.")
-    change_tracking: bool = _option("change-tracking", default=True, parse=parse_boolean, text="Whether the log hears of changes; also an option of one write.")
-    row_kind_field: str = _option("row-kind.field", ROW_KIND_COLUMN, parse_text, "The reserved column that carries +I, -U, +U, -D.")
-    log_system: LogSystem | None = _option("log.system", None, parse_word(LogSystem), "kafka, or none; default: kafka where bootstrap servers are known.")
-    log_kafka_bootstrap_servers: str | None = _option("log.kafka.bootstrap.servers", None, parse_text, "Kafka's host:port list; usually the connection's.")
+    num_levels: int | None = _option(
+        "num-levels", None, parse_count, "Levels of the LSM tree; default: the compaction trigger plus one."
+    )
+    num_sorted_run_compaction_trigger: int = _option(
+        "num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due."
+    )
+    num_sorted_run_stop_trigger: int | None = _option(
+        "num-sorted-run.stop-trigger", None, parse_count, "Sorted runs at which writers wait for compaction."
+    )
+    compaction_max_size_amplification_percent: int = _option(
+        "compaction.max-size-amplification-percent",
+        200,
+        parse_count,
+        "Younger runs in percent of the oldest that make a full compaction due.",
+    )
+    compaction_size_ratio: int = _option(
+        "compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged."
+    )
+    manifest_target_file_size_bytes: int = _option(
+        "manifest.target-file-size", 8 << 20, parse_bytes, "A manifest is closed at this size."
+    )
+    manifest_merge_min_count: int = _option(
+        "manifest.merge-min-count", 30, parse_count, "Small manifests that make a commit fold them."
+    )
+    manifest_full_compaction_size_bytes: int = _option(
+        "manifest.full-compaction-threshold-size",
+        16 << 20,
+        parse_bytes,
+        "Manifest bytes since the last full rewrite that make the next due.",
+    )
+    metadata_stats_mode: str = _option(
+        "metadata.stats-mode", "truncate(16)", parse_text, "Statistics of a data file's columns."
+    )
+    partition_default_name: str = _option(
+        "partition.default-name", "__DEFAULT_PARTITION__", parse_text, "Directory of a null or blank partition value."
+    )
+    partition_legacy_name: bool = _option(
+        "partition.legacy-name",
+        default=True,
+        parse=parse_boolean,
+        text="Name DATE partitions by epoch days; new tables are pinned to false.",
+    )
+    snapshot_num_retained_min: int = _option(
+        "snapshot.num-retained.min",
+        10,
+        parse_count,
+        "Snapshots that other writers' commits keep; new tables are pinned to the maximum.",
+    )
+    snapshot_num_retained_max: int = _option(
+        "snapshot.num-retained.max", _INT_MAX, parse_count, "Snapshots above which other writers' commits expire."
+    )
+    snapshot_time_retained_ms: int = _option(
+        "snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing."
+    )
+    source_split_target_size_bytes: int = _option(
+        "source.split.target-size", 128 << 20, parse_bytes, "A reader's share of a bucket, where its keys can be cut."
+    )
+    change_tracking: bool = _option(
+        "change-tracking",
+        default=True,
+        parse=parse_boolean,
+        text="Whether the log hears of changes; also an option of one write.",
+    )
+    row_kind_field: str = _option(
+        "row-kind.field", ROW_KIND_COLUMN, parse_text, "The reserved column that carries +I, -U, +U, -D."
+    )
+    log_system: LogSystem | None = _option(
+        "log.system", None, parse_word(LogSystem), "kafka, or none; default: kafka where bootstrap servers are known."
+    )
+    log_kafka_bootstrap_servers: str | None = _option(
+        "log.kafka.bootstrap.servers", None, parse_text, "Kafka's host:port list; usually the connection's."
+    )
     log_kafka_topic: str | None = _option("log.kafka.topic", None, parse_text, "The topic; default: database.table.")
-    log_kafka_replication_factor: int = _option("log.kafka.replication-factor", -1, parse_integer, "Of the topic; -1: the brokers' default.")
-    log_retention_ms: int | None = _option("log.retention", None, parse_millis, "How long the log keeps changes; default: the brokers'.")
-    log_consistency: LogConsistency = _option("log.consistency", LogConsistency.TRANSACTIONAL, parse_word(LogConsistency), "transactional: visible with the snapshot.")
-    log_changelog_mode: ChangelogMode = _option("log.changelog-mode", ChangelogMode.AUTO, parse_word(ChangelogMode), "auto: upsert with a primary key, all without.")
+    log_kafka_replication_factor: int = _option(
+        "log.kafka.replication-factor", -1, parse_integer, "Of the topic; -1: the brokers' default."
+    )
+    log_retention_ms: int | None = _option(
+        "log.retention", None, parse_millis, "How long the log keeps changes; default: the brokers'."
+    )
+    log_consistency: LogConsistency = _option(
+        "log.consistency",
+        LogConsistency.TRANSACTIONAL,
+        parse_word(LogConsistency),
+        "transactional: visible with the snapshot.",
+    )
+    log_changelog_mode: ChangelogMode = _option(
+        "log.changelog-mode",
+        ChangelogMode.AUTO,
+        parse_word(ChangelogMode),
+        "auto: upsert with a primary key, all without.",
+    )
     log_format: str = _option("log.format", "debezium-json", parse_text, "Format of the log's values.")
     log_key_format: str = _option("log.key.format", "json", parse_text, "Format of the log's keys.")
-    log_transaction_timeout_ms: int = _option("log.transaction.timeout", 600_000, parse_millis, "After which Kafka aborts an open transaction.")
+    log_transaction_timeout_ms: int = _option(
+        "log.transaction.timeout", 600_000, parse_millis, "After which Kafka aborts an open transaction."
+    )
     log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
-    log_scan_timestamp_millis: int | None = _option("log.scan.timestamp-millis", None, parse_integer, "For log.scan=from-timestamp: epoch milliseconds.")
-    lease_timeout_ms: int = _option("lease.timeout", 30_000, parse_millis, "A writer that shows no life for so long loses its turn.")
-    lease_wait_timeout_ms: int = _option("lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn.")
-    scan_snapshot_id: int | None = _option("scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest.")
-    scan_on_untracked: UntrackedScan = _option("scan.on-untracked", UntrackedScan.IGNORE, parse_word(UntrackedScan), "What a stream reader does at an untracked commit.")
+    log_scan_timestamp_millis: int | None = _option(
+        "log.scan.timestamp-millis", None, parse_integer, "For log.scan=from-timestamp: epoch milliseconds."
+    )
+    lease_timeout_ms: int = _option(
+        "lease.timeout", 30_000, parse_millis, "A writer that shows no life for so long loses its turn."
+    )
+    lease_wait_timeout_ms: int = _option(
+        "lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn."
+    )
+    scan_snapshot_id: int | None = _option(
+        "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."
+    )
+    scan_on_untracked: UntrackedScan = _option(
+        "scan.on-untracked",
+        UntrackedScan.IGNORE,
+        parse_word(UntrackedScan),
+        "What a stream reader does at an untracked commit.",
+    )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
@@ -140,7 +232,7 @@ class TableOptions:
                 _refuse_slip(given, key)
                 others[key] = str(text)
         parsed = cls(**values, log_kafka_client=client, others=others)
-        parsed._refuse_unsupported()  # noqa: SLF001  its own
+        parsed._refuse_unsupported()
         return parsed
 
     @property
@@ -206,7 +298,13 @@ def options_documentation() -> str:
     """A Markdown table of every option."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
     for key, each in sorted(_BY_KEY.items()):
-        default = "" if each.default is None else str(each.default).lower() if isinstance(each.default, bool) else each.default
+        default = (
+            ""
+            if each.default is None
+            else str(each.default).lower()
+            if isinstance(each.default, bool)
+            else each.default
+        )
         lines.append(f"| `{key}` | {default} | {each.metadata['text']} |")
     return "\n".join(lines) + "\n"
 

@@ -216,7 +216,9 @@ def _check_columns(names: Sequence[str]) -> None:
         raise InvalidInputError(message)
     for name in names:
         if not name or name in _RESERVED or name.startswith(_RESERVED_PREFIX):
-            message = f"column name {name!r} is empty or reserved ({', '.join(_RESERVED)}, {_RESERVED_PREFIX}*); rename it"
+            message = (
+                f"column name {name!r} is empty or reserved ({', '.join(_RESERVED)}, {_RESERVED_PREFIX}*); rename it"
+            )
             raise InvalidInputError(message)
         if names.count(name) > 1:
             message = f"column {name!r} is declared twice; rename or drop one"
@@ -237,8 +239,8 @@ def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_key
     outside = [name for name in partition_keys if name not in primary_keys]
     if outside:
         message = (
-            f"partition column {outside[0]!r} is not in the primary key ({', '.join(primary_keys)}), so a row could move "
-            "between partitions unseen; add it to the primary key"
+            f"partition column {outside[0]!r} is not in the primary key ({', '.join(primary_keys)}), so a row could "
+            "move between partitions unseen; add it to the primary key"
         )
         raise InvalidInputError(message)
     if set(primary_keys) == set(partition_keys):

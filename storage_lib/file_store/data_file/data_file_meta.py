@@ -8,21 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from storage_lib.schema.column_stats import SimpleStats
+
+__all__ = ["DataFileMeta", "FileSource", "SimpleStats"]
+
 
 class FileSource(IntEnum):
     """Who wrote a data file; the value is the code in manifests."""
 
     APPEND = 0
     COMPACT = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimpleStats:
-    """Minimum, maximum and null count per covered column; the rows are serialized BinaryRows."""
-
-    min_values: bytes
-    max_values: bytes
-    null_counts: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
