@@ -1,0 +1,157 @@
+"""Storage that breaks on demand: at the k-th I/O it fails, dies, tears a write or swallows the answer.
+
+counted = FaultyFileIO(files)                      first run: how many I/Os are there?
+act(counted); k_max = len(counted.calls)
+for k in range(1, k_max + 1):
+    with pytest.raises(SimulatedCrash):
+        act(FaultyFileIO(fresh_files, Fault(FaultKind.CRASH_BEFORE, at=k)))
+    check(reopened with the plain files)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeVar
+
+import pyarrow as pa
+
+from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
+from storage_lib.io.file_io import FileIO, FileStatus
+
+_Answer = TypeVar("_Answer")
+
+WRITES = frozenset(
+    {"create_if_absent", "write_bytes", "replace", "delete", "delete_tree", "make_directory", "open_output", "sync"}
+)
+"""Operations after which the storage may differ."""
+
+
+class SimulatedCrash(BaseException):
+    """The process is dead. Not an ``Exception``, so that no error handling survives it."""
+
+
+class FaultKind(Enum):
+    """What goes wrong, at a chosen I/O."""
+
+    FAIL = auto()
+    """It raises ``UnavailableError`` and has done nothing."""
+    LOSE_ANSWER = auto()
+    """It is done, but the answer is lost: a create raises ``CommitOutcomeUnknownError``, others ``UnavailableError``."""
+    CRASH_BEFORE = auto()
+    """The process dies before it."""
+    CRASH_AFTER = auto()
+    """The process dies when it is done."""
+    TEAR = auto()
+    """The process dies while half of a ``write_bytes`` is written; before anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``kind`` strikes at the ``at``-th I/O (from 1) among those of ``operation`` whose path contains ``path``."""
+
+    kind: FaultKind
+    at: int = 1
+    operation: str | frozenset[str] | None = None
+    path: str = ""
+
+    def concerns(self, operation: str, path: str) -> bool:
+        """Whether this I/O is one of those counted."""
+        wanted = self.operation
+        fits = wanted is None or operation == wanted or (not isinstance(wanted, str) and operation in wanted)
+        return fits and self.path in path
+
+
+class FaultyFileIO:
+    """Hands on to ``delegate`` until a fault strikes. Once dead, every I/O raises ``SimulatedCrash`` again.
+
+    ``calls`` lists (operation, path) of every I/O tried. Thread-safe.
+    """
+
+    def __init__(self, delegate: FileIO, *faults: Fault) -> None:
+        self._delegate = delegate
+        self._faults = faults
+        self._seen: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        self.calls: list[tuple[str, str]] = []
+        self.is_dead = False
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._do("read_bytes", path, lambda: self._delegate.read_bytes(path))
+
+    def exists(self, path: str) -> bool:
+        return self._do("exists", path, lambda: self._delegate.exists(path))
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        return self._do("create_if_absent", path, lambda: self._delegate.create_if_absent(path, data))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        half = data[: len(data) // 2]
+        self._do(
+            "write_bytes",
+            path,
+            lambda: self._delegate.write_bytes(path, data),
+            torn=lambda: self._delegate.write_bytes(path, half),
+        )
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._do("replace", path, lambda: self._delegate.replace(path, data))
+
+    def list_directory(self, path: str) -> list[FileStatus]:
+        return self._do("list_directory", path, lambda: self._delegate.list_directory(path))
+
+    def delete(self, path: str) -> None:
+        self._do("delete", path, lambda: self._delegate.delete(path))
+
+    def delete_tree(self, path: str) -> None:
+        self._do("delete_tree", path, lambda: self._delegate.delete_tree(path))
+
+    def make_directory(self, path: str) -> None:
+        self._do("make_directory", path, lambda: self._delegate.make_directory(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self._do("open_input", path, lambda: self._delegate.open_input(path))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self._do("open_output", path, lambda: self._delegate.open_output(path))
+
+    def sync(self, paths: list[str]) -> None:
+        self._do("sync", ",".join(paths), lambda: self._delegate.sync(paths))
+
+    def _do(
+        self, operation: str, path: str, act: Callable[[], _Answer], *, torn: Callable[[], None] | None = None
+    ) -> _Answer:
+        kind = self._struck(operation, path)
+        where = f"{operation} of {path}"
+        if kind is FaultKind.FAIL:
+            message = f"simulated outage at {where}"
+            raise UnavailableError(message)
+        if kind is FaultKind.TEAR and torn is not None:
+            torn()
+        if kind in (FaultKind.CRASH_BEFORE, FaultKind.TEAR):
+            raise SimulatedCrash(where)
+        answer = act()
+        if kind is FaultKind.CRASH_AFTER:
+            raise SimulatedCrash(where)
+        if kind is FaultKind.LOSE_ANSWER:
+            error = CommitOutcomeUnknownError if operation == "create_if_absent" else UnavailableError
+            message = f"simulated loss of the answer to {where}"
+            raise error(message)
+        return answer
+
+    def _struck(self, operation: str, path: str) -> FaultKind | None:
+        with self._lock:
+            self.calls.append((operation, path))
+            if self.is_dead:
+                raise SimulatedCrash(f"{operation} of {path} after death")
+            struck = None
+            for index, fault in enumerate(self._faults):
+                if fault.concerns(operation, path):
+                    self._seen[index] += 1
+                    if self._seen[index] == fault.at and struck is None:
+                        struck = fault.kind
+            self.is_dead = struck in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER, FaultKind.TEAR)
+            return struck
