@@ -6,10 +6,12 @@ It errs on one side only: what is left out can't hold a matching row, nor a vers
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pyarrow as pa
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, SimpleStats
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
@@ -122,16 +124,16 @@ class FilePruning:
         keys = list(product(*(each for each in values if each is not None)))
         if not keys:
             return frozenset()
+        with_count = replace(self._schema, options={**self._schema.options, "bucket": str(total_buckets)})
         try:
             columns = [
-                pa.array(column, field.type.arrow)
-                for column, field in zip(zip(*keys, strict=True), fields, strict=True)
+                pa.array(values, each.type.arrow) for values, each in zip(zip(*keys, strict=True), fields, strict=True)
             ]
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            # A literal that the column can't hold matches nothing, or something that only Arrow knows: don't guess.
+            batch = pa.RecordBatch.from_arrays(columns, names=[each.name for each in fields])
+            return frozenset(bucket_of(batch, with_count).tolist())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidInputError):
+            # A literal that the column can't hold, or a bucket function of another engine: don't guess.
             return None
-        batch = pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
-        return frozenset(bucket_of(batch, self._schema, bucket_count=total_buckets).tolist())
 
     def _alone(self, files: Sequence[DataFileMeta]) -> set[tuple[object, ...]]:
         sections = interval_partition(files, self._key_value.comparable_key)

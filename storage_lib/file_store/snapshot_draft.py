@@ -89,13 +89,13 @@ class SnapshotDraft:
             if tuple(names[start : start + len(inputs)]) == inputs:
                 return [*base[:start], *result, *base[start + len(inputs) :]]
         chosen = self._merge.choose(base)
-        inputs = [base[index] for index in chosen]
+        manifests = [base[index] for index in chosen]
         # Rows that other writers track by id have fields that this library would not write back.
-        if not inputs or any(manifest.min_row_id is not None for manifest in inputs):
+        if not manifests or any(manifest.min_row_id is not None for manifest in manifests):
             return base
-        read = self._manifests.read_manifests(inputs)
+        read = self._manifests.read_manifests(manifests)
         result = self._stage_manifests(cancel_out([entry for entries in read for entry in entries]))
-        self._folds.append((tuple(manifest.file_name for manifest in inputs), result))
+        self._folds.append((tuple(manifest.file_name for manifest in manifests), result))
         return [*base[: chosen.start], *result, *base[chosen.stop :]]
 
     def _stage_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
@@ -134,7 +134,7 @@ def _signed_rows(entry: ManifestEntry) -> int:
 def _filled_in(
     template: Snapshot, previous: Snapshot | None, *, lists: tuple[str, int, str, int], delta_rows: int
 ) -> Snapshot:
-    """With what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
+    """Add what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
     base_name, base_size, delta_name, delta_size = lists
     marks = [template.watermark, None if previous is None else previous.watermark]
     return replace(

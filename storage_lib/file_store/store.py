@@ -32,6 +32,9 @@ from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
+_SEQUENCE_BLOCK = 1 << 32
+"""Rows that one task of a commit may give sequence numbers to."""
+
 
 class FileStore:
     """Write, commit, scan, read, compact, expire. ``table`` is the name to use in messages.
@@ -62,11 +65,12 @@ class FileStore:
             partitions=self._partitions,
         )
 
-    def new_write(self, base: Snapshot | None, *, overwrite: bool = False) -> FileStoreWrite:
+    def new_write(self, base: Snapshot | None, *, overwrite: bool = False, sequence_block: int = 0) -> FileStoreWrite:
         """A writer for one commit whose rows are newer than all of ``base`` (None: of a table without a commit).
 
-        With ``overwrite`` its rows become one sorted run that is older than whatever is committed afterwards: for
-        ``commit.overwrite``.
+        Writers of one commit that may have rows of the same bucket each number them in a ``sequence_block`` of their
+        own. With ``overwrite`` its rows become one sorted run that is older than whatever is committed afterwards:
+        for ``commit.overwrite``.
         """
         buffer_bytes = self._options.write_buffer_size_bytes
 
@@ -81,10 +85,11 @@ class FileStore:
                     memtable_bytes_max=buffer_bytes,
                 )
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
+            newest = max((entry.file.max_sequence_number for entry in live), default=-1)
             return MergeTreeWriter(
                 key_value=self._key_value,
                 data_files=data_files,
-                next_sequence=max((entry.file.max_sequence_number for entry in live), default=-1) + 1,
+                next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK,
                 memtable_bytes_max=buffer_bytes,
             )
 

@@ -25,8 +25,8 @@ class PartitionBounds:
         distinct = set(partitions)
         if len(distinct) == 1:
             (only,) = distinct
-            nulls = tuple(len(partitions) if value is None else 0 for value in self._values(only))
-            return SimpleStats(min_values=only, max_values=only, null_counts=nulls)
+            all_or_none = tuple(len(partitions) if value is None else 0 for value in self._values(only))
+            return SimpleStats(min_values=only, max_values=only, null_counts=all_or_none)
         rows = [self._values(partition) for partition in partitions]
         lows: list[object] = []
         highs: list[object] = []

@@ -57,12 +57,18 @@ class OverwriteWriter:
         """Take all rows, or only the selected ones in that order; of rows with one key the last counts."""
         self._arrived += self._memtable.put(rows, kinds, self._arrived, rows_selected)
         if self._memtable.size_bytes >= self._memtable_bytes_max:
-            self._spill()
+            self.flush()
+
+    def flush(self) -> None:
+        """Spill what is in memory, to make room."""
+        rows = self._memtable.drain()
+        if rows is not None:
+            self._spilled += self._data_files.write([rows], level=SPILL_LEVEL)
 
     def prepare_commit(self) -> Increment:
         """Hand over the run. It is durable once ``take_unsynced`` is synced."""
         if self._spilled:
-            self._spill()
+            self.flush()
         rows = self._merged_spill() if self._spilled else self._from_memory()
         new_files = self._data_files.write(map(_with_sequence_zero, rows), level=self._top_level)
         self._delete_spilled()
@@ -77,11 +83,6 @@ class OverwriteWriter:
         """Forget the rows in memory and delete what was spilled."""
         self._memtable.clear()
         self._delete_spilled()
-
-    def _spill(self) -> None:
-        rows = self._memtable.drain()
-        if rows is not None:
-            self._spilled += self._data_files.write([rows], level=SPILL_LEVEL)
 
     def _from_memory(self) -> Iterator[pa.RecordBatch]:
         rows = self._memtable.drain()

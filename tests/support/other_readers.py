@@ -1,0 +1,76 @@
+"""Programs that are not ours, reading and writing our tables: pypaimon-rust in this process, pypaimon in its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+PYPAIMON = Path(__file__).parents[2] / ".local" / "paimon" / "bin" / "python"
+SCRIPT = Path(__file__).with_name("pypaimon_script.py")
+
+needs_pypaimon = pytest.mark.skipif(not PYPAIMON.exists(), reason="needs the interpreter that `make setup` makes")
+
+
+def read_with_rust(warehouse: Path, identifier: str) -> pa.Table:
+    """All rows by pypaimon-rust."""
+    builder = rust_table(warehouse, identifier).new_read_builder()
+    batches = list(builder.new_read().read_arrow(builder.new_scan().plan().splits()))
+    return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+def append_with_rust(warehouse: Path, identifier: str, rows: pa.Table) -> None:
+    """One commit by pypaimon-rust."""
+    builder = rust_table(warehouse, identifier).new_batch_write_builder()
+    write, commit = builder.new_write(), builder.new_commit()
+    for batch in rows.to_batches():
+        write.write_arrow(batch)
+    commit.commit(write.prepare_commit())
+
+
+def rust_table(warehouse: Path, identifier: str) -> Any:
+    """A table as pypaimon-rust sees it."""
+    from pypaimon_rust.datafusion import PaimonCatalog
+
+    return PaimonCatalog({"warehouse": str(warehouse)}).get_table(identifier)
+
+
+def read_with_pypaimon(
+    warehouse: Path, identifier: str, scratch: Path, filters: tuple[str, str, Any] | None = None
+) -> pa.Table:
+    """All rows, or those that match, by pypaimon."""
+    out = scratch / "read.arrow"
+    more = [] if filters is None else [json.dumps(filters)]
+    run_pypaimon("read", str(warehouse), identifier, str(out), *more)
+    with pa.OSFile(str(out)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def append_with_pypaimon(warehouse: Path, identifier: str, scratch: Path, rows: pa.Table) -> None:
+    """One commit by pypaimon."""
+    run_pypaimon("append", str(warehouse), identifier, str(ipc_file(rows, scratch)))
+
+
+def create_with_pypaimon(
+    warehouse: Path, identifier: str, scratch: Path, rows: pa.Table, *, primary_keys: list[str], **more: Any
+) -> None:
+    """A new table with its first rows, by pypaimon."""
+    arguments = json.dumps({"primary_keys": primary_keys, **more})
+    run_pypaimon("create", str(warehouse), identifier, str(ipc_file(rows, scratch)), arguments)
+
+
+def run_pypaimon(*arguments: str) -> None:
+    """Its output is shown when it fails."""
+    result = subprocess.run([str(PYPAIMON), str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def ipc_file(rows: pa.Table, scratch: Path) -> Path:
+    path = scratch / "rows.arrow"
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, rows.schema) as writer:
+        writer.write_table(rows)
+    return path

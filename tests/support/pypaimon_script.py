@@ -1,0 +1,55 @@
+"""Run by the interpreter of .local/paimon: reads or writes a table with pypaimon, a program that is not ours.
+
+read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]>]
+create <warehouse> <db.table> <in.arrow> <options json: primary_keys, partition_keys, options>
+append <warehouse> <db.table> <in.arrow>
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pypaimon import CatalogFactory, Schema  # type: ignore[import-not-found]  # of the other environment
+
+
+def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> None:
+    catalog = CatalogFactory.create({"warehouse": warehouse})
+    if verb == "read":
+        filters = json.loads(more[0]) if more else None
+        write_ipc(read(catalog.get_table(identifier), filters), Path(file))
+        return
+    rows = pa.ipc.open_file(file).read_all()
+    if verb == "create":
+        catalog.create_database(identifier.split(".", maxsplit=1)[0], ignore_if_exists=True)
+        catalog.create_table(identifier, Schema.from_pyarrow_schema(rows.schema, **json.loads(more[0])), False)
+    append(catalog.get_table(identifier), rows)
+
+
+def read(table: Any, filters: list[Any] | None) -> pa.Table:
+    builder = table.new_read_builder()
+    if filters is not None:
+        method, column, value = filters
+        builder = builder.with_filter(getattr(builder.new_predicate_builder(), method)(column, value))
+    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+
+
+def append(table: Any, rows: pa.Table) -> None:
+    builder = table.new_batch_write_builder()
+    write, commit = builder.new_write(), builder.new_commit()
+    write.write_arrow(rows)
+    commit.commit(write.prepare_commit())
+    write.close()
+    commit.close()
+
+
+def write_ipc(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
