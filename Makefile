@@ -1,0 +1,45 @@
+# `make` alone lists what there is. Everything that is made lies below .local; `make clean` takes it away.
+
+PYTHON ?= python3
+VENV := .local/venv
+CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
+# `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
+FAST_ARGS := $(if $(FAST),-m "not integration")
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo down test check format bench lock clean
+
+help: ## List these targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Make the environments and fetch Kafka into .local; done already, it takes no time
+	@$(PYTHON) docker/local/stack_setup.py
+
+demo: setup ## Show the whole product at work on this machine, without Docker
+	@$(VENV)/bin/python docker/local/demo.py $(ARGS)
+
+down: setup ## Stop what the demo left running
+	@$(VENV)/bin/python docker/local/demo.py down
+
+test: setup ## Run the tests; FAST=1 leaves out those that start other processes
+	$(VENV)/bin/python -m pytest $(FAST_ARGS) $(ARGS)
+
+check: setup ## Lint, formatting, types and who may import whom
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy $(CODE)
+	$(VENV)/bin/lint-imports
+
+format: setup ## Format the code and mend what the linter can mend
+	$(VENV)/bin/ruff check --fix-only .
+	$(VENV)/bin/ruff format .
+
+bench: setup ## Run every benchmark in benchmarks/
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(VENV)/bin/python $$script $(ARGS); done
+
+lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked
+	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove all that was made: .local and the tools' caches
+	rm -rf .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,312 @@
+"""One real Kafka broker on this machine, without Docker: KRaft, broker and controller in one JVM, loopback only.
+
+    with LocalKafka(folder) as kafka:
+        KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+
+All that the broker writes is below ``home``; starting it there again finds its data and its port again. The jars come
+from `make setup`. Standard library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from java_runtime import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+__all__ = ["KafkaNotSetUpError", "LocalKafka", "LocalKafkaError", "PortInUseError"]
+
+JARS = Path(__file__).resolve().parents[2] / ".local" / "kafka" / "lib"
+LOOPBACK = "127.0.0.1"
+JVM = ("-Xms128m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+# One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    # A commit interval of hours is allowed; a transaction whose time is over is aborted within a second, not ten.
+    "transaction.max.timeout.ms": "86400000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+
+class LocalKafkaError(RuntimeError):
+    """The broker could not be started or did not come up; the message ends with what it said."""
+
+
+class PortInUseError(LocalKafkaError):
+    """Somebody else listens on the port that was asked for."""
+
+
+class KafkaNotSetUpError(LocalKafkaError):
+    """The broker's jars are not there; `make setup` fetches them."""
+
+
+class LocalKafka:
+    """A broker in ``home``, on ``port`` (by default a free one, kept over restarts). Not for use by several threads.
+
+    ``settings`` go over the broker's own. A broker ends with the process that started it, however that ends, unless
+    ``outlives_us``; then ``LocalKafka(home).stop()`` ends it from any process.
+    """
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str],
+        *,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        outlives_us: bool = False,
+        jars: Path = JARS,
+    ) -> None:
+        self.home = Path(home).resolve()
+        self._wanted_port = port
+        self._settings = dict(settings or {})
+        self._outlives_us = outlives_us
+        self._jars = jars
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def port(self) -> int:
+        """The broker's port; known once it has been started in ``home``."""
+        return self._known_ports()[0]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a Kafka client wants to know."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id, None while it is down; also of a broker that another process started here."""
+        if not self._pid_file.exists():
+            return None
+        pid = int(self._pid_file.read_text())
+        command = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return pid if str(self._properties) in command.stdout else None
+
+    def start(self, *, timeout: float = 120) -> Self:
+        """Start the broker and return once it answers requests; with one already running in ``home``, at once."""
+        if self.pid is not None:
+            return self
+        java = find_java()
+        if not any(self._jars.glob("kafka_2*.jar")):
+            msg = f"There are no Kafka jars in {self._jars}. Run `make setup`."
+            raise KafkaNotSetUpError(msg)
+        deadline = time.monotonic() + timeout
+        while True:
+            port, controller_port = self._choose_ports()
+            self._write_properties(port, controller_port)
+            self._format_once(java)
+            self._launch(java)
+            try:
+                self._wait_until_ready(port, deadline)
+            except PortInUseError:
+                # Taken between our look and the broker's: only a port that we chose may be chosen again.
+                self._properties.unlink()
+                if self._wanted_port is not None or time.monotonic() > deadline:
+                    raise
+            else:
+                return self
+
+    def stop(self, *, timeout: float = 30) -> None:
+        """Shut the broker down in order; past the time limit, kill it. Does nothing when it is down."""
+        self._end(signal.SIGTERM, timeout)
+
+    def kill(self) -> None:
+        """End the broker as a power cut would, for its process: SIGKILL, nothing flushed, nobody told."""
+        self._end(signal.SIGKILL, 30)
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker says."""
+        return self.home / "kafka.log"
+
+    @property
+    def _properties(self) -> Path:
+        return self.home / "server.properties"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.home / "kafka.pid"
+
+    def _known_ports(self) -> tuple[int, int]:
+        """Read the broker's and the controller's port from the settings of the last start."""
+        if not self._properties.exists():
+            msg = f"The broker in {self.home} has not been started yet, so it has no port."
+            raise LocalKafkaError(msg)
+        lines = dict(line.split("=", 1) for line in self._properties.read_text().splitlines())
+        broker, controller = (int(listener.rsplit(":", 1)[1]) for listener in lines["listeners"].split(","))
+        return broker, controller
+
+    def _choose_ports(self) -> tuple[int, int]:
+        """Take the wanted port, else last time's, else a free one; refuse one that somebody listens on."""
+        port, controller_port = self._known_ports() if self._properties.exists() else (0, 0)
+        port = self._wanted_port or port
+        if port and not _is_free(port):
+            msg = (
+                f"Port {port} on {LOOPBACK} is in use, so Kafka cannot listen there. "
+                f"`lsof -i :{port}` tells by whom; end that, or choose another port."
+            )
+            raise PortInUseError(msg)
+        if not (controller_port and controller_port != port and _is_free(controller_port)):
+            controller_port = 0
+        return _fill_with_free_ports(port, controller_port)
+
+    def _write_properties(self, port: int, controller_port: int) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        settings = {
+            **SETTINGS,
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            "log.dirs": str(self.home / "data"),
+            **self._settings,
+        }
+        self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def _format_once(self, java: Path) -> None:
+        """Give the data folder a cluster id, as KRaft demands before the first start."""
+        if (self.home / "data" / "meta.properties").exists():
+            return
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
+        formatted = subprocess.run(self._java(java, *tool), capture_output=True, text=True, check=False)
+        if formatted.returncode != 0:
+            msg = f"Kafka could not format {self.home / 'data'}:\n{formatted.stdout}{formatted.stderr}"
+            raise LocalKafkaError(msg)
+
+    def _java(self, java: Path, *arguments: str) -> list[str]:
+        return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
+
+    def _launch(self, java: Path) -> None:
+        with self.log_file.open("wb") as log:
+            # A session of its own: Ctrl-C in the terminal is for us, who then stop the broker in order.
+            self._process = subprocess.Popen(
+                self._java(java, "kafka.Kafka", str(self._properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._pid_file.write_text(str(self._process.pid))
+        if not self._outlives_us:
+            # The guard reads from a pipe that only we hold: when we end, in whatever way, it reads the end and kills.
+            self._guard = subprocess.Popen(
+                ["sh", "-c", 'read -r _; kill -9 "$0" 2>/dev/null', str(self._process.pid)],
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+            )
+
+    def _wait_until_ready(self, port: int, deadline: float) -> None:
+        assert self._process is not None  # noqa: S101 - launched just before
+        while not _answers(port):
+            code = self._process.poll()
+            if code is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+                continue
+            self.kill()
+            said = self.log_file.read_text(errors="replace")
+            end = "\n".join(said.splitlines()[-15:])
+            if "Address already in use" in said:
+                msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{end}"
+                raise PortInUseError(msg)
+            happened = "did not answer in time" if code is None else f"ended with code {code}"
+            msg = f"Kafka {happened}. The end of {self.log_file}:\n{end}"
+            raise LocalKafkaError(msg)
+
+    def _end(self, how: signal.Signals, timeout: float) -> None:
+        pid = self.pid
+        if pid is not None:
+            os.kill(pid, how)
+            if not self._wait_until_gone(pid, timeout):
+                os.kill(pid, signal.SIGKILL)
+                self._wait_until_gone(pid, timeout)
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+            with contextlib.suppress(BrokenPipeError, AttributeError):
+                self._guard.stdin.close()  # type: ignore[union-attr]
+            self._guard = None
+        self._pid_file.unlink(missing_ok=True)
+
+    def _wait_until_gone(self, pid: int, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if self._process is not None and self._process.poll() is not None:
+                return True
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return True
+            time.sleep(0.02)
+        return False
+
+
+def _answers(port: int) -> bool:
+    """Ask for the versions the broker speaks, as every client does first: it listens before it can answer."""
+    client = b"local_kafka"
+    request = struct.pack(f">hhih{len(client)}s", 18, 0, 1, len(client), client)
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+            connection.settimeout(5)
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            return len(connection.recv(8)) > 0
+    except OSError:
+        return False
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the broker does: a port whose last connections are still fading counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def _fill_with_free_ports(*ports: int) -> tuple[int, int]:
+    """Replace zeros by free ports; both are held while choosing, so that they differ."""
+    with contextlib.ExitStack() as held:
+        chosen = []
+        for port in ports:
+            probe = held.enter_context(socket.socket())
+            probe.bind((LOOPBACK, 0))
+            chosen.append(port or probe.getsockname()[1])
+    return chosen[0], chosen[1]

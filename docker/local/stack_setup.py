@@ -1,0 +1,289 @@
+"""Makes everything that the project needs on this machine, below ``.local``: `make setup`, and its locks: `make lock`.
+
+    .local/venv     the locked environment, with the project itself installed editable
+    .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
+    .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
+
+Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
+stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
+Two setups at once take turns.
+
+Standard library only and plain syntax: this runs before anything is installed, and an older Python must be able to
+read it far enough to say that it is too old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from java_runtime import JavaMissingError, find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LOCAL = CHECKOUT / ".local"
+VENV, PAIMON, KAFKA = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka"
+LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
+JAR_SUMS = Path(__file__).resolve().with_name("kafka_jars.sha256")
+KAFKA_PARTS = JAR_SUMS.with_name("kafka_ivy.xml")
+UV = "uv==0.13.8"
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+HOW_TO_GET_PYTHON = """  Debian, Ubuntu:  sudo apt install python3.11 python3.11-venv  (or 3.12, 3.13)
+  macOS:           brew install python@3.13
+then run the same command again."""
+HOW_TO_GET_VENV = """Python's own venv module does not work here.
+  Debian, Ubuntu:  sudo apt install python3-venv   (they ship it apart from python3)
+then run the same command again; or put uv on PATH, which does without."""
+
+
+class SetupError(RuntimeError):
+    """Setup cannot go on; the message says what a person can do about it."""
+
+
+def main(arguments: list[str]) -> None:
+    """Set up what is not, or with ``lock`` write the locks anew; with nothing to do, say nothing."""
+    use_a_fitting_python()
+    try:
+        java = find_java()
+        LOCAL.mkdir(exist_ok=True)
+        with one_at_a_time():
+            if arguments[:1] == ["lock"]:
+                write_locks(arguments[1:], java)
+            set_up(java)
+    except (SetupError, JavaMissingError) as error:
+        sys.exit(f"setup: {error}")
+    except KeyboardInterrupt:
+        sys.exit("setup: interrupted; `make setup` goes on from here")
+
+
+def set_up(java: Path) -> None:
+    """Bring all parts up to date, in the order in which they need each other."""
+    started = time.monotonic()
+    project_seen = project_fingerprint()
+    changed = (
+        make(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
+        make(VENV, "the project in it, editable", project_seen, install_project, stamp=".project-stamp"),
+        make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
+        make(KAFKA, "Kafka's jars (42 MB)", fingerprint(KAFKA_PARTS, JAR_SUMS), lambda: fetch_kafka(java)),
+    )
+    if any(changed):
+        say(f"all is set up ({time.monotonic() - started:.0f} s); `make help` lists what can be done now")
+
+
+def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
+    """Run ``act`` unless the stamp in ``place`` is the wanted one; tell whether it ran.
+
+    While it runs there is no stamp.
+    """
+    stamp_path = place / stamp
+    found = stamp_path.read_text() if stamp_path.exists() else ""
+    if found == wanted and is_usable(place):
+        return False
+    say(f"{what} -> {place.relative_to(CHECKOUT)}")
+    started = time.monotonic()
+    stamp_path.unlink(missing_ok=True)
+    if stamp == ".stamp" and not (was_made_here(found) and is_usable(place)):
+        shutil.rmtree(place, ignore_errors=True)
+    act()
+    stamp_path.write_text(wanted)
+    say(f"  done in {time.monotonic() - started:.0f} s")
+    return True
+
+
+def fingerprint(*files: Path) -> str:
+    """Name what a part is made from, and where: an environment knows its own path and cannot be moved."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return f"{CHECKOUT} {digest.hexdigest()}"
+
+
+def project_fingerprint() -> str:
+    """As `fingerprint`, of the part of pyproject.toml that an installation depends on; tool settings do not count."""
+    import tomllib  # noqa: PLC0415 - not there in a Python that is too old, which must get as far as the message
+
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    installed = repr((settings["project"], settings["build-system"], settings["tool"]["hatch"], fingerprint(LOCK)))
+    return f"{CHECKOUT} {hashlib.sha256(installed.encode()).hexdigest()}"
+
+
+def was_made_here(stamp: str) -> bool:
+    return stamp.startswith(f"{CHECKOUT} ")
+
+
+def is_usable(place: Path) -> bool:
+    """Tell whether an environment still has its interpreter; an upgrade of the system's Python may have taken it."""
+    return place == KAFKA or (place / "bin" / "python").exists()
+
+
+def install_locked(environment: Path, lock: Path) -> None:
+    """Make the environment hold exactly what the lock says, compiled: Airflow and Spark start many processes."""
+    uv = find_uv()
+    if not environment.exists():
+        run(uv, "venv", "--quiet", "--python", sys.executable, environment)
+    python = environment / "bin" / "python"
+    run(uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", lock)
+
+
+def install_paimon() -> None:
+    install_locked(PAIMON, PAIMON_LOCK)
+
+
+def install_project() -> None:
+    """Put the checkout's packages on the environment's path; hatchling is in the lock, so nothing is downloaded."""
+    editable = ("--no-deps", "--no-build-isolation", "--editable", CHECKOUT)
+    run(find_uv(), "pip", "install", "--quiet", "--python", VENV / "bin" / "python", *editable)
+
+
+def fetch_kafka(java: Path) -> None:
+    """Fetch the broker's jars beside their place, compare them with the pinned sums, then move them there at once."""
+    part = LOCAL / "kafka.part"
+    resolve_kafka(java, part)
+    pinned = {name: total for total, name in (line.split() for line in JAR_SUMS.read_text().splitlines())}
+    found = jar_sums(part / "lib")
+    if found != pinned:
+        differing = sorted(name for name in {*found, *pinned} if found.get(name) != pinned.get(name))
+        msg = f"Kafka's jars are not the pinned ones: {', '.join(differing)}. What came instead is in {part}; not used."
+        raise SetupError(msg)
+    shutil.rmtree(part / "cache")
+    shutil.rmtree(KAFKA, ignore_errors=True)
+    part.rename(KAFKA)
+
+
+def resolve_kafka(java: Path, part: Path) -> None:
+    """Let Ivy put the broker and all it needs into ``part/lib``; IVY_SETTINGS may name a file that sets a mirror."""
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    ivy = next(VENV.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
+    settings = ("-settings", os.environ["IVY_SETTINGS"]) if "IVY_SETTINGS" in os.environ else ()
+    places = ("-cache", part / "cache", "-retrieve", f"{part}/lib/[artifact]-[revision].[ext]")
+    run(java, "-jar", ivy, *settings, "-ivy", KAFKA_PARTS, *places, output=part / "ivy.log")
+
+
+def jar_sums(folder: Path) -> dict[str, str]:
+    return {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in sorted(folder.glob("*.jar"))}
+
+
+def write_locks(arguments: list[str], java: Path) -> None:
+    """Resolve anew for all supported Pythons, naming no index; ``--upgrade`` also moves what is already locked."""
+    uv = find_uv()
+    oldest = ".".join(str(part) for part in OLDEST)
+    shape = ("--universal", "--python-version", oldest, "--generate-hashes", "--no-header", "--no-annotate")
+    for lock, source in ((LOCK, ("pyproject.toml", "--extra", "dev")), (PAIMON_LOCK, ("--group", "paimon"))):
+        say(f"resolving {lock.name}")
+        run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
+    if VENV.exists():
+        say(f"resolving {JAR_SUMS.name}")
+        part = LOCAL / "kafka.part"
+        resolve_kafka(java, part)
+        JAR_SUMS.write_text("".join(f"{total}  {name}\n" for name, total in jar_sums(part / "lib").items()))
+
+
+def find_uv() -> Path:
+    """Return the user's uv, or one of our own in .local/tools, fetched by pip."""
+    on_path = shutil.which("uv")
+    if on_path:
+        return Path(on_path)
+    tools = LOCAL / "tools"
+    uv = tools / "bin" / "uv"
+    if not (uv.exists() and subprocess.run([str(uv), "--version"], capture_output=True, check=False).returncode == 0):
+        say("uv, the installer -> .local/tools")
+        shutil.rmtree(tools, ignore_errors=True)
+        try:
+            run(sys.executable, "-m", "venv", tools)
+        except SetupError as error:
+            raise SetupError(f"{error}\n{HOW_TO_GET_VENV}") from error
+        run(tools / "bin" / "python", "-m", "pip", "install", "--quiet", UV)
+    return uv
+
+
+def environment_for_uv() -> dict[str, str]:
+    """Tell uv what the machine told pip: uv reads none of pip's settings."""
+    env = {name: value for name, value in os.environ.items() if name not in {"PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}}
+    for theirs, ours in (
+        ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"),
+        ("PIP_EXTRA_INDEX_URL", "UV_INDEX"),
+        ("PIP_CERT", "SSL_CERT_FILE"),
+        ("PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT"),
+    ):
+        if theirs in env:
+            env.setdefault(ours, env[theirs])
+    links = [link for link in env.get("PIP_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
+    if links:
+        env.setdefault("UV_FIND_LINKS", ",".join(links))
+    env.setdefault("UV_PYTHON_DOWNLOADS", "never")
+    return env
+
+
+def run(*command: object, output: Path | None = None) -> None:
+    """Run a command, saying every few seconds that it still does; on failure, show what it said and raise.
+
+    It inherits our turn: should we be killed, the next setup waits until this command has ended too.
+    """
+    words = [str(word) for word in command]
+    log = output or LOCAL / "setup.log"
+    started = time.monotonic()
+    with log.open("w") as said:
+        process = subprocess.Popen(
+            words, stdout=said, stderr=subprocess.STDOUT, env=environment_for_uv(), cwd=CHECKOUT, close_fds=False
+        )
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=5)
+                    break
+                say(f"  ... {time.monotonic() - started:.0f} s")
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode != 0:
+        end = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-20:])
+        msg = f"this failed:\n  {' '.join(words)}\nand said at the end:\n{end}"
+        raise SetupError(msg)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Hold the lock that a second setup waits for; commands that we start hold it too, as long as they run."""
+    with (LOCAL / "setup.lock").open("w") as turn:
+        os.set_inheritable(turn.fileno(), True)
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another setup runs; waiting for it")
+            fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def use_a_fitting_python() -> None:
+    """Go on in a fitting Python from PATH when this one is not; with none, say how to get one."""
+    if OLDEST <= sys.version_info[:2] <= NEWEST:
+        return
+    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
+        other = shutil.which(f"python3.{minor}")
+        if other:
+            os.execv(other, [other, *sys.argv])  # noqa: S606 - no shell wanted
+    running = ".".join(str(part) for part in sys.version_info[:2])
+    sys.exit(
+        f"setup: Python 3.11, 3.12 or 3.13 is needed; this is {running} and PATH has no other.\n{HOW_TO_GET_PYTHON}"
+    )
+
+
+def say(words: str) -> None:
+    print(words, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
