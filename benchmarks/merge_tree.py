@@ -1,4 +1,4 @@
-"""W1 to W4 of the peers' workload at the merge tree: load, upserts, merge read, full compaction; no metadata, no commit.
+"""W1 to W4 of the peers' workload at the merge tree: load, upserts, merge read, compaction; no metadata, no commit.
 
     python -m benchmarks.merge_tree --rows 3000000 --upserts 10 --upsert-rows 200000 [--key int|string|composite]
 
@@ -50,7 +50,9 @@ def main() -> None:
         rows_of(random.integers(0, arguments.rows * 4 // 3, arguments.upsert_rows), arguments.key, random)
         for _ in range(arguments.upserts)
     ]
-    rounds = [run(arguments.directory, load, upserts, arguments.key, arguments.threads) for _ in range(arguments.rounds)]
+    rounds = [
+        run(arguments.directory, load, upserts, arguments.key, arguments.threads) for _ in range(arguments.rounds)
+    ]
     best = {name: min(seconds[name] for seconds in rounds) for name in rounds[0]}
     print(f"{arguments.rows:,} rows, {arguments.upserts} x {arguments.upsert_rows:,} upserts, key {arguments.key}")
     work = {
@@ -64,9 +66,8 @@ def main() -> None:
     }
     for name, (row_count, limit) in work.items():
         seconds = best[name]
-        print(
-            f"{name:14} {seconds:7.3f} s {row_count / seconds / 1e6:7.1f} M rows/s   {seconds / best[limit]:5.2f} of {limit}"
-        )
+        rate, ratio = row_count / seconds / 1e6, seconds / best[limit]
+        print(f"{name:14} {seconds:7.3f} s {rate:7.1f} M rows/s   {ratio:5.2f} of {limit}")
 
 
 def rows_of(ids: npt.NDArray[np.int64], key: str, random: np.random.Generator) -> pa.RecordBatch:
@@ -111,9 +112,12 @@ def run(
         times = [_timed(lambda rows=rows: _append(pool, buckets, rows, schema))[0] for rows in upserts]  # type: ignore[misc]
         seconds["W2 upsert"] = min(times)
         seconds["W3 merge read"], merged = _timed(lambda: _scanned(pool, buckets))
-        seconds["W4 compact"] = _timed(lambda: list(pool.map(lambda bucket: bucket.compact(FullCompaction()), buckets)))[0]
+        seconds["W4 compact"] = _timed(
+            lambda: list(pool.map(lambda bucket: bucket.compact(FullCompaction()), buckets))
+        )[0]
         seconds["W4 scan"], compacted = _timed(lambda: _scanned(pool, buckets))
-    assert merged == compacted, (merged, compacted)
+    if merged != compacted:
+        raise SystemExit(f"the compaction changed the content: {merged} became {compacted}")
     plain = directory / "plain.parquet"
     table = pa.Table.from_batches([load])
     seconds["plain write"] = _timed(lambda: pq.write_table(table, plain, compression="zstd"))[0]

@@ -31,6 +31,9 @@ class FormatWriter(Protocol):
     def close(self) -> Mapping[str, ColumnStats]:
         """Finish the file and tell what it holds, per column; a bound that is not known for sure is None."""
 
+    def abandon(self) -> None:
+        """Let go of a file that will be deleted. Does not raise."""
+
 
 class FormatReader(Protocol):
     """One file opened for reading."""

@@ -7,6 +7,7 @@ holds little.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -34,12 +35,12 @@ class ParquetFormat:
     extension: str = field(default="parquet", init=False)
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Raise ``InvalidInputError`` for nanoseconds: the format asks INT96 for them, which other engines cut to micros."""
+        """Raise ``InvalidInputError`` for nanoseconds: the format wants INT96, which other engines cut to micros."""
         for column in schema:
             if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
                 message = (
-                    f"Column {column.name!r} has a timestamp finer than a microsecond, which Parquet files of this table "
-                    "format can't hold for every engine; declare it TIMESTAMP(6)."
+                    f"Column {column.name!r} has a timestamp finer than a microsecond, which other engines "
+                    "would cut; declare it TIMESTAMP(6)."
                 )
                 raise InvalidInputError(message)
 
@@ -98,6 +99,11 @@ class ParquetFileWriter:
         self._parquet._metadata_collector = collected  # noqa: SLF001  no public way after construction
         self._parquet.close()
         return file_statistics(collected[0], trusted_floats=frozenset(self._floats_without_nan))
+
+    def abandon(self) -> None:
+        """Pyarrow would write the footer anyway, later, when it deletes the writer."""
+        with suppress(pa.ArrowException, OSError, ValueError):
+            self._parquet.close()
 
 
 class ParquetFileReader:

@@ -118,9 +118,13 @@ class BucketOnDisk:
         self.files = self.levels.apply(self.compactor().compact(unit)).files
         return True
 
-    def rows(self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, **options: Any) -> list[Any]:
+    def rows(
+        self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, **options: Any
+    ) -> list[Any]:
         """The merged rows as tuples in the order read."""
-        return [tuple(row.values()) for batch in self.batches(columns, predicate, **options) for row in batch.to_pylist()]
+        return [
+            tuple(row.values()) for batch in self.batches(columns, predicate, **options) for row in batch.to_pylist()
+        ]
 
     def batches(
         self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, **options: Any

@@ -17,7 +17,7 @@ def compare_numbers(key: bytes) -> tuple[int]:
     return (int.from_bytes(key, "big"),)
 
 
-def file_meta(  # noqa: PLR0913  a builder
+def file_meta(
     name: str,
     low: int = 0,
     high: int = 0,

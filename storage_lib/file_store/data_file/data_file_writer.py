@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.column_stats import ColumnStats, encode_stats
+from storage_lib.schema.column_stats import encode_stats
 
 RETRACT_BIT = 1
 
@@ -63,11 +63,12 @@ class DataFileWriter:
                     file.write(group)
                     if file.size_bytes >= self.target_file_size:
                         break
-                written.append(file.close(level, file_source))
+                written.append(file.close(level, file_source, self._environment.clock.now_millis()))
                 file = None
         except BaseException:
             if file is not None:
-                file.discard()
+                file.abandon()
+                self._delete(file.path)
             self.delete(written)
             raise
         return written
@@ -80,38 +81,39 @@ class DataFileWriter:
     def delete(self, files: Sequence[DataFileMeta]) -> None:
         """Delete files that no snapshot will ever name."""
         for file in files:
-            path = self._paths.data_file_path(self._partition_path, self._bucket, file.file_name)
-            self._environment.file_io.delete(path)
-            self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
+            self._delete(self._paths.data_file_path(self._partition_path, self._bucket, file.file_name))
+
+    def _delete(self, path: str) -> None:
+        self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
+        self._environment.file_io.delete(path)
 
     def _open(self, sample: pa.RecordBatch) -> _OpenFile:
         name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
         self._file_count += 1
         path = self._paths.data_file_path(self._partition_path, self._bucket, name)
+        rows = self.key_value.to_file(sample)
+        output = self._environment.file_io.open_output(path)
         self._unsynced.append(path)
-        return _OpenFile(self.key_value, self._environment, self._format, path, name, sample)
+        try:
+            writer = self._format.writer(output, self.key_value.file_arrow_schema, rows)
+        except BaseException:
+            output.close()
+            self._delete(path)
+            raise
+        return _OpenFile(self.key_value, writer, output, path=path, name=name)
 
 
 class _OpenFile:
     """A file being written, and what its metadata will need of the rows that passed."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  private; each is one part of a file
-        self,
-        key_value: KeyValueSchema,
-        environment: Environment,
-        file_format: FileFormat,
-        path: str,
-        name: str,
-        sample: pa.RecordBatch,
+    def __init__(
+        self, key_value: KeyValueSchema, writer: FormatWriter, output: pa.NativeFile, *, path: str, name: str
     ) -> None:
+        self.path = path
         self._key_value = key_value
-        self._environment = environment
-        self._path = path
+        self._writer = writer
+        self._output = output
         self._name = name
-        self._output = environment.file_io.open_output(path)
-        self._writer: FormatWriter = file_format.writer(
-            self._output, key_value.file_arrow_schema, key_value.to_file(sample)
-        )
         self._row_count = 0
         self._delete_row_count = 0
         self._min_key: bytes | None = None
@@ -134,7 +136,7 @@ class _OpenFile:
             self._row_count += batch.num_rows
             self._delete_row_count += int((batch.column(VALUE_KIND).to_numpy() & RETRACT_BIT).sum())
 
-    def close(self, level: int, file_source: FileSource) -> DataFileMeta:
+    def close(self, level: int, file_source: FileSource, now_millis: int) -> DataFileMeta:
         stats = self._writer.close()
         file_size = self._writer.size_bytes
         self._output.close()
@@ -155,15 +157,15 @@ class _OpenFile:
             max_sequence_number=_integer(sequence.max),
             schema_id=self._key_value.schema.id,
             level=level,
-            creation_time_ms=_local_wall_clock_millis(self._environment.clock.now_millis()),
+            creation_time_ms=_local_wall_clock_millis(now_millis),
             delete_row_count=self._delete_row_count,
             file_source=file_source,
             value_stats_cols=tuple(field.name for field in fields),
         )
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
+        self._writer.abandon()
         self._output.close()
-        self._environment.file_io.delete(self._path)
 
 
 class _Regrouped:

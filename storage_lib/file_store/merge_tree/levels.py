@@ -1,8 +1,8 @@
 """A bucket's files by level of the LSM tree: each file of level 0 is a run of its own, each deeper level one run.
 
-    newest    level 0   [a] [b] [c]      files may overlap
-      |       level 4   [d   e]          one run: key intervals are disjoint
-    oldest    level 5   [f  g  h]
+newest    level 0   [a] [b] [c]      files may overlap
+  |       level 4   [d   e]          one run: key intervals are disjoint
+oldest    level 5   [f  g  h]
 """
 
 from __future__ import annotations

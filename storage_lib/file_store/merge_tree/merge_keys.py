@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,7 @@ class IntegerKeys:
 
     def rows_up_to(self, key: ComparableKey) -> int:
         """By binary search."""
-        return int(np.searchsorted(self.values, np.int64(key[0]), side="right"))  # type: ignore[arg-type]  an int here
+        return int(np.searchsorted(self.values, np.int64(cast("int", key[0])), side="right"))
 
     def newest(self, *, ordered: bool) -> Indices:  # noqa: ARG002  sorting is the fastest way either way
         """Key and position packed into one word, so that the processor's own vectorised sort does it all.
@@ -197,33 +197,35 @@ class FrameKeys:
         is_tied = _has_equal_neighbour(packed >> position_bits)
         tied = np.sort(order[is_tied])
         if len(tied) > TIED_ROWS_MAX * count:
-            return self._newest_by_hash()
-        alone, tied = order[~is_tied], tied[self.take(tied)._newest_by_hash()]
+            return _newest_by_hash(self.frame)
+        alone, tied = order[~is_tied], tied[_newest_by_hash(self.take(tied).frame)]
         in_order = IntegerKeys(codes[alone]).interleave(IntegerKeys(codes[tied]))
         return np.concatenate([alone, tied])[in_order]
 
-    def _newest_by_hash(self) -> Indices:
-        last = self._with_position().unique(self.frame.columns, keep="last", maintain_order=True)
-        return _positions(last.sort(self.frame.columns))
-
     def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
         """By a hash join."""
-        mine = self._with_position()
-        theirs = other._with_position().rename({POSITION: "other"})
+        mine = _with_position(self.frame)
+        theirs = _with_position(other.frame).rename({POSITION: "other"})
         joined = theirs.join(mine, on=self.frame.columns, how="inner")
         return _positions(joined), joined["other"].to_numpy()
 
     def interleave(self, other: FrameKeys) -> Indices:
         """By a stable sort."""
         both = self.concat([other])
-        return _positions(both._with_position().sort(self.frame.columns, maintain_order=True))
+        return _positions(_with_position(both.frame).sort(self.frame.columns, maintain_order=True))
 
     def concat(self, others: Sequence[FrameKeys]) -> FrameKeys:
         """A copy."""
         return FrameKeys(pl.concat([self.frame, *(other.frame for other in others)], rechunk=True))
 
-    def _with_position(self) -> pl.DataFrame:
-        return self.frame.with_columns(pl.int_range(self.frame.height, dtype=pl.Int64).alias(POSITION))
+
+def _newest_by_hash(frame: pl.DataFrame) -> Indices:
+    last = _with_position(frame).unique(frame.columns, keep="last", maintain_order=True)
+    return _positions(last.sort(frame.columns))
+
+
+def _with_position(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.int_range(frame.height, dtype=pl.Int64).alias(POSITION))
 
 
 def _positions(frame: pl.DataFrame) -> Indices:

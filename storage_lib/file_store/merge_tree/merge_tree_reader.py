@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -134,7 +135,7 @@ def _ranks(files: Sequence[DataFileMeta]) -> dict[str, int] | None:
         (min(file.min_sequence_number for file in group), max(file.max_sequence_number for file in group), index)
         for index, group in enumerate(groups.values())
     )
-    if any(later[0] <= earlier[1] for earlier, later in zip(intervals, intervals[1:], strict=False)):
+    if any(later[0] <= earlier[1] for earlier, later in pairwise(intervals)):
         return None
     members = list(groups.values())
     return {file.file_name: rank for rank, (_, _, index) in enumerate(intervals) for file in members[index]}

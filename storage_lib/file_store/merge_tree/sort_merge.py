@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_integers
 
@@ -36,9 +37,7 @@ class KeyedBatch:
         return KeyedBatch(rows=self.rows.slice(start, stop - start), keys=self.keys.slice(start, stop), rank=self.rank)
 
 
-def sort_merge(
-    runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequence: bool
-) -> Iterator[pa.RecordBatch]:
+def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
     """The newest version of each key of all runs; sorted by key if ``ordered``, else sorted only piece by piece.
 
     Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
@@ -71,14 +70,14 @@ class _Cursor:
         return self._batch
 
     @property
-    def last_key(self) -> tuple[object, ...]:
+    def last_key(self) -> ComparableKey:
         return self._present.keys.key_at(len(self._present.keys) - 1)
 
     @property
     def is_used_up(self) -> bool:
         return self._used == len(self._present.keys)
 
-    def cut_up_to(self, bound: tuple[object, ...]) -> KeyedBatch | None:
+    def cut_up_to(self, bound: ComparableKey) -> KeyedBatch | None:
         batch, start = self._present, self._used
         self._used = batch.keys.rows_up_to(bound)
         if self._used == start:

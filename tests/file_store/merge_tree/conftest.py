@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from storage_lib.io.environment import Environment
-from storage_lib.io.memory_file_io import MemoryFileIO
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
 
@@ -13,7 +12,7 @@ from tests.support.fake_environment import fake_environment
 @pytest.fixture
 def environment() -> Environment:
     """Nothing but memory, a standing clock and counted names."""
-    return fake_environment(MemoryFileIO())
+    return fake_environment()
 
 
 @pytest.fixture

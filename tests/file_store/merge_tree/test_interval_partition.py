@@ -18,7 +18,9 @@ CASES = load_cases("interval_partition.txt")
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_sections_are_as_drawn(case: dict[str, str]) -> None:
-    files = [file_meta(name, int(low), int(high)) for name, low, high in re.findall(r"(\w+)\[(\d+) (\d+)\]", case["files"])]
+    files = [
+        file_meta(name, int(low), int(high)) for name, low, high in re.findall(r"(\w+)\[(\d+) (\d+)\]", case["files"])
+    ]
 
     sections = interval_partition(files, compare_numbers)
 

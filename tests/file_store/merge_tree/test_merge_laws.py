@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.schema.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
@@ -30,11 +29,17 @@ KEYS: dict[str, tuple[str, st.SearchStrategy[tuple[Any, ...]]]] = {
     "string, bigint": ("STRING; BIGINT", st.tuples(TEXTS, SMALL)),
     "bytes": ("BYTES", st.tuples(st.binary(max_size=2))),
     "decimal": ("DECIMAL(10, 2)", st.tuples(SMALL.map(lambda cents: Decimal(cents).scaleb(-2)))),
-    "wide decimal": ("DECIMAL(30, 2)", st.tuples(st.integers(-(10**25), 10**25).map(lambda cents: Decimal(cents).scaleb(-2)))),
+    "wide decimal": (
+        "DECIMAL(30, 2)",
+        st.tuples(st.integers(-(10**25), 10**25).map(lambda cents: Decimal(cents).scaleb(-2))),
+    ),
     "date": ("DATE", st.tuples(st.dates(date(1969, 12, 28), date(1970, 1, 4)))),
     "time": ("TIME(3)", st.tuples(st.integers(0, 5).map(lambda millis: time(0, 0, 0, millis * 1000)))),
     "timestamp(3)": ("TIMESTAMP(3)", st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s)))),  # noqa: DTZ001
-    "timestamp_ltz": ("TIMESTAMP_LTZ(6)", st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s, tzinfo=ZoneInfo("UTC"))))),
+    "timestamp_ltz": (
+        "TIMESTAMP_LTZ(6)",
+        st.tuples(SMALL.map(lambda s: datetime(1970, 1, 1, 0, 1, 3 + s, tzinfo=ZoneInfo("UTC")))),
+    ),
     "boolean": ("BOOLEAN", st.tuples(st.booleans())),
     "double": ("DOUBLE", st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 2.0, float("inf"), float("-inf")]))),
     "float": ("FLOAT", st.tuples(st.sampled_from([-1.5, 0.25, 2.0]))),
@@ -46,7 +51,7 @@ def _bucket(key: str, *, row_group_rows: int, target_file_size: int, merge_bytes
     columns = "; ".join(f"k{index} {type_}" for index, type_ in enumerate(types)) + "; v INT"
     return BucketOnDisk(
         schema_of(columns, [f"k{index}" for index in range(len(types))]),
-        fake_environment(MemoryFileIO()),
+        fake_environment(),
         target_file_size=target_file_size,
         merge_bytes_max=merge_bytes_max,
         file_format=ParquetFormat(row_group_rows_max=row_group_rows),
@@ -68,7 +73,7 @@ def _commit(bucket: BucketOnDisk, model: dict[str, tuple[Any, ...]], changes: Co
 
 
 @pytest.mark.parametrize("key", KEYS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_merge_read_of_any_history_is_what_a_dictionary_holds(key: str, data: st.DataObject) -> None:
     change = st.tuples(KEYS[key][1], st.none() | st.integers(0, 99))
@@ -97,7 +102,7 @@ def test_a_merge_read_of_any_history_is_what_a_dictionary_holds(key: str, data: 
     assert keys == sorted(keys)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     commits=st.lists(
         st.lists(st.tuples(st.tuples(st.integers(0, 40)), st.none() | st.integers()), min_size=1, max_size=30),

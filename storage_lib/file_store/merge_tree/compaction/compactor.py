@@ -87,7 +87,7 @@ class Compactor:
         yield _Task(files=tuple(files), is_rewrite=overlapping or len(files) > 1 or has_deletes_to_drop)
 
     def _is_small(self, file: DataFileMeta) -> bool:
-        # The last file of a rewrite is shorter than its target by chance; only files under half of it are worth joining.
+        # The last file of a rewrite is shorter than its target by chance: only under half of it is joining worth it.
         return file.file_size * 2 < self.data_files.target_file_size
 
     def _rewrite(self, files: tuple[DataFileMeta, ...], unit: CompactionUnit) -> list[DataFileMeta]:

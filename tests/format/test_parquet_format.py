@@ -1,0 +1,214 @@
+"""Parquet files as the table format asks for them, and what their footers may be trusted with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.format.parquet_encoding import column_encodings
+from storage_lib.format.parquet_format import ParquetFormat
+from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.predicate import Predicate, col
+
+
+def _write(
+    table: pa.Table, parquet_format: ParquetFormat, group_rows: int = 10
+) -> tuple[bytes, Mapping[str, ColumnStats]]:
+    output = pa.BufferOutputStream()
+    writer = parquet_format.writer(output, table.schema, table.to_batches()[0])
+    for start in range(0, table.num_rows, group_rows):
+        writer.write(table.slice(start, group_rows))
+    stats = writer.close()
+    assert writer.size_bytes == len(output.getvalue())
+    return output.getvalue().to_pybytes(), stats
+
+
+def _read(data: bytes, columns: list[str], predicate: Predicate | None = None, batch_rows: int = 1000) -> pa.Table:
+    reader = ParquetFormat().reader(pa.BufferReader(data), "f.parquet")
+    batches = list(reader.batches(columns, predicate=predicate, batch_rows=batch_rows))
+    assert all(batch.num_rows <= batch_rows for batch in batches)
+    return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+def test_types_are_stored_as_the_format_says() -> None:
+    table = pa.table(
+        {
+            "tiny": pa.array([1], pa.int8()),
+            "small": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
+            "middle": pa.array([Decimal("1.50")], pa.decimal128(18, 2)),
+            "wide": pa.array([Decimal("1.50")], pa.decimal128(30, 2)),
+            "text": ["a"],
+            "data": [b"a"],
+            "day": pa.array([1], pa.date32()),
+            "at": pa.array([1], pa.time32("ms")),
+            "millis": pa.array([1], pa.timestamp("ms")),
+            "micros": pa.array([1], pa.timestamp("us")),
+            "local": pa.array([1], pa.timestamp("us", tz="UTC")),
+        }
+    )
+
+    data, _ = _write(table, ParquetFormat())
+
+    stored = pq.ParquetFile(pa.BufferReader(data))
+    types = {
+        column.name: (column.physical_type, str(column.logical_type)) for column in map(stored.schema.column, range(11))
+    }
+    assert {name: physical for name, (physical, _) in types.items()} == {
+        "tiny": "INT32",
+        "small": "INT32",
+        "middle": "INT64",
+        "wide": "FIXED_LEN_BYTE_ARRAY",
+        "text": "BYTE_ARRAY",
+        "data": "BYTE_ARRAY",
+        "day": "INT32",
+        "at": "INT32",
+        "millis": "INT64",
+        "micros": "INT64",
+        "local": "INT64",
+    }
+    assert "isAdjustedToUTC=false, timeUnit=milliseconds" in types["millis"][1]
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in types["local"][1]
+    assert b"ARROW:schema" not in (stored.metadata.metadata or {})
+    assert _read(data, table.column_names).equals(table)
+
+
+def test_nanoseconds_are_refused_by_column_with_the_remedy() -> None:
+    schema = pa.schema([("id", pa.int64()), ("seen", pa.timestamp("ns"))])
+
+    with pytest.raises(InvalidInputError, match=r"'seen'.*TIMESTAMP\(6\)"):
+        ParquetFormat().refuse_unsupported(schema)
+
+
+def test_statistics_are_those_of_all_row_groups() -> None:
+    table = pa.table(
+        {
+            "id": range(25),
+            "word": [None if row % 5 == 0 else f"w{row:02}" for row in range(25)],
+            "none": pa.nulls(25, pa.int32()),
+            "seen": pa.array(
+                [datetime(2024, 5, 14, 1, 2, row, tzinfo=UTC) for row in range(25)], pa.timestamp("us", "UTC")
+            ),
+            "price": pa.array([Decimal(row - 3).scaleb(-2) for row in range(25)], pa.decimal128(12, 2)),
+        }
+    )
+
+    _, stats = _write(table, ParquetFormat())
+
+    assert stats == {
+        "id": ColumnStats(min=0, max=24, null_count=0, row_count=25),
+        "word": ColumnStats(min="w01", max="w24", null_count=5, row_count=25),
+        "none": ColumnStats(min=None, max=None, null_count=25, row_count=25),
+        "seen": ColumnStats(
+            min=datetime(2024, 5, 14, 1, 2, 0, tzinfo=UTC),
+            max=datetime(2024, 5, 14, 1, 2, 24, tzinfo=UTC),
+            null_count=0,
+            row_count=25,
+        ),
+        "price": ColumnStats(min=Decimal("-0.03"), max=Decimal("0.21"), null_count=0, row_count=25),
+    }
+
+
+def test_a_group_of_nulls_alone_does_not_hide_the_bounds_of_the_others() -> None:
+    table = pa.table({"n": pa.array([None] * 10 + [7, 5], pa.int32())})
+
+    _, stats = _write(table, ParquetFormat())
+
+    assert stats["n"] == ColumnStats(min=5, max=7, null_count=10, row_count=12)
+
+
+def test_floats_have_bounds_only_without_nan() -> None:
+    table = pa.table({"good": [1.5, -2.0], "nan": [1.5, float("nan")]})
+
+    _, stats = _write(table, ParquetFormat())
+
+    assert (stats["good"].min, stats["good"].max) == (-2.0, 1.5)
+    assert (stats["nan"].min, stats["nan"].max) == (None, None)
+
+
+def test_dates_beyond_python_have_no_bounds() -> None:
+    table = pa.table({"day": pa.array([0, 10_000_000], pa.date32())})
+
+    _, stats = _write(table, ParquetFormat())
+
+    assert (stats["day"].min, stats["day"].max) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "rows"),
+    [
+        (col("id") == 12, range(10, 20)),
+        (col("id") > 17, range(10, 25)),
+        ((col("id") < 3) | (col("id") == 24), [*range(10), *range(20, 25)]),
+        (col("id") > 99, []),
+        (col("other") == 1, range(25)),
+    ],
+)
+def test_row_groups_without_a_match_are_left_out(predicate: Predicate, rows: range) -> None:
+    data, _ = _write(pa.table({"id": range(25)}), ParquetFormat())
+
+    table = _read(data, ["id"], predicate)
+
+    assert (table["id"].to_pylist() if rows else []) == list(rows)
+    assert table.num_rows == len(rows)
+
+
+def test_row_groups_are_never_left_out_by_floats_of_which_the_footer_hides_nan() -> None:
+    data, _ = _write(pa.table({"x": [1.0, float("nan")]}), ParquetFormat())
+
+    assert _read(data, ["x"], col("x") > 2.0).num_rows == 2
+
+
+def test_batches_stay_small_even_in_large_row_groups() -> None:
+    data, _ = _write(pa.table({"id": range(1000)}), ParquetFormat(), group_rows=1000)
+
+    assert _read(data, ["id"], batch_rows=7)["id"].to_pylist() == list(range(1000))
+
+
+def test_what_is_not_parquet_is_named() -> None:
+    with pytest.raises(CorruptFileError, match=r"data-1\.parquet is not a readable Parquet file"):
+        ParquetFormat().reader(pa.BufferReader(b"nothing of the kind"), "data-1.parquet")
+
+
+def test_row_groups_of_wide_rows_have_fewer_of_them() -> None:
+    wide = pa.table({"text": ["x" * 100_000] * 4})
+
+    writer = ParquetFormat().writer(pa.BufferOutputStream(), wide.schema, wide.to_batches()[0])
+
+    assert writer.row_group_rows == 1024
+    writer.abandon()
+
+
+def test_dictionaries_are_for_values_that_repeat_and_compression_for_bytes_that_shrink() -> None:
+    random = np.random.default_rng(1)
+    count = 10_000
+    sample = pa.RecordBatch.from_pydict(
+        {
+            "day": pa.array([f"2024-01-{row % 30:02}" for row in range(count)]),
+            "id": pa.array(np.arange(count)),
+            "noise": pa.array(random.random(count)),
+            "flag": pa.array(random.integers(0, 2, count).astype(bool)),
+            "text": pa.array([f"{value:024}" for value in random.integers(0, 2**60, count)]),
+        }
+    )
+
+    encodings = column_encodings(sample, "zstd", 1)
+
+    assert encodings.dictionary == ("day",)
+    assert encodings.compression == {"day": "zstd", "id": "zstd", "noise": "none", "flag": "zstd", "text": "zstd"}
+    assert encodings.compression_level == {"day": 1, "id": 1, "flag": 1, "text": 1}
+
+
+def test_an_uncompressed_format_compresses_nothing() -> None:
+    sample = pa.RecordBatch.from_pydict({"id": list(range(100))})
+
+    assert set(column_encodings(sample, "none", None).compression.values()) == {"none"}
+    assert _read(
+        _write(pa.Table.from_batches([sample]), ParquetFormat(compression="none", compression_level=None))[0], ["id"]
+    )
