@@ -33,13 +33,13 @@ class NumberedFiles:
 
     def latest_id(self) -> int | None:
         """The highest number; None if there is no file. Sees every file created before the call."""
-        for start in (self._seen, self._hint(LATEST) if self._hints else None):
-            found = None if start is None else self._walk_up(start)
-            if found is not None:
-                self._seen = found
-                return found
-        self._seen = max(self.ids(), default=None)
-        return self._seen
+        found = self._walk_up(self._seen)
+        if found is None and self._hints:
+            found = self._walk_up(self._hint(LATEST))
+        if found is None:
+            found = max(self.ids(), default=None)
+        self._seen = found
+        return found
 
     def earliest_id(self) -> int | None:
         """The lowest number that is not given up; None if there is no file."""
@@ -84,9 +84,9 @@ class NumberedFiles:
         """Declare every file below ``number`` given up; to be called before they are deleted."""
         self._file_io.replace(f"{self._directory}/{EARLIEST}", str(number).encode())
 
-    def _walk_up(self, start: int) -> int | None:
+    def _walk_up(self, start: int | None) -> int | None:
         """The end of the unbroken row that begins at ``start``; None if there is none, or it is long."""
-        if not self._file_io.exists(self.path(start)):
+        if start is None or not self._file_io.exists(self.path(start)):
             return None
         for number in range(start, start + _STEPS_BEFORE_LISTING):
             if not self._file_io.exists(self.path(number + 1)):

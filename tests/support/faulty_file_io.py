@@ -40,7 +40,7 @@ class FaultKind(Enum):
     FAIL = auto()
     """It raises ``UnavailableError`` and has done nothing."""
     LOSE_ANSWER = auto()
-    """It is done, but the answer is lost: a create raises ``CommitOutcomeUnknownError``, others ``UnavailableError``."""
+    """It is done, but the answer is lost: a create raises ``CommitOutcomeUnknownError``, else ``UnavailableError``."""
     CRASH_BEFORE = auto()
     """The process dies before it."""
     CRASH_AFTER = auto()

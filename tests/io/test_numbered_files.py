@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import pytest
+
+from storage_lib.errors import NotFoundError
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.numbered_files import NumberedFiles
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
+
+DIRECTORY = "/table/snapshot"
+
+
+def numbered(files: MemoryFileIO | FaultyFileIO, *, hints: bool = True) -> NumberedFiles:
+    return NumberedFiles(files, DIRECTORY, "snapshot-", hints=hints)
+
+
+def filled(count: int, *, hints: bool = True) -> MemoryFileIO:
+    files = MemoryFileIO()
+    sequence = numbered(files, hints=hints)
+    for number in range(1, count + 1):
+        assert sequence.create(number, str(number).encode())
+    return files
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_a_new_sequence_is_empty(hints: bool) -> None:  # noqa: FBT001
+    sequence = numbered(MemoryFileIO(), hints=hints)
+
+    assert sequence.latest_id() is None
+    assert sequence.earliest_id() is None
+    assert sequence.ids() == []
+    with pytest.raises(NotFoundError):
+        sequence.load(1)
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_the_next_number_is_created_once(hints: bool) -> None:  # noqa: FBT001
+    files = filled(3, hints=hints)
+    late = numbered(files, hints=hints)
+
+    assert not late.create(3, b"late")
+
+    assert late.load(3) == b"3"
+    assert (late.earliest_id(), late.latest_id(), late.ids()) == (1, 3, [1, 2, 3])
+
+
+def test_hints_are_plain_decimal_text_as_other_engines_read_them() -> None:
+    files = filled(12)
+
+    assert files.read_bytes(f"{DIRECTORY}/LATEST") == b"12"
+    assert files.read_bytes(f"{DIRECTORY}/EARLIEST") == b"1"
+
+
+def test_without_hints_no_other_file_appears() -> None:
+    files = filled(2, hints=False)
+
+    assert {entry.name for entry in files.list_directory(DIRECTORY)} == {"snapshot-1", "snapshot-2"}
+
+
+@pytest.mark.parametrize("hint", [b"3", b"5", b"1", b"7\n", b"99", b"", b"rubbish", b"-1", b"\xff\xfe", "٣".encode()])
+@pytest.mark.parametrize("name", ["LATEST", "EARLIEST"])
+def test_a_stale_wrong_or_torn_hint_changes_no_answer(hint: bytes, name: str) -> None:
+    files = filled(7)
+    files.delete(f"{DIRECTORY}/snapshot-1")
+    files.delete(f"{DIRECTORY}/snapshot-2")
+    files.replace(f"{DIRECTORY}/EARLIEST", b"3")
+    if name == "LATEST" or (hint not in (b"5", b"7\n")):  # EARLIEST may well say that more is given up
+        files.replace(f"{DIRECTORY}/{name}", hint)
+
+    assert numbered(files).latest_id() == 7
+    assert numbered(files).earliest_id() == 3
+
+
+def test_missing_hints_change_no_answer() -> None:
+    files = filled(7)
+    files.delete(f"{DIRECTORY}/LATEST")
+    files.delete(f"{DIRECTORY}/EARLIEST")
+
+    assert (numbered(files).earliest_id(), numbered(files).latest_id()) == (1, 7)
+
+
+def test_a_hint_far_behind_costs_one_listing_not_a_thousand_looks() -> None:
+    files = filled(1000)
+    files.replace(f"{DIRECTORY}/LATEST", b"1")
+    counted = FaultyFileIO(files)
+
+    assert numbered(counted).latest_id() == 1000
+
+    assert len(counted.calls) < 20
+    assert ("list_directory", DIRECTORY) in counted.calls
+
+
+def test_the_latest_of_a_busy_sequence_costs_two_looks() -> None:
+    counted = FaultyFileIO(filled(1000))
+    sequence = numbered(counted)
+    sequence.latest_id()
+    counted.calls.clear()
+
+    assert sequence.latest_id() == 1000
+
+    assert [operation for operation, _ in counted.calls] == ["exists", "exists"]
+
+
+def test_one_reader_sees_what_another_created_after_its_first_look() -> None:
+    files = filled(2)
+    reader, writer = numbered(files), numbered(files)
+    assert reader.latest_id() == 2
+
+    writer.create(3, b"3")
+
+    assert reader.latest_id() == 3
+
+
+def test_a_remembered_latest_that_expired_meanwhile_is_not_believed() -> None:
+    files = filled(2)
+    reader, writer = numbered(files), numbered(files)
+    reader.latest_id()
+    for number in range(3, 30):
+        writer.create(number, b"x")
+    for number in range(1, 20):
+        files.delete(f"{DIRECTORY}/snapshot-{number}")
+
+    assert reader.latest_id() == 29
+
+
+def test_what_is_given_up_is_below_the_earliest_before_it_is_deleted() -> None:
+    files = filled(5)
+    sequence = numbered(files)
+
+    sequence.write_earliest(4)
+
+    assert sequence.earliest_id() == 4
+    assert sequence.ids() == [1, 2, 3, 4, 5]
+
+
+def test_only_the_exact_spelling_is_a_number() -> None:
+    files = filled(1)
+    for name in (
+        ".snapshot-2.0a1b.tmp",
+        "snapshot-2.tmp",
+        "snapshot-",
+        "snapshot--2",
+        "snapshot-02",
+        "snapshot-+2",
+        "snapshot-1_0",
+        "snapshot-²",
+        "snapshot-٣",
+        "other-9",
+    ):
+        files.write_bytes(f"{DIRECTORY}/{name}", b"x")
+
+    assert numbered(files).ids() == [1]
+    assert numbered(files).number_of("snapshot-0") == 0
+
+
+def test_an_outage_at_the_hint_does_not_undo_a_commit() -> None:
+    files = filled(1)
+    faulty = FaultyFileIO(files, Fault(FaultKind.FAIL, operation="replace"))
+
+    assert numbered(faulty).create(2, b"2")
+
+    assert files.read_bytes(f"{DIRECTORY}/LATEST") == b"1"
+    assert numbered(files).latest_id() == 2
+
+
+def test_the_loser_of_a_race_writes_no_hint() -> None:
+    files = filled(2)
+    loser = FaultyFileIO(files)
+
+    assert not numbered(loser).create(1, b"late")
+
+    assert [operation for operation, _ in loser.calls] == ["create_if_absent"]
+
+
+def create_two(files: FaultyFileIO) -> None:
+    sequence = numbered(files)
+    assert sequence.create(1, b"1")
+    assert sequence.create(2, b"2")
+
+
+def test_whatever_io_dies_latest_never_says_more_than_there_is() -> None:
+    counted = FaultyFileIO(MemoryFileIO())
+    create_two(counted)
+    deaths = 0
+    for kind in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER):
+        for at in range(1, len(counted.calls) + 1):
+            files = MemoryFileIO()
+            with pytest.raises(SimulatedCrash):
+                create_two(FaultyFileIO(files, Fault(kind, at=at)))
+            deaths += 1
+
+            latest = numbered(files).latest_id()
+            assert latest == max(numbered(files).ids(), default=None)
+            if files.exists(f"{DIRECTORY}/LATEST"):
+                assert int(files.read_bytes(f"{DIRECTORY}/LATEST")) <= (latest or 0)
+            assert numbered(files).create((latest or 0) + 1, b"next")
+    assert deaths == 2 * len(counted.calls)
