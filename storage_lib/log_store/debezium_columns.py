@@ -32,7 +32,10 @@ _TIME_MILLIS_DIGITS = 3
 _DAY_MILLIS = 86_400_000
 _MICROS_PER_MILLI = 1_000
 _SIGN_BIT = 7
-_ISO_YEARS = "years 0001 to 9999"
+_ISO_YEARS = "the years 0001 to 9999 (1677-09-21T00:12:44Z to 2262-04-11 with nanoseconds)"
+_YEAR_DIGITS = 4
+_READABLE_NANOS_MIN = -9_223_372_036_000_000_000
+"""Arrow reads no text of the second in which int64 nanoseconds begin."""
 
 
 def json_type(arrow: pa.DataType) -> pa.DataType:
@@ -89,7 +92,10 @@ def _has_millis(field: DataField) -> bool:
 
 def _iso_text(column: pa.Array, name: str) -> pa.Array:
     text = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
-    if pc.any(pc.or_(pc.starts_with(text, "-"), pc.greater(pc.find_substring(text, "-"), 4))).as_py():
+    is_out = pc.or_(pc.starts_with(text, "-"), pc.greater(pc.find_substring(text, "-"), _YEAR_DIGITS))
+    if column.type.unit == "ns":
+        is_out = pc.or_(is_out, pc.less(column.cast(pa.int64()), _READABLE_NANOS_MIN))
+    if pc.any(is_out).as_py():
         message = f"column {name!r}: the log can't spell a TIMESTAMP_LTZ outside {_ISO_YEARS}; filter such rows out"
         raise InvalidInputError(message)
     return pc.binary_join_element_wise(pc.replace_substring(text, " ", "T"), "Z", "")
@@ -102,7 +108,7 @@ def _times(column: pa.Array, field: DataField) -> pa.Array:
         pc.equal(pc.multiply(millis, per_milli), column),
         pc.and_(pc.greater_equal(column, 0), pc.less(millis, _DAY_MILLIS)),
     )
-    if not pc.all(is_time).as_py():
+    if not pc.all(is_time, min_count=0).as_py():
         message = f"column {field.name!r} holds a number that is no time of the day in milliseconds"
         raise ValueError(message)
     return millis.cast(pa.int32()).cast(field.type.arrow)

@@ -90,12 +90,12 @@ def expire(request: pytest.FixtureRequest) -> Callable[[LogStore, LogOffsets], N
 
 def delete_records(admin: KafkaAdminClient, topic: str, before: LogOffsets) -> None:
     """Move the start of Kafka partitions."""
-    from kafka import TopicPartition  # noqa: PLC0415
+    from kafka import TopicPartition
 
     admin.delete_records({TopicPartition(topic, bucket): offset for bucket, offset in before.next_offsets.items()})
 
 
-def kafka_settings(  # noqa: PLR0913
+def kafka_settings(
     servers: str,
     topic: str,
     table_uuid: str,

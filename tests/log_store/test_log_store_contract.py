@@ -158,7 +158,7 @@ def test_ending_twice_the_same_way_is_ended_both_times(log: LogStore, schema: Ta
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_ending_the_other_way_afterwards_is_fenced(log: LogStore, schema: TableSchema, commit: bool) -> None:
+def test_ending_the_other_way_afterwards_is_fenced(log: LogStore, schema: TableSchema, *, commit: bool) -> None:
     transaction = log.begin(0)
     transaction.write(0, *changes(schema, "+I 1 a"))
     (written,) = transaction.flush()
@@ -265,9 +265,7 @@ def test_a_read_ends_where_it_is_told_to_and_goes_on_from_there(log: LogStore, s
     committed(log, schema, "+I 4 d")
     cuts = [0, 1, 2, 4, log.latest_offsets().of(0)]
 
-    pieces = [
-        log_texts(log, LogOffsets({0: start}), LogOffsets({0: stop})) for start, stop in itertools.pairwise(cuts)
-    ]
+    pieces = [log_texts(log, LogOffsets({0: start}), LogOffsets({0: stop})) for start, stop in itertools.pairwise(cuts)]
 
     assert pieces == [["+I 1 a"], ["+I 2 b"], ["+I 3 c"], ["+I 4 d"]]
 
@@ -338,7 +336,7 @@ def test_expired_offsets_are_refused_and_the_rest_is_read(
 
     assert log.earliest_offsets() == LogOffsets({0: 4, 1: 0})
     assert log_texts(log) == ["+I 4 d"]
-    with pytest.raises(LogOffsetsExpiredError, match="log.retention"):
+    with pytest.raises(LogOffsetsExpiredError, match=r"log\.retention"):
         list(log.read(LogOffsets({0: 3})))
     with pytest.raises(LogOffsetsExpiredError):
         log.is_committed(gone)
@@ -377,7 +375,7 @@ def test_the_log_of_another_table_is_neither_taken_nor_dropped(
 
 
 def test_a_log_with_other_buckets_is_refused(log: LogStore, open_log: OpenLog) -> None:
-    with pytest.raises(AlreadyExistsError, match="2 partitions.* 3 buckets"):
+    with pytest.raises(AlreadyExistsError, match=r"2 partitions.* 3 buckets"):
         open_log(log_schema(buckets=3)).create()
 
 
