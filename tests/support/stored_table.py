@@ -15,10 +15,11 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.bucketing import group_rows
+from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import TableOptions
-from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.table_schema import TableSchema, new_table_schema
 
 Rows = Sequence[Sequence[Any]]
 
@@ -166,4 +167,15 @@ def committable_of(
         messages=tuple(messages),
         properties=properties or {},
         watermark=watermark,
+    )
+
+
+def orders_schema(options: Mapping[str, str] | None = None) -> TableSchema:
+    """``(dt STRING, id BIGINT, item STRING)``, key (dt, id), partitioned by dt, two buckets."""
+    return new_table_schema(
+        [("dt", parse_data_type("STRING")), ("id", parse_data_type("BIGINT")), ("item", parse_data_type("STRING"))],
+        primary_keys=["dt", "id"],
+        partition_keys=["dt"],
+        options={"bucket": "2", **(options or {})},
+        time_millis=0,
     )
