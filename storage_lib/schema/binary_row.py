@@ -114,7 +114,9 @@ def _put(row: bytearray, at: int, value: object, data_type: DataType) -> None:
         if (data_type.precision or 0) <= _MILLIS_DIGITS:
             struct.pack_into("<q", row, at, millis)
         else:
-            struct.pack_into("<Q", row, at, len(row) << 32 | rest * 1000)
+            # Arrow gives nanoseconds as a datetime with one more attribute.
+            nanos = rest * 1000 + getattr(value, "nanosecond", 0)
+            struct.pack_into("<Q", row, at, len(row) << 32 | nanos)
             row += struct.pack("<q", millis)
     elif root is TypeRoot.DECIMAL:
         unscaled = _unscaled(value, data_type)
