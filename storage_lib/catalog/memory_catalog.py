@@ -16,7 +16,10 @@ from storage_lib.table.table_address import TableAddress
 
 
 class MemoryCatalog(WarehouseCatalog):
-    """The warehouse catalog over ``MemoryFileIO`` and ``MemoryLogStore``; ``log.system=kafka`` means the latter here."""
+    """The warehouse catalog over ``MemoryFileIO`` and ``MemoryLogStore``.
+
+    ``log.system=kafka``, the default here, means the latter.
+    """
 
     def __init__(self, options: Mapping[str, str] | None = None, *, environment: Environment | None = None) -> None:
         super().__init__(
@@ -25,7 +28,7 @@ class MemoryCatalog(WarehouseCatalog):
             environment=system_environment(MemoryFileIO()) if environment is None else environment,
         )
 
-    def _address(self, name: TableName) -> TableAddress | None:
+    def _address(self, name: TableName) -> TableAddress | None:  # noqa: ARG002  as the catalog it stands in for
         return None
 
     def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:

@@ -10,7 +10,10 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescriptor:
-    """A table to be created: columns, keys, options, comment. Options not given come from the catalog, then defaults."""
+    """A table to be created: columns, keys, options, comment.
+
+    Options that are not given come from the catalog, then from the defaults.
+    """
 
     schema: pa.Schema
     primary_key: tuple[str, ...] = ()

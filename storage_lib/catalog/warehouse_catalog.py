@@ -30,7 +30,11 @@ from storage_lib.table.table_address import TableAddress
 
 UUID_OPTION = "dynamic-table.uuid"
 _TOPIC_OPTION = "log.kafka.topic"
-_PINNED = {"snapshot.num-retained.min": "2147483647", "snapshot.num-retained.max": "2147483647", "partition.legacy-name": "false"}
+_PINNED = {
+    "snapshot.num-retained.min": "2147483647",
+    "snapshot.num-retained.max": "2147483647",
+    "partition.legacy-name": "false",
+}
 """So that no other engine's commit expires our snapshots, and a DATE partition is named as in Hive."""
 
 
@@ -64,10 +68,12 @@ class WarehouseCatalog:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> DynamicTable:
-        """Make a table and its log. With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
+        """Make a table and its log.
 
-        Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign topic
-        of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
+        With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
+
+        Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign
+        topic of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
         """
         table_name = TableName.parse(name)
         descriptor = _descriptor(schema, primary_key, partition_by, options, comment)
@@ -166,7 +172,9 @@ class WarehouseCatalog:
         given = {canonical_key(key): str(value) for key, value in declared.items()}
         for key in given:
             if is_secret(key):
-                message = f"table {name}: option {key} is a secret; give it to the catalog (the connection), not to the table"
+                message = (
+                    f"table {name}: option {key} is a secret; give it to the catalog (the connection), not to the table"
+                )
                 raise InvalidInputError(message)
         defaults = {
             key: value for key, value in self.options.items() if not key.startswith(KAFKA_PREFIX) and not is_secret(key)
@@ -208,8 +216,8 @@ class WarehouseCatalog:
             )
             raise InvalidInputError(message)
         try:
-            from storage_lib.log_store.kafka_log_settings import KafkaLogSettings  # noqa: PLC0415  an optional extra
-            from storage_lib.log_store.kafka_log_store import KafkaLogStore  # noqa: PLC0415  an optional extra
+            from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+            from storage_lib.log_store.kafka_log_store import KafkaLogStore
         except ImportError as error:
             message = f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
             raise InvalidInputError(message) from error

@@ -87,7 +87,6 @@ class DynamicTable:
             table=name,
             environment=environment,
             file_store=self.file_store,
-            log=log,
             repair=repair,
             lease=self.lease,
             bucket_count=schema.bucket_count,
@@ -117,7 +116,9 @@ class DynamicTable:
     def address(self) -> TableAddress:
         """Where other processes load this table from; ``InvalidInputError`` for a table in memory."""
         if self._address is None:
-            message = f"table {self.name} lives in this process's memory; use a WarehouseCatalog to share it with others"
+            message = (
+                f"table {self.name} lives in this process's memory; use a WarehouseCatalog to share it with others"
+            )
             raise InvalidInputError(message)
         return self._address
 
@@ -217,7 +218,8 @@ class DynamicTable:
         """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often this is called.
-        Raises ``InvalidInputError`` before anything is visible, ``LeaseLostError`` and ``UnavailableError`` to be retried.
+        Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
+        retried.
         """
         self._refuse_misfit(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
@@ -316,8 +318,9 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due; None: nothing to do.
+        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
 
+        None if there was nothing to do.
         Never stops a writer. Raises ``CommitConflictError`` if another commit replaced the same files meanwhile:
         the work is dropped, run it again.
         """
@@ -375,13 +378,13 @@ class DynamicTable:
         latest = self.file_store.snapshots.latest()
         for spec in partitions:
             if not self.file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
-                message = (
-                    f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. Nothing was dropped"
-                )
+                message = f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. Nothing was dropped"
                 raise NotFoundError(message)
         if change_tracking:
             if len(partitions) > 1:
-                message = f"table {self.name}: drop one partition at a time with change_tracking=True, each is one commit"
+                message = (
+                    f"table {self.name}: drop one partition at a time with change_tracking=True, each is one commit"
+                )
                 raise InvalidInputError(message)
             empty = self.arrow_schema.empty_table()
             return self.overwrite(
@@ -457,7 +460,9 @@ class DynamicTable:
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         if commit_identifier is not None and commit_user is None:
-            message = f"table {self.name}: a commit_identifier means nothing without its commit_user; give both or neither"
+            message = (
+                f"table {self.name}: a commit_identifier means nothing without its commit_user; give both or neither"
+            )
             raise InvalidInputError(message)
         user = self._environment.new_name() if commit_user is None else commit_user
         return user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier

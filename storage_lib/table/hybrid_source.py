@@ -54,7 +54,10 @@ class StreamSplit:
 
 
 class HybridSource:
-    """One stream over one table. ``position`` only matters to ``poll``; the other methods are functions of positions."""
+    """One stream over one table.
+
+    ``position`` only matters to ``poll``; the other methods are functions of positions.
+    """
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class HybridSource:
         """
         if start.split_index is not None:
             return self._latest_in_snapshot(start, start.split_index, max_rows)
-        if start.offsets is not None and self._log is not None:
+        if start.offsets is not None:
             return self._latest_in_log(start, start.offsets, max_rows)
         return self._latest_snapshot(start, max_rows)
 
@@ -177,8 +180,7 @@ class HybridSource:
         return StreamPosition(snapshot_id=start.snapshot_id, offsets=offsets)
 
     def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
-        assert self._log is not None
-        newest = self._log.latest_offsets()
+        newest = self._followed_log.latest_offsets()
         behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
         if not behind:
             return start
@@ -207,8 +209,7 @@ class HybridSource:
                 yield snapshot
 
     def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
-        assert self._log is not None
-        batches = self._log.read(
+        batches = self._followed_log.read(
             LogOffsets({part.bucket: part.start}), LogOffsets({part.bucket: part.end}), buckets=(part.bucket,)
         )
         for batch in batches:
@@ -219,6 +220,17 @@ class HybridSource:
                 keep = pc.fill_null(pc.greater(batch.repairs, repaired), fill_value=True)
                 rows, kinds = rows.filter(keep), kinds.filter(keep)
             yield self._with_kinds(rows, kinds)
+
+    @property
+    def _followed_log(self) -> LogStore:
+        """The log that a position with offsets speaks of."""
+        if self._log is None:
+            message = (
+                f"table {self._table} has no log, but the position is one in a log: it is another table's, or was "
+                "taken before the table was made anew. Start the stream again without it"
+            )
+            raise InvalidInputError(message)
+        return self._log
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
         symbols = pa.array(ROW_KIND_SYMBOLS).take(kinds)

@@ -101,15 +101,20 @@ class InputRows:
 
     def _check_length(self, column: pa.Array, field: DataField) -> None:
         length = field.type.length
-        if length is None or field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY):
+        if length is None or field.type.root not in (
+            TypeRoot.CHAR,
+            TypeRoot.VARCHAR,
+            TypeRoot.BINARY,
+            TypeRoot.VARBINARY,
+        ):
             return
         lengths = pc.binary_length(column) if pa.types.is_binary(column.type) else pc.utf8_length(column)
         longest = pc.max(lengths).as_py()
         if longest is not None and longest > length:
             row = pc.index(pc.greater(lengths, length).fill_null(value=False), value=True).as_py()
             message = (
-                f"table {self._table}: column {field.name!r} is {field.type}, but row {row} has a value of {lengths[row]} "
-                "characters or bytes. Shorten it, or make the column longer"
+                f"table {self._table}: column {field.name!r} is {field.type}, but row {row} has a value of "
+                f"{lengths[row]} characters or bytes. Shorten it, or make the column longer"
             )
             raise InvalidInputError(message)
 
@@ -129,8 +134,8 @@ class InputRows:
         if codes.null_count:
             row = pc.index(codes.is_null(), value=True).as_py()
             message = (
-                f"table {self._table}: row {row} has {symbols[row].as_py()!r} in {self._row_kind_column!r}, which is no "
-                f"row kind; use one of {', '.join(ROW_KIND_SYMBOLS)}"
+                f"table {self._table}: row {row} has {symbols[row].as_py()!r} in {self._row_kind_column!r}, which is "
+                f"no row kind; use one of {', '.join(ROW_KIND_SYMBOLS)}"
             )
             raise InvalidInputError(message)
         return codes.cast(pa.int8())

@@ -43,7 +43,7 @@ class LogRepair:
     def __init__(self, *, table: str, file_store: FileStore, log: LogStore, changes: SnapshotChanges) -> None:
         self._table = table
         self._file_store = file_store
-        self._log = log
+        self.log = log
         self._changes = changes
 
     def find(self) -> tuple[int | None, tuple[MissingChanges, ...]]:
@@ -73,7 +73,7 @@ class LogRepair:
     def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
         """Commit the transactions of a snapshot that was created; those whose records did not get into the log."""
         handles = tuple(transaction.handle for transaction in part.transactions)
-        outcomes = self._log.end_all(handles, commit=True)
+        outcomes = self.log.end_all(handles, commit=True)
         return tuple(
             transaction
             for transaction, outcome in zip(part.transactions, outcomes, strict=True)
@@ -93,8 +93,8 @@ class LogRepair:
             except (SnapshotExpiredError, NotFoundError) as error:
                 message = (
                     f"table {self._table}: the changes of snapshot {snapshot_id} never reached the log of bucket "
-                    f"{missing.bucket}, and its files have been expired, so they can't be published again. Readers of the log "
-                    "have to start again from a snapshot: drop the log's topic, let the table make it anew "
+                    f"{missing.bucket}, and its files have been expired, so they can't be published again. Readers of "
+                    "the log have to start again from a snapshot: drop the log's topic, let the table make it anew "
                     "(create_table(..., if_not_exists=True)) and restart the readers with log.scan=full"
                 )
                 raise LogRepairError(message) from error
@@ -104,7 +104,7 @@ class LogRepair:
 
     def _is_committed(self, transaction: BucketTransaction) -> bool:
         try:
-            return self._log.is_committed(transaction.written)
+            return self.log.is_committed(transaction.written)
         except LogOffsetsExpiredError:
             # Retention has taken the records. Nobody can miss them any more who is not told so anyway.
             return True

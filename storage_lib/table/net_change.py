@@ -35,9 +35,7 @@ _INDEX, _OLD_INDEX = "__index", "__old_index"
 
 
 def _indexed(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame.with_row_index(_INDEX)
+    return pl.DataFrame(table).with_row_index(_INDEX)
 
 
 def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

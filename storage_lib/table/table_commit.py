@@ -22,7 +22,6 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.log_repair import LogRepair, MissingChanges
 from storage_lib.table.table_write import two_tasks_for_one_bucket
@@ -38,7 +37,8 @@ _REPAIR_ATTEMPTS_MAX = 5
 class TableCommit:
     """Opens and commits appends to one table; every writer of it goes through here.
 
-    ``log`` is None for a table without one; ``takes_turns`` is false where appends commute (no key and no log).
+    ``repair`` knows the log, and is None for a table without one; ``takes_turns`` is false where appends commute (no
+    key and no log).
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class TableCommit:
         table: str,
         environment: Environment,
         file_store: FileStore,
-        log: LogStore | None,
         repair: LogRepair | None,
         lease: TurnLease,
         bucket_count: int,
@@ -56,7 +55,6 @@ class TableCommit:
         self._table = table
         self._environment = environment
         self._file_store = file_store
-        self._log = log
         self._repair = repair
         self._lease = lease
         self._bucket_count = bucket_count
@@ -144,8 +142,8 @@ class TableCommit:
         try:
             self._file_store.abort([each for message in messages for each in message.files])
             handles = tuple(each.handle for message in messages for each in message.transactions)
-            if handles and self._log is not None:
-                self._log.end_all(handles, commit=False)
+            if handles and self._repair is not None:
+                self._repair.log.end_all(handles, commit=False)
         finally:
             if release and order.turn is not None:
                 self._lease.release(order.turn)
@@ -184,12 +182,16 @@ class TableCommit:
         )
 
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
-            if self._log is None:
+            if self._repair is None:
                 return {**part.to_properties(), **properties}
             offsets = (self._offsets_of(previous) or LogOffsets()).advanced_to(
                 {each.written.bucket: each.written.next_offset for each in transactions}
             )
-            return {**part.to_properties(), **LogPart(tracked=part.tracked, offsets=offsets).to_properties(), **properties}
+            return {
+                **part.to_properties(),
+                **LogPart(tracked=part.tracked, offsets=offsets).to_properties(),
+                **properties,
+            }
 
         snapshot = self._file_store.commit.commit(
             Committable(
@@ -218,8 +220,8 @@ class TableCommit:
                 in_another_turn = between is not None and between.lease not in (None, turn.number)
                 if appended_by_stranger or in_another_turn:
                     message = (
-                        f"table {self._table}: snapshot {snapshot_id} was committed in another writer's turn after this "
-                        f"commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; write again"
+                        f"table {self._table}: snapshot {snapshot_id} was committed in another writer's turn after "
+                        f"this commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; write again"
                     )
                     raise LeaseLostError(message)
 
@@ -237,28 +239,28 @@ class TableCommit:
 
     def _put_log_in_order(self, turn: Turn) -> int | None:
         """Repair the log until nothing is missing; the newest snapshot for which that is known."""
-        if self._log is None or self._repair is None:
+        repair = self._repair
+        if repair is None:
             return self._file_store.snapshots.latest_id()
-        base, missing = self._repair.find()
+        base, missing = repair.find()
         if turn.taken_over:
             # The previous holder may have died with transactions open, which would hold readers up until they time out.
             for slot in range(self._bucket_count):
-                self._log.begin(slot).abort()
+                repair.log.begin(slot).abort()
         for _ in range(_REPAIR_ATTEMPTS_MAX):
             if not missing:
                 return base
-            self._publish(turn, base, missing)
+            self._publish(repair, turn, base, missing)
             # The repair's own transaction may have been lost like the one it repairs.
-            base, missing = self._repair.find()
+            base, missing = repair.find()
         message = (
-            f"table {self._table}: its log could not be completed in {_REPAIR_ATTEMPTS_MAX} attempts, for every transaction "
-            "was aborted after its snapshot. Raise log.transaction.timeout, look at the brokers' logs, and try again"
+            f"table {self._table}: its log could not be completed in {_REPAIR_ATTEMPTS_MAX} attempts, for every "
+            "transaction was aborted after its snapshot. Raise log.transaction.timeout, look at the brokers' logs, "
+            "and try again"
         )
         raise UnavailableError(message)
 
-    def _publish(self, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
-        assert self._log is not None
-        assert self._repair is not None
+    def _publish(self, repair: LogRepair, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
         order = WriteOrder(
             commit_user=f"log-repair-{self._environment.new_name()}",
             tracked=True,
@@ -269,9 +271,9 @@ class TableCommit:
         begun = []
         try:
             for each in missing:
-                transaction = self._log.begin(each.bucket)
+                transaction = repair.log.begin(each.bucket)
                 begun.append(transaction)
-                for snapshot_id, rows, kinds in self._repair.changes_of(each):
+                for snapshot_id, rows, kinds in repair.changes_of(each):
                     transaction.write(each.bucket, rows, kinds, repairs=snapshot_id)
                 transactions += [
                     BucketTransaction(handle=transaction.handle, written=written) for written in transaction.flush()
@@ -291,7 +293,7 @@ class TableCommit:
             for transaction in begun:
                 transaction.abort()
             raise
-        self._repair.finish(part)
+        repair.finish(part)
 
     def _offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
         """The newest offsets at or before ``previous``: other writers drop our properties, so walk past theirs."""

@@ -1,9 +1,9 @@
 """Replaces what is in some partitions, or in all: files for files if nobody is told, else as its net change.
 
-    untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
-                whatever a stream commits during or after the overwrite wins. No turn is needed.
-    tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
-                streams see what is gone, changed and new, and nothing of what stayed equal.
+untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
+            whatever a stream commits during or after the overwrite wins. No turn is needed.
+tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
+            streams see what is gone, changed and new, and nothing of what stayed equal.
 """
 
 from __future__ import annotations
@@ -152,11 +152,14 @@ class TableOverwrite:
             return
         predicate = self._partitions.predicate(dict(scope.partition))
         written = {message.partition for message in files}
-        outside = written if predicate is None else written - self._file_store.scan.matching_partitions(written, predicate)
+        outside = (
+            written if predicate is None else written - self._file_store.scan.matching_partitions(written, predicate)
+        )
         if predicate is not None and outside:
             message = (
-                f"table {self._table}: overwriting partition {dict(scope.partition)}, but the input has rows of partition "
-                f"{self._file_store.scan.partition_text(min(outside))}. Filter the input, or overwrite that partition too"
+                f"table {self._table}: overwriting partition {dict(scope.partition)}, but the input has rows of "
+                f"partition {self._file_store.scan.partition_text(min(outside))}. Filter the input, or overwrite that "
+                "partition too"
             )
             raise InvalidInputError(message)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ class TableWrite:
         if turn is not None:
             self._beating.enter_context(lease.beating(turn))
 
-    def __enter__(self) -> TableWrite:
+    def __enter__(self) -> Self:
         """For ``with``: what is neither prepared nor aborted at its end is aborted."""
         return self
 
@@ -95,22 +96,20 @@ class TableWrite:
             of_bucket.setdefault(bucket, []).append(indices)
         if self._log is not None:
             for bucket, parts in of_bucket.items():
-                self._write_log(bucket, parts, rows, kinds)
+                self._write_log(self._log, bucket, parts, rows, kinds)
         self._row_count += rows.num_rows
 
-    def _write_log(self, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array) -> None:
+    def _write_log(
+        self, log: LogStore, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array
+    ) -> None:
         # One log write per bucket and batch, in arrival order, however many partitions the rows are in.
         indices = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
         if len(indices) < rows.num_rows:
             rows, kinds = rows.take(pa.array(indices)), kinds.take(pa.array(indices))
         with self._fencing_explained(bucket):
-            self._transaction_of(bucket).write(bucket, rows, kinds)
-
-    def _transaction_of(self, bucket: int) -> LogTransaction:
-        if bucket not in self._transactions:
-            assert self._log is not None
-            self._transactions[bucket] = self._log.begin(bucket)
-        return self._transactions[bucket]
+            if bucket not in self._transactions:
+                self._transactions[bucket] = log.begin(bucket)
+            self._transactions[bucket].write(bucket, rows, kinds)
 
     def _flush_log(self) -> Iterator[BucketTransaction]:
         for bucket, transaction in self._transactions.items():
@@ -146,7 +145,7 @@ def two_tasks_for_one_bucket(table: str, bucket: int) -> InvalidInputError:
     """The refusal of a write that was not distributed by bucket."""
     message = (
         f"table {table}: two tasks of one write have rows of bucket {bucket}, so their order in the log would be "
-        "arbitrary. Distribute the rows by bucket: use storage_lib.spark.write(df, table) or write_stream(df, table, ...) "
-        "in place of df.write"
+        "arbitrary. Distribute the rows by bucket: use storage_lib.spark.write(df, table) or "
+        "write_stream(df, table, ...) in place of df.write"
     )
     return InvalidInputError(message)

@@ -1,0 +1,317 @@
+"""The whole life of a dynamic table on real data, run by Airflow: ``make demo``.
+
+    python docker/local/demo.py          # DAYS=31 DEMO_EXIT=0 AIRFLOW_PORT=8080 KAFKA_PORT=19092
+    python docker/local/demo.py down
+
+Starts Kafka and Airflow (loopback only, below .local/demo), provisions ``demo.flights``, replays the flights that left
+New York in January 2013 into a topic, and lets Airflow do the rest. Ends with what was measured and with one question
+answered by three independent readers next to the truth; any difference is a non-zero exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "dags"))
+
+import polars as pl  # noqa: E402  after the path
+
+from airflow_rest import AirflowError, AirflowRest  # noqa: E402
+from demo_report import DemoReport  # noqa: E402
+from dynamic_table.sink_job import SinkJob  # noqa: E402
+from flight_changes import Replay, changes, final_rows  # noqa: E402
+from flights.nyc_flights import flights, flights_of_day  # noqa: E402
+from local_airflow import LocalAirflow  # noqa: E402
+from local_kafka import LocalKafka, LocalKafkaError  # noqa: E402
+from storage_lib import DynamicTable, StorageError, open_catalog  # noqa: E402
+from table_follower import TableFollower  # noqa: E402
+from three_answers import (  # noqa: E402
+    answer_of_duckdb,
+    answer_of_paimon,
+    answer_of_spark,
+    answer_of_truth,
+    differences,
+)
+
+HOME = CHECKOUT / ".local" / "demo"
+TABLE = "demo.flights"
+TOPIC = "flights.changes"
+FIRST_DAY = date(2013, 1, 1)
+DAYS_MIN, DAYS_MAX = 10, 365
+REPROCESSED = (date(2013, 1, 3), date(2013, 1, 9))
+DROPPED = FIRST_DAY
+LIVE_ROWS_PER_SECOND = 400
+SINK_STOP_SECONDS = 30
+LIVE_ROWS = 10 * LIVE_ROWS_PER_SECOND
+
+
+class DemoError(Exception):
+    """The demo can't go on; the text says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the environment asks for."""
+
+    days: int
+    airflow_port: int
+    kafka_port: int
+    exits: bool
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read ``DAYS``, ``AIRFLOW_PORT``, ``KAFKA_PORT`` and ``DEMO_EXIT``."""
+        days = _number("DAYS", 31)
+        if not DAYS_MIN <= days <= DAYS_MAX:
+            message = f"DAYS={days}: choose {DAYS_MIN} to {DAYS_MAX} days of 2013, for example make demo DAYS=31"
+            raise DemoError(message)
+        return cls(
+            days=days,
+            airflow_port=_number("AIRFLOW_PORT", 8080),
+            kafka_port=_number("KAFKA_PORT", 19092),
+            exits=os.environ.get("DEMO_EXIT", "0") not in ("", "0"),
+        )
+
+    @property
+    def last_day(self) -> date:
+        """The last day that is replayed."""
+        return FIRST_DAY + timedelta(days=self.days - 1)
+
+
+@dataclass(kw_only=True)
+class Demo:
+    """One run; each step says what it does and what came of it."""
+
+    settings: Settings
+    started: float = field(default_factory=time.monotonic)
+    report: DemoReport = field(default_factory=DemoReport)
+
+    def run(self) -> int:
+        """Run every step; 0 if all answers agree."""
+        kafka, airflow = _stack(self.settings)
+        rest = self._start(kafka, airflow)
+        table = self._provision(rest, kafka.bootstrap_servers)
+        events = changes(flights(), FIRST_DAY, self.settings.last_day, table.schema)
+        live, backlog = events.tail(2 * LIVE_ROWS), events.head(events.height - 2 * LIVE_ROWS)
+        replay = Replay(kafka.bootstrap_servers, TOPIC, table.schema)
+        follower = TableFollower(table).start()
+        try:
+            sink_run = self._launch_sink(rest, replay, backlog, follower)
+            self._measure_age(replay, live.head(LIVE_ROWS), follower, "quiet")
+            self._compact_while_it_runs(rest, table, replay, live.tail(LIVE_ROWS), follower)
+            self._reprocess(rest, table)
+            self._drop(rest, table)
+            self._validate(rest)
+            self._stop_sink(rest, sink_run)
+        finally:
+            follower.stop()
+            replay.close()
+        return self._compare(table)
+
+    def _start(self, kafka: LocalKafka, airflow: LocalAirflow) -> AirflowRest:
+        self._say("starting Kafka and Airflow on 127.0.0.1")
+        shutil.rmtree(HOME, ignore_errors=True)
+        HOME.mkdir(parents=True)
+        kafka.start()
+        self._say(f"  Kafka at {kafka.bootstrap_servers}")
+        rest = airflow.start()
+        self._say(f"  Airflow at {rest.base_url}")
+        for dag in ("provision", "stream", "maintain", "reprocess", "drop_old_partitions", "validate"):
+            rest.wait_for_dag(dag)
+        return rest
+
+    def _provision(self, rest: AirflowRest, bootstrap_servers: str) -> DynamicTable:
+        self._say(f"DAG provision: create {TABLE}, its directory and its Kafka topic")
+        rest.run("provision")
+        catalog = open_catalog(str(HOME / "warehouse"), {"log.kafka.bootstrap.servers": bootstrap_servers})
+        table = catalog.load_table(TABLE)
+        self.report.line("key", ", ".join(table.schema.primary_keys))
+        return table
+
+    def _launch_sink(self, rest: AirflowRest, replay: Replay, backlog: pl.DataFrame, follower: TableFollower) -> str:
+        self._say(f"replaying {backlog.height:,} changes of {self.settings.days} days into topic {TOPIC}")
+        for _ in replay.send(backlog):
+            pass
+        self._say("DAG stream: launch the sink, a Spark process of its own; the task only watches it")
+        run_id = rest.trigger("stream", conf={"table": TABLE, "source_name": TOPIC, "trigger_seconds": 0})
+        before = time.monotonic()
+
+        def progress(count: int) -> None:
+            self._progress(f"  {count:,} of {backlog.height:,} changes readable")
+            if rest.run_state("stream", run_id) == "failed":
+                message = f"the sink failed; see {HOME}/airflow/logs and the job's log.txt"
+                raise DemoError(message)
+
+        follower.wait_for(backlog.height, timeout_seconds=1800, progress=progress)
+        self._say(f"  all {backlog.height:,} changes are readable {time.monotonic() - before:.0f} s after the trigger")
+        return run_id
+
+    def _measure_age(self, replay: Replay, live: pl.DataFrame, follower: TableFollower, label: str) -> None:
+        self._say(f"sending {live.height:,} more changes at {LIVE_ROWS_PER_SECOND} a second ({label})")
+        before = follower.count
+        sent_at: list[float] = []
+        for count, at in replay.send(live, per_second=LIVE_ROWS_PER_SECOND):
+            sent_at += [at] * (count - len(sent_at))
+        follower.wait_for(before + live.height, timeout_seconds=300)
+        ages = _ages(live, sent_at, follower.changes(since=before))
+        quantiles = {f"p{q}": float(ages.quantile(q / 100) or 0.0) for q in (50, 99)}
+        self.report.ages[label] = quantiles
+        self._say("  age when readable: " + ", ".join(f"{name} {age:.2f} s" for name, age in quantiles.items()))
+
+    def _compact_while_it_runs(
+        self, rest: AirflowRest, table: DynamicTable, replay: Replay, live: pl.DataFrame, follower: TableFollower
+    ) -> None:
+        self.report.levels["before compaction"] = _levels(table)
+        self._say("DAG maintain: compact the table while the sink writes into it")
+        run_id = rest.trigger("maintain", conf={"full": True, "retain_last": 1000})
+        self._measure_age(replay, live, follower, "while compaction runs")
+        rest.check_success("maintain", run_id, rest.wait("maintain", run_id))
+        self.report.levels["after compaction"] = _levels(table)
+
+    def _reprocess(self, rest: AirflowRest, table: DynamicTable) -> None:
+        first, last = REPROCESSED
+        self._say(
+            f"backfill of DAG reprocess: {first} to {last} anew from the CSV, joined with the weather, log untouched"
+        )
+        offsets = None if table.log is None else table.log.latest_offsets()
+        backfill = rest.backfill("reprocess", first=first.isoformat(), last=last.isoformat())
+        states = rest.wait_for_backfill("reprocess", backfill)
+        if set(states.values()) != {"success"}:
+            message = f"the backfill did not succeed: {states}"
+            raise DemoError(message)
+        if table.log is not None and table.log.latest_offsets() != offsets:
+            message = "the log grew during a backfill with change tracking off"
+            raise DemoError(message)
+
+    def _drop(self, rest: AirflowRest, table: DynamicTable) -> None:
+        self._say(f"DAG drop_old_partitions: drop {DROPPED}")
+        before = table.partitions().num_rows
+        rest.run("drop_old_partitions", conf={"before": (DROPPED + timedelta(days=1)).isoformat()})
+        self._say(f"  {before} partitions before, {table.partitions().num_rows} after")
+
+    def _validate(self, rest: AirflowRest) -> None:
+        self._say("DAG validate: Great Expectations on the newest snapshot")
+        rest.run("validate")
+
+    def _stop_sink(self, rest: AirflowRest, run_id: str) -> None:
+        self._say("stopping the sink: its task is marked as success, as a person would in the UI")
+        rest.mark("stream", run_id, "stream_sink", "success")
+        rest.wait("stream", run_id, timeout=120)
+
+    def _compare(self, table: DynamicTable) -> int:
+        self._say("asking three readers the same question")
+        truth = _truth(self.settings.last_day)
+        self.report.answers["the CSV files"] = answer_of_truth(truth)
+        self.report.answers["our Arrow read in DuckDB"] = answer_of_duckdb(table)
+        self.report.answers["pypaimon-rust on the files"] = answer_of_paimon(table)
+        self.report.answers["Spark SQL"] = answer_of_spark(table)
+        self.report.differing_rows = differences(table, truth)
+        self.report.line("rows", f"{truth.height:,}")
+        self.report.line("snapshots", str(table.file_store.snapshots.latest_id()))
+        if table.log is not None:
+            self.report.line("log offsets", table.log.latest_offsets().to_json())
+        self.report.line("time", f"{time.monotonic() - self.started:.0f} s")
+        print(self.report.text(), flush=True)
+        return 0 if self.report.agrees else 1
+
+    def _say(self, text: str) -> None:
+        print(f"\r[{time.monotonic() - self.started:4.0f} s] {text}", flush=True)
+
+    def _progress(self, text: str) -> None:
+        if sys.stdout.isatty():
+            print(f"\r[{time.monotonic() - self.started:4.0f} s] {text}", end="", flush=True)
+
+
+def _stack(settings: Settings) -> tuple[LocalKafka, LocalAirflow]:
+    kafka = LocalKafka(HOME / "kafka", port=settings.kafka_port, outlives_us=True)
+    extra: dict[str, Any] = {
+        "warehouse": str(HOME / "warehouse"),
+        "bootstrap_servers": f"127.0.0.1:{settings.kafka_port}",
+        "jobs_directory": str(HOME / "jobs"),
+    }
+    return kafka, LocalAirflow(home=HOME / "airflow", port=settings.airflow_port, connection_extra=extra)
+
+
+def _truth(last_day: date) -> pl.DataFrame:
+    """What the table has to hold in the end, from the CSV files alone."""
+    first, last = REPROCESSED
+    reprocessed = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+    anew = pl.concat([pl.DataFrame(flights_of_day({"flight_date": day.isoformat()})) for day in reprocessed])
+    replayed = final_rows(flights(), FIRST_DAY, last_day).filter(~pl.col("flight_date").is_in([*reprocessed, DROPPED]))
+    return pl.concat([replayed, anew], how="diagonal")
+
+
+def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> pl.Series:
+    """Seconds from a change's departure into the source topic to its being readable in the table's log."""
+    key = ["flight_date", "time_hour", "carrier", "flight"]
+    nth = pl.int_range(pl.len()).over(key).alias("nth")
+    left = sent.with_columns(pl.Series("sent_at", sent_at), nth).select(*key, "nth", "sent_at")
+    right = received.with_columns(nth).select(*key, "nth", "readable_at")
+    joined = left.join(right, on=[*key, "nth"], how="inner")
+    if joined.height != sent.height:
+        message = f"{sent.height} changes were sent, but {joined.height} of them came out of the table's log"
+        raise DemoError(message)
+    return (joined["readable_at"] - joined["sent_at"]).rename("age")
+
+
+def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
+    """Files and rows by level."""
+    files = table.files()
+    grouped = files.group_by("level").aggregate([("file_name", "count"), ("rows", "sum")]).sort_by("level")
+    return {row["level"]: (row["file_name_count"], row["rows_sum"]) for row in grouped.to_pylist()}
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not text.isdigit():
+        message = f"{name}={text}: it has to be a whole number"
+        raise DemoError(message)
+    return int(text)
+
+
+def _down(settings: Settings) -> None:
+    kafka, airflow = _stack(settings)
+    airflow.stop()
+    # Sinks are processes of their own, which outlive Airflow on purpose.
+    for directory in sorted((HOME / "jobs").glob("*/job-*")):
+        job = SinkJob(directory)
+        job.request_stop("make down")
+        deadline = time.monotonic() + SINK_STOP_SECONDS
+        while not job.report().state.is_ended and time.monotonic() < deadline:
+            time.sleep(0.2)
+        job.kill()
+    kafka.stop()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo, or take it down."""
+    try:
+        settings = Settings.from_environment()
+        _down(settings)
+        if arguments == ["down"]:
+            return 0
+        try:
+            code = Demo(settings=settings).run()
+        except BaseException:
+            _down(settings)
+            raise
+        if settings.exits:
+            _down(settings)
+        else:
+            print(f"Airflow is still there: http://127.0.0.1:{settings.airflow_port}   (make down stops it)")
+    except (DemoError, AirflowError, LocalKafkaError, StorageError, TimeoutError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

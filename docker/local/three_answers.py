@@ -1,0 +1,78 @@
+"""One question to the same table, answered by three readers that share no code, and by the CSV files themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable
+
+__all__ = ["answer_of_duckdb", "answer_of_paimon", "answer_of_spark", "answer_of_truth", "differences"]
+
+QUESTION = "average arrival delay by origin"
+Answer = dict[str, tuple[int, float]]
+"""By origin: flights that arrived, and their average delay in minutes, rounded to six digits."""
+
+_SQL = """
+    SELECT origin, count(arr_delay) AS arrived, round(avg(arr_delay), 6) AS delay
+    FROM {table} GROUP BY origin ORDER BY origin
+"""
+
+
+def answer_of_duckdb(table: DynamicTable) -> Answer:
+    """Our Arrow batches, streamed into DuckDB."""
+    rows = table.read(columns=["origin", "arr_delay"])
+    connection = duckdb.connect()
+    connection.register("flights", rows)
+    return _answer(connection.sql(_SQL.format(table="flights")).fetchall())
+
+
+def answer_of_spark(table: DynamicTable) -> Answer:
+    """Spark SQL over the data source."""
+    from storage_lib.spark import read, session  # noqa: PLC0415  starts nothing before it is needed
+
+    spark = session("three answers", master="local[2]")
+    try:
+        read(spark, table, columns=["origin", "arr_delay"]).createOrReplaceTempView("flights")
+        return _answer([tuple(row) for row in spark.sql(_SQL.format(table="flights")).collect()])
+    finally:
+        spark.stop()
+
+
+def answer_of_paimon(table: DynamicTable) -> Answer:
+    """The files alone, read by pypaimon-rust, which is not ours."""
+    from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415  only this answer needs it
+
+    warehouse = table.location.removesuffix(f"/{table.name.replace('.', '.db/', 1)}")
+    builder = PaimonCatalog({"warehouse": warehouse}).get_table(table.name).new_read_builder()
+    batches = builder.new_read().read_arrow(builder.new_scan().plan().splits())
+    rows = pa.Table.from_batches(batches).select(["origin", "arr_delay"])
+    connection = duckdb.connect()
+    connection.register("flights", rows)
+    return _answer(connection.sql(_SQL.format(table="flights")).fetchall())
+
+
+def answer_of_truth(rows: pl.DataFrame) -> Answer:
+    """Straight from the CSV's rows."""
+    grouped = rows.group_by("origin").agg(
+        pl.col("arr_delay").count().alias("arrived"), pl.col("arr_delay").mean().round(6).alias("delay")
+    )
+    return _answer(grouped.sort("origin").rows())
+
+
+def differences(table: DynamicTable, truth: pl.DataFrame) -> tuple[int, int]:
+    """Rows of the truth that the table lacks, and rows of the table that the truth lacks; every column counts."""
+    names = [field.name for field in table.schema.fields]
+    rows = pl.DataFrame(table.to_arrow())
+    expected = truth.select(names).cast(rows.schema)
+    missing = expected.join(rows, on=names, how="anti", nulls_equal=True).height
+    surplus = rows.join(expected, on=names, how="anti", nulls_equal=True).height
+    return missing, surplus
+
+
+def _answer(rows: list[tuple[str, int, float]]) -> Answer:
+    return {str(origin): (int(arrived), round(float(delay), 6)) for origin, arrived, delay in rows}
