@@ -111,10 +111,12 @@ def _cast_timestamp(value: datetime, precision: int) -> str:
 
 
 def _cast_time(value: time, precision: int) -> str:
-    fraction = f"{value.microsecond // 1000:03d}"
-    fraction = fraction[:precision] + fraction[precision:].rstrip("0")
+    """SQL's CAST to STRING: at most ``precision`` digits of a second, at least one if there may be any."""
     text = value.strftime("%H:%M:%S")
-    return f"{text}.{fraction}" if fraction else text
+    if precision == 0:
+        return text
+    millis = f"{value.microsecond // 1000:03d}"
+    return f"{text}.{millis[0]}{millis[1:].rstrip('0')}"[: len(text) + 1 + precision]
 
 
 def _millis_of_day(value: time) -> int:

@@ -99,6 +99,11 @@ def test_partition_columns_are_no_part_of_the_bucket_key() -> None:
     assert bucket_of(_rows(id=pa.array([1, -1])), schema).tolist() == [5, 0]
 
 
+def test_a_partition_may_have_been_written_with_another_number_of_buckets() -> None:
+    schema = _schema({"id": "BIGINT"}, ["id"], bucket="2")
+    assert bucket_of(_rows(id=pa.array([1])), schema, bucket_count=7).tolist() == [5]
+
+
 def test_one_bucket_needs_no_hash() -> None:
     schema = _schema({"id": "BIGINT"}, ["id"], bucket="1")
     assert bucket_of(_rows(id=pa.array([1, 2, 3])), schema).tolist() == [0, 0, 0]
