@@ -127,12 +127,21 @@ def _put(row: bytearray, at: int, value: object, data_type: DataType) -> None:
             struct.pack_into("<Q", row, at, len(row) << 32 | len(digits))
             row += digits.ljust(_WIDE_DECIMAL_BYTES, b"\0")
     else:
-        data = value.encode() if isinstance(value, str) and root in _TEXT else bytes(memoryview(value))  # type: ignore[arg-type]
+        data = _content(value, root)
         if len(data) <= _INLINE_BYTES_MAX:
             row[at : at + 8] = data.ljust(7, b"\0") + bytes((0x80 | len(data),))
         else:
             struct.pack_into("<Q", row, at, len(row) << 32 | len(data))
             row += data.ljust(-(-len(data) // 8) * 8, b"\0")
+
+
+def _content(value: object, root: TypeRoot) -> bytes:
+    if root in _TEXT and isinstance(value, str):
+        return value.encode()
+    if root not in _TEXT and isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    message = f"a {type(value).__name__} is something else"
+    raise TypeError(message)
 
 
 def _fixed_value(value: object, root: TypeRoot) -> object:
