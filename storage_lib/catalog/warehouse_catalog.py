@@ -219,7 +219,9 @@ class WarehouseCatalog:
             from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
             from storage_lib.log_store.kafka_log_store import KafkaLogStore
         except ImportError as error:
-            message = f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+            message = (
+                f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+            )
             raise InvalidInputError(message) from error
         client_options = {**options.log_kafka_client, "bootstrap.servers": options.log_kafka_bootstrap_servers}
         if options.log_kafka_replication_factor > 0:

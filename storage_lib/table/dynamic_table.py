@@ -69,7 +69,7 @@ class DynamicTable:
         self.options = options
         self.log = log
         self._address = address
-        self._environment = environment
+        self.environment = environment
         paths = TablePaths(location)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
         self.lease = TurnLease(
@@ -378,7 +378,10 @@ class DynamicTable:
         latest = self.file_store.snapshots.latest()
         for spec in partitions:
             if not self.file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
-                message = f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. Nothing was dropped"
+                message = (
+                    f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. "
+                    "Nothing was dropped"
+                )
                 raise NotFoundError(message)
         if change_tracking:
             if len(partitions) > 1:
@@ -464,7 +467,7 @@ class DynamicTable:
                 f"table {self.name}: a commit_identifier means nothing without its commit_user; give both or neither"
             )
             raise InvalidInputError(message)
-        user = self._environment.new_name() if commit_user is None else commit_user
+        user = self.environment.new_name() if commit_user is None else commit_user
         return user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
 
 

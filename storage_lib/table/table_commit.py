@@ -221,7 +221,8 @@ class TableCommit:
                 if appended_by_stranger or in_another_turn:
                     message = (
                         f"table {self._table}: snapshot {snapshot_id} was committed in another writer's turn after "
-                        f"this commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; write again"
+                        f"this commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; "
+                        "write again"
                     )
                     raise LeaseLostError(message)
 

@@ -1,0 +1,177 @@
+"""One commit over two stores: whatever dies in between, files and log hold the same, once, in the same order."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib import DynamicTable, InvalidInputError, StreamPosition
+from storage_lib.table.log_part import LogPart
+from tests.support.breaking_log import BreakingLog
+from tests.support.faulty_file_io import SimulatedCrash
+from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
+
+
+def _breaking(table: DynamicTable) -> tuple[DynamicTable, BreakingLog]:
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    return reopened(table, log), log
+
+
+def _assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
+    """Promise 3: any snapshot plus the log from its offsets is the table."""
+    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+        start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
+        assert applied(streamed(table, start)) == content(table), f"started at snapshot {snapshot_id}"
+
+
+def test_what_is_committed_is_in_the_files_and_in_the_log() -> None:
+    table = orders()
+
+    table.append(rows("+I a 1 10", "+I a 2 20"))
+    table.append(rows("+U a 1 11", "-D a 2 20"))
+
+    assert content(table) == {"a 1 11"}
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20", "+U a 1 11", "-D a 2 20"]
+    _assert_every_start_leads_to_the_same_table(table)
+
+
+def test_the_same_identity_commits_once_however_often_it_is_replayed() -> None:
+    table = orders()
+
+    first = table.append(rows("+I a 1 10"), commit_user="query", commit_identifier=7)
+    again = table.append(rows("+I a 1 10"), commit_user="query", commit_identifier=7)
+
+    assert first is not None
+    assert again == first
+    assert streamed(table) == ["+I a 1 10"]
+
+
+def test_a_writer_that_dies_between_snapshot_and_log_is_finished_by_the_next_opener() -> None:
+    table, log = _breaking(orders())
+    log.dies_before_commit = True
+    with pytest.raises(SimulatedCrash):
+        table.append(rows("+I a 1 10"), commit_user="query", commit_identifier=1)
+    assert streamed(table) == []
+
+    log.dies_before_commit = False
+    survivor = reopened(table)
+    survivor.append(rows("+I a 2 20"))
+
+    assert streamed(survivor) == ["+I a 1 10", "+I a 2 20"]
+    _assert_every_start_leads_to_the_same_table(survivor)
+
+
+def test_a_replay_of_the_commit_that_died_finishes_its_log_part_and_adds_nothing() -> None:
+    table, log = _breaking(orders())
+    log.dies_before_commit = True
+    with pytest.raises(SimulatedCrash):
+        table.append(rows("+I a 1 10"), commit_user="query", commit_identifier=1)
+
+    log.dies_before_commit = False
+    reopened(table).append(rows("+I a 1 10"), commit_user="query", commit_identifier=1)
+
+    assert streamed(table) == ["+I a 1 10"]
+    assert table.snapshots().num_rows == 1
+
+
+def test_a_transaction_lost_after_its_snapshot_is_published_again_at_once() -> None:
+    table, log = _breaking(orders())
+    log.loses_next_commits = 1
+
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    table.append(rows("+U a 1 11"))
+
+    assert streamed(table) == ["+I a 1 10", "+I b 2 20", "+U a 1 11"]
+    _assert_every_start_leads_to_the_same_table(table)
+
+
+def test_a_repair_that_is_lost_as_well_is_repaired_in_its_turn() -> None:
+    table, log = _breaking(orders())
+    log.loses_next_commits = 3
+
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
+    _assert_every_start_leads_to_the_same_table(table)
+
+
+def test_an_untracked_commit_never_leaks_into_a_repair() -> None:
+    table, log = _breaking(orders())
+    log.dies_before_commit = True
+    with pytest.raises(SimulatedCrash):
+        table.append(rows("+I a 1 10"))
+    log.dies_before_commit = False
+    table.overwrite(rows("+I b 5 50"), change_tracking=False)
+    log.loses_next_commits = 1
+
+    table.append(rows("+I a 2 20"))
+
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
+    assert content(table) == {"a 1 10", "a 2 20", "b 5 50"}
+
+
+def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visible() -> None:
+    table = orders()
+    order = table.open_write(commit_user="job")
+    first, second = table.task_write(order), table.task_write(order)
+    first.write(rows("+I a 1 10"))
+    message = first.prepare_commit()
+    second.write(rows("+I a 2 20"))
+
+    with pytest.raises(InvalidInputError, match=r"storage_lib\.spark\.write"):
+        table.commit_write(order, [message, second.prepare_commit()], 1)
+
+    assert content(table) == set()
+    assert streamed(table) == []
+    assert table.lease.holder() is None
+
+
+def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
+    table = orders()
+    order = table.open_write(commit_user="job")
+    task = table.task_write(order)
+    task.write(rows("+I a 1 10"))
+    message = task.prepare_commit()
+
+    table.abort_write(order, [message])
+
+    assert table.snapshots().num_rows == 0
+    assert table.lease.holder() is None
+    table.append(rows("+I a 2 20"))
+    assert streamed(table) == ["+I a 2 20"]
+
+
+def test_bad_input_gives_the_turn_back() -> None:
+    table = orders()
+
+    with pytest.raises(InvalidInputError, match="row kind"):
+        table.append(rows("+X a 1 10"))
+
+    assert table.lease.holder() is None
+    assert table.snapshots().num_rows == 0
+
+
+def test_a_commit_without_rows_makes_no_snapshot() -> None:
+    table = orders()
+
+    assert table.append(rows()) is None
+    assert table.snapshots().num_rows == 0
+
+
+def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+
+    compacted = table.compact()
+    overwritten = table.overwrite(rows("+I b 3 30"), change_tracking=False)
+
+    before = LogPart.from_properties(table.file_store.snapshots.load(2).properties)
+    assert before is not None
+    for snapshot in (compacted, overwritten):
+        assert snapshot is not None
+        part = LogPart.from_properties(snapshot.properties)
+        assert part is not None
+        assert part.offsets == before.offsets
+        assert not part.tracked

@@ -1,0 +1,142 @@
+"""Replacing partitions: what the files hold, what the log hears, and who wins beside a stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib import CommitConflictError, InvalidInputError, NotFoundError
+from storage_lib.table.table_overwrite import scope_of
+from tests.support.orders_table import content, orders, rows, streamed
+
+
+def test_an_untracked_overwrite_replaces_the_partitions_of_its_rows_and_the_log_hears_nothing() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+
+    table.overwrite(rows("+I a 9 90"), change_tracking=False)
+
+    assert content(table) == {"a 9 90", "b 2 20"}
+    assert streamed(table) == ["+I a 1 10", "+I b 2 20"]
+
+
+def test_a_tracked_overwrite_tells_the_log_what_is_gone_changed_and_new() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I a 2 20", "+I a 3 30", "+I b 4 40"))
+
+    table.overwrite(rows("+I a 2 21", "+I a 3 30", "+I a 5 50"))
+
+    assert content(table) == {"a 2 21", "a 3 30", "a 5 50", "b 4 40"}
+    assert sorted(streamed(table)[4:]) == ["+I a 5 50", "+U a 2 21", "-D a 1 10"]
+
+
+def test_an_overwrite_of_the_whole_table_without_rows_empties_it() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+
+    table.overwrite(rows(), partition={}, change_tracking=False)
+
+    assert content(table) == set()
+
+
+def test_what_a_stream_commits_while_an_overwrite_runs_wins() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I a 2 20"))
+    order = table.open_write(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.task_write(order)
+    task.write(rows("+I a 1 77", "+I a 2 88"))
+
+    table.append(rows("+U a 1 11"))
+    table.commit_write(order, [task.prepare_commit()], 1)
+
+    assert content(table) == {"a 1 11", "a 2 88"}
+
+
+def test_an_overwrite_whose_files_were_compacted_away_conflicts_and_leaves_nothing() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+    order = table.open_write(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.task_write(order)
+    task.write(rows("+I a 9 90"))
+    table.compact()
+
+    with pytest.raises(CommitConflictError):
+        table.commit_write(order, [task.prepare_commit()], 1)
+
+    assert content(table) == {"a 1 10", "a 2 20"}
+    table.overwrite(rows("+I a 9 90"), change_tracking=False)
+    assert content(table) == {"a 9 90"}
+
+
+def test_a_compaction_that_loses_against_an_overwrite_is_dropped_and_may_be_run_again() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+    (task,) = table.plan_compaction()
+    message = table.run_compaction(task)
+    assert message is not None
+    table.overwrite(rows("+I a 9 90"), change_tracking=False)
+
+    with pytest.raises(CommitConflictError):
+        table.commit_compaction([message])
+
+    assert content(table) == {"a 9 90"}
+
+
+def test_rows_outside_of_the_named_partition_are_refused() -> None:
+    table = orders()
+
+    with pytest.raises(InvalidInputError, match="partition dt=b"):
+        table.overwrite(rows("+I a 1 10", "+I b 2 20"), partition={"dt": "a"}, change_tracking=False)
+
+    assert table.snapshots().num_rows == 0
+
+
+def test_dropping_a_partition_untracked_leaves_the_log_alone() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+
+    table.drop_partitions([{"dt": "a"}])
+
+    assert content(table) == {"b 2 20"}
+    assert streamed(table) == ["+I a 1 10", "+I b 2 20"]
+
+
+def test_dropping_a_partition_tracked_deletes_its_rows_downstream() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+
+    table.drop_partitions([{"dt": "a"}], change_tracking=True)
+
+    assert content(table) == {"b 2 20"}
+    assert streamed(table)[2:] == ["-D a 1 10"]
+
+
+def test_dropping_a_partition_that_is_not_there_drops_none_of_the_others() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+
+    with pytest.raises(NotFoundError, match="no partition"):
+        table.drop_partitions([{"dt": "a"}, {"dt": "z"}])
+
+    assert content(table) == {"a 1 10"}
+
+
+@pytest.mark.parametrize("spec", [{}, {"price": 3}, {"dt": 3}])
+def test_a_spec_that_names_no_partition_is_refused(spec: dict[str, object]) -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+
+    with pytest.raises(InvalidInputError):
+        table.drop_partitions([spec])
+
+
+def test_an_overwrite_under_one_identity_happens_once() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+
+    for _ in range(2):
+        table.overwrite(rows("+I a 9 90"), change_tracking=False, commit_user="dag", commit_identifier=5)
+        table.append(rows("+I a 2 20"), commit_user="query", commit_identifier=1)
+
+    assert content(table) == {"a 2 20", "a 9 90"}
