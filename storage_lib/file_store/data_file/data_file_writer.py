@@ -15,6 +15,8 @@ from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.column_stats import encode_stats
 
 RETRACT_BIT = 1
+KEY_STATS_LENGTH = 128
+"""Characters or bytes that a bound of a key column keeps; the keys themselves are kept whole."""
 
 
 class DataFileWriter:
@@ -151,7 +153,9 @@ class _OpenFile:
             row_count=self._row_count,
             min_key=self._min_key,
             max_key=self._key_value.key_bytes(self._last_batch, self._last_batch.num_rows - 1),
-            key_stats=encode_stats([stats[KEY_PREFIX + field.name] for field in key_fields], key_fields),
+            key_stats=encode_stats(
+                [stats[KEY_PREFIX + field.name] for field in key_fields], key_fields, truncate=KEY_STATS_LENGTH
+            ),
             value_stats=encode_stats([stats[field.name] for field in fields], fields),
             min_sequence_number=_integer(sequence.min),
             max_sequence_number=_integer(sequence.max),

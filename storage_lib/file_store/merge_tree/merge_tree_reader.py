@@ -23,7 +23,7 @@ from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, sort_merge
 from storage_lib.file_store.merge_tree.sorted_run import SortedRun
 from storage_lib.schema.predicate import Predicate
 
-MERGE_BYTES_MAX = 64 * 1024 * 1024
+MERGE_BYTES_MAX = 48 * 1024 * 1024
 BATCH_ROWS_MAX = 131_072
 
 
