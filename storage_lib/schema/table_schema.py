@@ -10,12 +10,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.schema.data_types import DataType, data_type_of_arrow, parse_data_type
+from storage_lib.schema.data_types import DataType, TypeRoot, data_type_of_arrow, parse_data_type
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 
 SCHEMA_VERSION = 3
-_RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND")
+_RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_PREFIX = "_KEY_"
+_TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+_KEY_TIMESTAMP_DIGITS_MAX = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,7 @@ def new_table_schema(
     """
     typed = _typed(columns)
     names = [name for name, _ in typed]
-    _check_columns(names)
+    _check_columns(names, reserved=(*_RESERVED, options.get("row-kind.field", ROW_KIND_COLUMN)))
     _check_keys(names, tuple(primary_keys), tuple(partition_keys))
     fields = tuple(
         DataField(id=index, name=name, type=data_type.not_null() if name in primary_keys else data_type)
@@ -190,10 +192,8 @@ def new_table_schema(
         time_millis=time_millis,
         highest_field_id=len(fields) - 1,
     )
-    if schema.bucket_count < 1:
-        message = f"option bucket is {options.get('bucket')!r}; set it to a number of at least 1"
-        raise InvalidInputError(message)
-    _check_bucket_key(schema)
+    _check_key_types(schema)
+    _check_bucket_options(schema)
     return schema
 
 
@@ -210,18 +210,24 @@ def _typed(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[st
     return typed
 
 
-def _check_columns(names: Sequence[str]) -> None:
+def _check_columns(names: Sequence[str], reserved: Sequence[str]) -> None:
     if not names:
         message = "a table needs at least one column"
         raise InvalidInputError(message)
     for name in names:
-        if not name or name in _RESERVED or name.startswith(_RESERVED_PREFIX):
+        if not name or name in reserved or name.startswith(_RESERVED_PREFIX):
             message = (
-                f"column name {name!r} is empty or reserved ({', '.join(_RESERVED)}, {_RESERVED_PREFIX}*); rename it"
+                f"column name {name!r} is empty or reserved ({', '.join(reserved)}, {_RESERVED_PREFIX}*); rename it"
             )
             raise InvalidInputError(message)
         if names.count(name) > 1:
             message = f"column {name!r} is declared twice; rename or drop one"
+            raise InvalidInputError(message)
+    by_lower: dict[str, str] = {}
+    for name in names:
+        other = by_lower.setdefault(name.lower(), name)
+        if other != name:
+            message = f"columns {other!r} and {name!r} differ in case only, which SQL does not see; rename one"
             raise InvalidInputError(message)
 
 
@@ -235,6 +241,9 @@ def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_key
                 message = f"{role} column {name!r} is named twice; drop one"
                 raise InvalidInputError(message)
     if not primary_keys:
+        if set(partition_keys) == set(names):
+            message = f"every column is a partition column ({', '.join(partition_keys)}); partition by fewer"
+            raise InvalidInputError(message)
         return
     outside = [name for name in partition_keys if name not in primary_keys]
     if outside:
@@ -251,7 +260,26 @@ def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_key
         raise InvalidInputError(message)
 
 
-def _check_bucket_key(schema: TableSchema) -> None:
+def _check_key_types(schema: TableSchema) -> None:
+    for each in (*schema.key_fields, *schema.partition_fields):
+        # Keys are compared as Python values, which end at microseconds.
+        if each.type.root in _TIMESTAMPS and (each.type.precision or 0) > _KEY_TIMESTAMP_DIGITS_MAX:
+            message = (
+                f"column {each.name!r} is {each.type}; a key or partition column holds {_KEY_TIMESTAMP_DIGITS_MAX} "
+                f"digits of a second at most. Make it TIMESTAMP({_KEY_TIMESTAMP_DIGITS_MAX})"
+            )
+            raise InvalidInputError(message)
+    for each in schema.partition_fields:
+        if each.type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
+            message = f"partition column {each.name!r} is {each.type}, which is no directory's name; make it a STRING"
+            raise InvalidInputError(message)
+
+
+def _check_bucket_options(schema: TableSchema) -> None:
+    count = schema.options.get("bucket", "")
+    if not count.isascii() or not count.isdigit() or int(count) < 1:
+        message = f"option bucket is {count!r}; set it to a number of at least 1"
+        raise InvalidInputError(message)
     for each in schema.bucket_key_fields:
         if "bucket-key" in schema.options and schema.primary_keys and each.name not in schema.trimmed_primary_keys:
             message = (

@@ -13,7 +13,7 @@ _OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
 def schema_of(columns: str, *, key: str = "", partition: str = "", **options: str) -> TableSchema:
     """``columns`` as ``name TYPE, ...``; keys as comma-separated names; ``bucket_key="id"`` is option bucket-key."""
     typed = []
-    for column in _OUTSIDE_PARENTHESES.split(columns):
+    for column in _OUTSIDE_PARENTHESES.split(columns) if columns else []:
         name, _, spelled = column.strip().partition(" ")
         typed.append((name, parse_data_type(spelled)))
     return new_table_schema(
