@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage_lib.schema.data_types import DataType, TypeRoot
 
@@ -73,11 +72,6 @@ def comparable_integers(column: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_timestamp(kind):
         return column.view(pa.int64()).to_numpy()
     return column.to_numpy().astype(np.int64, copy=False)
-
-
-def has_nulls(column: pa.Array) -> bool:
-    """Whether a key column can't be compared because a value is missing."""
-    return bool(column.null_count) and bool(pc.any(column.is_null()).as_py())
 
 
 def _is_wide_decimal(data_type: DataType) -> bool:
