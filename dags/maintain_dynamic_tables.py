@@ -10,6 +10,7 @@ from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
 from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
+from dynamic_table.table_events import TABLE_EVENTS
 
 with DAG(
     dag_id="maintain",
@@ -38,6 +39,7 @@ with DAG(
     compact = CompactTableOperator.partial(
         task_id="compact_table",
         full="{{ params.full }}",
+        outlets=[TABLE_EVENTS],
         map_index_template="{{ task.table }}",
     ).expand(table=tables)
     expire = ExpireSnapshotsOperator.partial(

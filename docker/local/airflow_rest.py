@@ -167,6 +167,17 @@ class AirflowRest:
         )
         return str(self.task_states(dag_id, run_id)[task_id])
 
+    def wait_until_watched(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 120) -> None:
+        """Wait until the triggerer has taken a deferred task over: only then does marking it reach its trigger."""
+        self.wait_for_task(dag_id, run_id, task_id, "deferred", timeout=timeout)
+        self.wait_until(
+            lambda: any(
+                one["task_id"] == task_id and one["triggerer_job"] for one in self.task_instances(dag_id, run_id)
+            ),
+            f"the triggerer to watch {task_id} of {dag_id}",
+            timeout=timeout,
+        )
+
     def tries(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
         """Return every try of a task, oldest first: ``try_number``, ``state``, ``start_date``, ``end_date``, ..."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/tries"

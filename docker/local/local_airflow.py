@@ -123,7 +123,8 @@ class LocalAirflow:
         """Start a component as the leader of its own session, so that its whole family can be found again."""
         with (self.home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [*_airflow(), *arguments],
+                # What a shell starts in the background ignores SIGINT for ever, by which the triggerer stops its child.
+                ["env", "--default-signal=INT", *_airflow(), *arguments],
                 env=settings,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
@@ -131,6 +132,8 @@ class LocalAirflow:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        # `stop` may be another process than this one; Python would warn that nobody waits for the component.
+        process.returncode = 0
         return process.pid
 
     def _wait_until_healthy(self, timeout: float) -> None:

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 __all__ = [
     "TABLE_EVENTS",
     "announce",
-    "outlets_with_events",
     "table_asset",
     "table_uri",
+    "with_table_events",
 ]
 
 TABLE_EVENTS = AssetAlias(name="dynamic_tables")
 
 
-def table_uri(table: str) -> str:
-    """Return the asset URI of ``db.table``."""
-    return "dynamic-table://" + table.replace(".", "/", 1)
+def table_asset(table: str, aspect: str | None = None) -> Asset:
+    """Return the asset of ``db.table``, or of one aspect of it (``dynamic-table://db/table/quality``)."""
+    parts = [*table.split(".", 1), *([aspect] if aspect else [])]
+    return Asset(name=".".join(parts), uri="dynamic-table://" + "/".join(parts))
 
 
-def table_asset(table: str) -> Asset:
-    """Return the asset of ``db.table``."""
-    return Asset(name=table, uri=table_uri(table))
+def with_table_events(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operator's keyword arguments with the alias among its outlets.
 
-
-def outlets_with_events(outlets: Sequence[Any] | None) -> list[Any]:
-    """Return an operator's outlets with the alias added."""
-    return [*(outlets or ()), TABLE_EVENTS]
+    ``outlets`` is not a parameter of our operators: a mapped one would take over its default, which Airflow can't use.
+    """
+    outlets = list(arguments.get("outlets") or ())
+    return {**arguments, "outlets": outlets if TABLE_EVENTS in outlets else [*outlets, TABLE_EVENTS]}
 
 
 def announce(
@@ -50,10 +50,12 @@ def announce(
     op: str,
     version: int | None,
     partitions: Sequence[Mapping[str, str]] = (),
+    aspect: str | None = None,
     **details: Any,
 ) -> dict[str, Any]:
     """Emit the event of one commit (none if nothing was committed) and return the task's small JSON result.
 
+    ``aspect`` is for what does not change the table, and must not start those who wait for a change of it.
     ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or that it is not known.
     """
     extra: dict[str, JsonValue] = {
@@ -62,7 +64,7 @@ def announce(
         "partitions": [dict(partition) for partition in partitions],
     }
     if version is not None:
-        asset, events = table_asset(table), context["outlet_events"]
+        asset, events = table_asset(table, aspect), context["outlet_events"]
         if any(isinstance(outlet, Asset) and outlet.uri == asset.uri for outlet in context["task"].outlets):
             events[asset].extra.update(extra)
         else:

@@ -14,6 +14,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from dynamic_table.retry_policy import StorageRetryPolicy
+from dynamic_table.table_events import TABLE_EVENTS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DAG_FILES = sorted((CHECKOUT / "dags").glob("*.py"))
@@ -48,6 +49,13 @@ def test_every_task_has_the_retry_policy_and_tries_left(dags: dict[str, DAG]) ->
             arguments = getattr(task, "partial_kwargs", None) or vars(task)
             assert isinstance(arguments.get("retry_policy"), StorageRetryPolicy), f"{dag.dag_id}.{task.task_id}"
             assert arguments["retries"] >= 2, f"{dag.dag_id}.{task.task_id}"
+
+
+def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> None:
+    silent = {"list_tables", "expire_snapshots", "stream_sink"}
+    for dag in dags.values():
+        for task in dag.tasks:
+            assert (TABLE_EVENTS in task.outlets) is (task.task_id not in silent), f"{dag.dag_id}.{task.task_id}"
 
 
 def test_every_form_is_valid_with_its_defaults(dags: dict[str, DAG]) -> None:

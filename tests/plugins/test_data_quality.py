@@ -8,6 +8,9 @@ import pytest
 from dynamic_table.data_quality import check_expectations
 from storage_lib.errors import InvalidInputError
 
+# Great Expectations imports what Python is about to lose.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 ROWS = pa.table({"id": [1, 2, 2, None], "origin": ["EWR", "JFK", "XXX", "LGA"]})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from storage_lib.file_store.expire import ExpireResult
 from storage_lib.schema.table_schema import new_table_schema
 
 
@@ -21,7 +22,7 @@ class RecordingTable:
         self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
         self.arrow_schema = self.rows.schema
         self.schema = new_table_schema(
-            self.arrow_schema, primary_keys=("dt", "v"), partition_keys=("dt",), options={}, time_millis=0
+            self.arrow_schema, primary_keys=("dt", "v"), partition_keys=("dt",), options={"bucket": "1"}, time_millis=0
         )
 
     def compact(self, **arguments: Any) -> Any:
@@ -35,13 +36,13 @@ class RecordingTable:
 
     def expire_snapshots(self, **arguments: Any) -> Any:
         self._note("expire_snapshots", arguments)
-        return SimpleNamespace(snapshot_ids=(1, 2), files_deleted=3)
+        return ExpireResult(snapshot_count=2, data_file_count=3)
 
     def partitions(self) -> pa.Table:
         return self.rows.select(["dt"])
 
     def plan(self) -> Any:
-        return SimpleNamespace(snapshot_id=7)
+        return SimpleNamespace(snapshot=SimpleNamespace(id=7))
 
     def to_arrow(self, **arguments: Any) -> pa.Table:
         self._note("to_arrow", arguments)

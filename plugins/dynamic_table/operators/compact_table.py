@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partition
-from dynamic_table.table_events import announce, outlets_with_events
+from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,10 +43,9 @@ class CompactTableOperator(BaseOperator):
         partition: Mapping[str, Any] | str | None = None,
         full: bool | str = True,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        super().__init__(**with_table_events(kwargs))
         self.table = table
         self.partition = partition
         self.full = full

@@ -15,7 +15,7 @@ from dynamic_table.partition_argument import (
     partition_label,
 )
 from dynamic_table.partition_listing import partitions_before
-from dynamic_table.table_events import announce, outlets_with_events
+from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,10 +57,9 @@ class DropPartitionsOperator(BaseOperator):
         before: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        super().__init__(**with_table_events(kwargs))
         self.table = table
         self.partitions = partitions
         self.before = before

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.table_events import announce, outlets_with_events
+from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,10 +52,9 @@ class ProvisionTableOperator(BaseOperator):
         options: Mapping[str, str] | str | None = None,
         comment: str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        super().__init__(**with_table_events(kwargs))
         self.table = table
         self.columns: Any = columns  # a template until it is rendered
         self.primary_key: Any = primary_key

@@ -11,7 +11,7 @@ from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partitions, partition_label
-from dynamic_table.table_events import announce, outlets_with_events
+from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,10 +59,9 @@ class ReprocessPartitionsOperator(BaseOperator):
         change_tracking: bool | str = False,
         allow_empty: bool | str = False,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        super().__init__(**with_table_events(kwargs))
         self.table = table
         self.partitions = partitions
         self.rows = rows

@@ -12,7 +12,7 @@ from dynamic_table.data_quality import check_expectations
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partition
 from dynamic_table.partition_listing import partition_filter
-from dynamic_table.table_events import announce, outlets_with_events
+from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,10 +57,9 @@ class ValidateTableOperator(BaseOperator):
         columns: Sequence[str] | None = None,
         snapshot_id: int | str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
-        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(outlets=outlets_with_events(outlets), **kwargs)
+        super().__init__(**with_table_events(kwargs))
         self.table = table
         self.expectations = expectations
         self.partition = partition
