@@ -62,7 +62,7 @@ class FileStoreRead:
                 reader=self.reader(split.partition, split.bucket),
                 key_value=self._key_value,
                 columns=self._key_value.value_names if columns is None else columns,
-                predicate=predicate,
+                predicate=None if predicate is None else predicate.validated(self._key_value.schema),
                 ordered=ordered,
             )
 

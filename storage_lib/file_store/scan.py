@@ -60,11 +60,12 @@ class FileStoreScan:
         ``partition_filter`` speaks of partition columns only. Files are left out by partition, by bucket where the
         predicate fixes the bucket key, by the bounds of their keys, and by those of their values where no other run
         has the same keys. Rows still have to be filtered.
-        Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone.
+        Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone, ``InvalidInputError`` for filters with
+        unknown columns or values of other types.
         """
+        pruning = self._pruning(partition_filter=partition_filter, predicate=predicate, buckets=buckets)
         if snapshot is None:
             return Plan(snapshot=None, entries=(), comparable_key=self._key_value.comparable_key)
-        pruning = self._pruning(partition_filter=partition_filter, predicate=predicate, buckets=buckets)
         live = self._live_of(snapshot, pruning)
         entries = tuple(self._pruned(live, pruning))
         return Plan(snapshot=snapshot, entries=entries, comparable_key=self._key_value.comparable_key)
@@ -82,10 +83,10 @@ class FileStoreScan:
         partitions: Collection[bytes] | None = None,
         partition_filter: Predicate | None = None,
     ) -> list[ManifestEntry]:
-        """The live entries of exactly those partitions, in a fixed order."""
+        """The live entries of exactly those partitions, in a fixed order; filters as in ``plan``."""
+        pruning = self._pruning(partitions=partitions, partition_filter=partition_filter)
         if snapshot is None:
             return []
-        pruning = self._pruning(partitions=partitions, partition_filter=partition_filter)
         live = self._live_of(snapshot, pruning)
         wanted = pruning.matching_partitions(live.partitions)
         return [
@@ -191,10 +192,18 @@ class FileStoreScan:
         buckets: Collection[int] | None = None,
         partitions: Collection[bytes] | None = None,
     ) -> FilePruning:
+        schema = self._key_value.schema
+        strangers = () if partition_filter is None else sorted(partition_filter.columns - set(schema.partition_keys))
+        if strangers:
+            message = (
+                f"{strangers[0]!r} is not a partition column; the table is partitioned by "
+                f"({', '.join(schema.partition_keys)}). Name partitions by these only"
+            )
+            raise InvalidInputError(message)
         return FilePruning(
             key_value=self._key_value,
-            partition_filter=partition_filter,
-            predicate=predicate,
+            partition_filter=None if partition_filter is None else partition_filter.validated(schema),
+            predicate=None if predicate is None else predicate.validated(schema),
             buckets=buckets,
             partitions=partitions,
         )

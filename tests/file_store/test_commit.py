@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from storage_lib.errors import (
@@ -406,12 +403,12 @@ def test_a_commit_reads_no_more_when_history_is_long() -> None:
     counted = FaultyFileIO(MemoryFileIO())
     table = StoredTable(orders_schema(), fake_environment(counted))
 
-    def calls(act: Callable[[], Any]) -> int:
+    def calls_of_commit(n: int) -> int:
         before = len(counted.calls)
-        act()
+        table.append([("a", n, "x")], user="stream", identifier=n)
         return len(counted.calls) - before
 
-    per_commit = [calls(lambda n=n: table.append([("a", n, "x")], user="stream", identifier=n)) for n in range(80)]
+    per_commit = [calls_of_commit(n) for n in range(80)]
     assert max(per_commit[40:]) <= max(per_commit[:10]) + 3
     assert len(table.rows()) == 80
     assert len(newest_manifests(table)) <= 31

@@ -29,6 +29,12 @@ from tests.support.stored_table import Rows, StoredTable
 
 IDENTIFIER = "db.t"
 
+
+def moment(*parts: int) -> dt.datetime:
+    """A TIMESTAMP, which has no zone."""
+    return dt.datetime(*parts, tzinfo=dt.UTC).replace(tzinfo=None)  # type: ignore[misc,arg-type]
+
+
 SCALARS: dict[str, list[Any]] = {
     "BOOLEAN": [True, False, None],
     "TINYINT": [-128, 127, None],
@@ -45,8 +51,8 @@ SCALARS: dict[str, list[Any]] = {
     "DECIMAL(9, 2)": [Decimal("-1234567.89"), Decimal("0.01"), None],
     "DECIMAL(18, 4)": [Decimal("-12345678901234.5678"), Decimal("0.0001"), None],
     "DECIMAL(38, 10)": [Decimal("-1234567890123456789012345678.0123456789"), Decimal(1), None],
-    "TIMESTAMP(3)": [dt.datetime(1969, 12, 31, 23, 59, 59, 999000), dt.datetime(2024, 5, 14, 1, 2, 3, 456000), None],
-    "TIMESTAMP(6)": [dt.datetime(1900, 1, 1, 0, 0, 0, 1), dt.datetime(2024, 5, 14, 1, 2, 3, 456789), None],
+    "TIMESTAMP(3)": [moment(1969, 12, 31, 23, 59, 59, 999000), moment(2024, 5, 14, 1, 2, 3, 456000), None],
+    "TIMESTAMP(6)": [moment(1900, 1, 1, 0, 0, 0, 1), moment(2024, 5, 14, 1, 2, 3, 456789), None],
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": [
         dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
         dt.datetime(2024, 5, 14, 1, 2, 3, 456789, tzinfo=dt.UTC),
@@ -54,15 +60,22 @@ SCALARS: dict[str, list[Any]] = {
     ],
 }
 
-KEYS: dict[str, list[Any]] = {spelled: [value for value in values if value is not None] for spelled, values in SCALARS.items()}
+KEYS: dict[str, list[Any]] = {
+    spelled: [value for value in values if value is not None] for spelled, values in SCALARS.items()
+}
 
 
-def schema_of(columns: dict[str, str], keys: list[str], partitions: list[str] | None = None, **options: str) -> TableSchema:
+def schema_of(
+    columns: dict[str, str],
+    keys: list[str],
+    partitions: list[str] | None = None,
+    options: dict[str, str] | None = None,
+) -> TableSchema:
     return new_table_schema(
         [(name, parse_data_type(spelled)) for name, spelled in columns.items()],
         primary_keys=keys,
         partition_keys=partitions or [],
-        options={"bucket": "3", "partition.legacy-name": "false", **options},
+        options={"bucket": "3", "partition.legacy-name": "false", **(options or {})},
         time_millis=0,
     )
 
@@ -156,7 +169,7 @@ def test_partitions_of_every_spelling_are_found(tmp_path: Path) -> None:
     for legacy in ("true", "false"):
         warehouse = tmp_path / legacy
         warehouse.mkdir()
-        table = on_disk(schema_of(columns, keys, ["s", "i", "b", "d"], **{"partition.legacy-name": legacy}), warehouse)
+        table = on_disk(schema_of(columns, keys, ["s", "i", "b", "d"], {"partition.legacy-name": legacy}), warehouse)
         table.append(rows)
         assert table.rows() == sorted(rows, key=repr)
         assert_read_alike(table, warehouse, tmp_path)
@@ -186,7 +199,7 @@ def test_a_reader_that_prunes_finds_what_it_looks_for(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_with_many_commits_the_folded_manifests_are_read_by_others(tmp_path: Path) -> None:
     options = {"manifest.merge-min-count": "4"}
-    table = on_disk(schema_of({"id": "BIGINT", "v": "STRING"}, ["id"], **options), tmp_path)
+    table = on_disk(schema_of({"id": "BIGINT", "v": "STRING"}, ["id"], options=options), tmp_path)
     for n in range(25):
         table.append([(n % 10, f"v{n}")])
         if n % 8 == 7:
@@ -235,7 +248,11 @@ def test_commits_of_rust_and_ours_alternate(tmp_path: Path) -> None:
     table = on_disk(schema_of({"id": "BIGINT", "v": "STRING"}, ["id"]), tmp_path)
     for n in range(6):
         if n % 2:
-            append_with_rust(tmp_path, IDENTIFIER, pa.table(table.batch([(0, f"rust {n}"), (n, "rust")]).to_pydict(), table.schema.arrow_schema))
+            append_with_rust(
+                tmp_path,
+                IDENTIFIER,
+                pa.table(table.batch([(0, f"rust {n}"), (n, "rust")]).to_pydict(), table.schema.arrow_schema),
+            )
         else:
             table.append([(0, f"ours {n}"), (n, "ours")])
     assert [row[1] for row in table.rows()] == ["rust 5", "rust", "ours", "rust", "ours", "rust"]

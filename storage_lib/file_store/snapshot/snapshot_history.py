@@ -84,7 +84,13 @@ class SnapshotHistory:
             return None
         with self._search_lock:
             found = self._commits.find(commit_user, commit_identifier, latest_id, ascending=ascending)
-        return None if found is None else self.load(found)
+        if found is None:
+            return None
+        try:
+            return self.load(found)
+        except SnapshotExpiredError as error:
+            message = f"commit {commit_identifier} of {commit_user} was made, as snapshot {found}, but that was expired"
+            raise SnapshotExpiredError(message) from error
 
     def expire_below(self, snapshot_id: int) -> list[int]:
         """Make ``snapshot_id`` the earliest; everything below counts as expired when this returns.

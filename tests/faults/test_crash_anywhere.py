@@ -1,0 +1,206 @@
+"""Promise 6: die at the k-th I/O, for every k; reopen; every acknowledged commit is there, and nothing half.
+
+The life that is interrupted: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
+that manifests are folded. A dead process also loses what it had written but not synced.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from storage_lib.errors import CommitOutcomeUnknownError, StorageError
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.schema.predicate import col
+from storage_lib.schema.row_kind import RowKind
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.stored_table import Rows, StoredTable, committable_of, orders_schema
+
+OPTIONS = {"manifest.merge-min-count": "3", "bucket": "2"}
+USER = "pipeline"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One commit of the life; its place in the list is its identifier."""
+
+    rows: Rows = ()
+    kinds: tuple[RowKind, ...] | None = None
+    overwrites: str | None = None
+    compacts: bool = False
+    expires: bool = False
+
+
+LIFE = (
+    Step(rows=[("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]),
+    Step(rows=[("a", 1, "x2"), ("a", 2, "y")], kinds=(RowKind.UPDATE_AFTER, RowKind.DELETE)),
+    Step(compacts=True),
+    Step(rows=[("a", 3, "w"), ("b", 1, "z2")]),
+    Step(rows=[("b", 9, "reprocessed")], overwrites="b"),
+    Step(expires=True),
+    Step(rows=[("a", 1, "x3")]),
+    Step(compacts=True),
+)
+
+
+def rows_after() -> list[list[tuple[object, ...]]]:
+    """The table after each number of steps, kept in a dictionary."""
+    model: dict[tuple[object, ...], tuple[object, ...]] = {}
+    states: list[list[tuple[object, ...]]] = [[]]
+    for step in LIFE:
+        if step.overwrites is not None:
+            model = {key: row for key, row in model.items() if key[0] != step.overwrites}
+        for row, kind in zip(step.rows, step.kinds or [RowKind.INSERT] * len(step.rows), strict=True):
+            key = tuple(row[:2])
+            if kind is RowKind.DELETE:
+                model.pop(key)
+            else:
+                model[key] = tuple(row)
+        states.append(sorted(model.values(), key=repr))
+    return states
+
+
+EXPECTED = rows_after()
+
+
+@dataclass
+class Life:
+    """A pipeline that goes on after the last step that it knows to be done; ``acknowledged`` counts these."""
+
+    file_io: FileIO
+    names: str
+    acknowledged: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        self.table = StoredTable(orders_schema(OPTIONS), fake_environment(self.file_io, names=self.names))
+
+    def run(self) -> None:
+        while self.acknowledged < len(LIFE):
+            self.take(self.acknowledged, LIFE[self.acknowledged])
+            self.acknowledged += 1
+
+    def take(self, identifier: int, step: Step) -> None:
+        store = self.table.store
+        if step.expires:
+            store.expire.expire(retain_max=2)
+            return
+        if store.snapshots.find_commit(USER, identifier) is not None:
+            return
+        if step.compacts:
+            messages = tuple(self.table.compaction_messages())
+        else:
+            messages = self.table.messages(step.rows, step.kinds, overwrite=step.overwrites is not None)
+        committable = committable_of(messages, user=USER, identifier=identifier)
+        try:
+            if step.overwrites is None:
+                store.commit.commit(committable)
+            else:
+                store.commit.overwrite(committable, partition_filter=col("dt") == step.overwrites)
+        except CommitOutcomeUnknownError:
+            raise
+        except StorageError:
+            with suppress(StorageError):
+                store.abort(messages)
+            raise
+
+
+def test_the_life_without_faults_is_as_expected() -> None:
+    life = Life(MemoryFileIO(), "sound")
+    life.run()
+    assert life.table.rows() == EXPECTED[-1]
+    assert life.table.store.snapshots.latest_id() == len(LIFE) - 1
+
+
+WRITE_COUNT = 85
+"""About how many writes the life takes; ``test_every_write_is_covered`` keeps it honest."""
+
+
+def test_every_write_is_covered() -> None:
+    counted = FaultyFileIO(files_of_a_new_table())
+    Life(counted, "sound").run()
+    writes = sum(operation in WRITES for operation, _ in counted.calls)
+    assert WRITE_COUNT - 10 <= writes <= WRITE_COUNT, writes
+
+
+@pytest.mark.parametrize("at", range(1, WRITE_COUNT + 1))
+def test_a_crash_at_any_write_loses_nothing(at: int) -> None:
+    files = files_of_a_new_table()
+    faulty = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at, operation=WRITES))
+    crashed = Life(faulty, "first")
+    with suppress(SimulatedCrash):
+        crashed.run()
+    lose_unsynced(files, faulty)
+    check_what_is_there(files, crashed.acknowledged)
+    again = Life(files, "second", crashed.acknowledged)
+    again.run()
+    check_what_is_there(files, len(LIFE))
+
+
+@pytest.mark.parametrize("at", range(1, WRITE_COUNT + 1))
+@pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER])
+def test_an_outage_at_any_write_is_survived_by_doing_it_again(kind: FaultKind, at: int) -> None:
+    files = files_of_a_new_table()
+    life = Life(FaultyFileIO(files, Fault(kind, at=at, operation=WRITES)), "first")
+    for _ in range(2):
+        with suppress(StorageError):
+            life.run()
+            break
+        check_what_is_there(files, life.acknowledged)
+    check_what_is_there(files, len(LIFE))
+
+
+def files_of_a_new_table() -> MemoryFileIO:
+    files = MemoryFileIO()
+    Life(files, "creator")
+    return files
+
+
+def check_what_is_there(files: FileIO, acknowledged: int) -> None:
+    """Every snapshot that counts is whole, and the newest is that of the last acknowledged step or the one after."""
+    store = Life(files, "check").table.store
+    latest = store.snapshots.latest_id()
+    if latest is None:
+        assert acknowledged == 0
+        return
+    newest = store.snapshots.load(latest).commit_identifier
+    last_commit = max((n for n in range(acknowledged) if not LIFE[n].expires), default=-1)
+    assert newest >= last_commit
+    assert newest <= acknowledged + 1
+    earliest = store.snapshots.earliest_id()
+    assert earliest is not None
+    for snapshot_id in range(earliest, latest + 1):
+        check_snapshot(store, snapshot_id)
+
+
+def check_snapshot(store: FileStore, snapshot_id: int) -> None:
+    snapshot = store.snapshots.load(snapshot_id)
+    rows = sorted(
+        (
+            tuple(row.values())
+            for split in store.scan.plan(snapshot).splits()
+            for batch in store.read.read(split)
+            for row in batch.to_pylist()
+        ),
+        key=repr,
+    )
+    assert rows == EXPECTED[snapshot.commit_identifier + 1]
+
+
+def lose_unsynced(files: FileIO, faulty: FaultyFileIO) -> None:
+    """What a power cut does to files that were written and not yet synced."""
+    unsynced: set[str] = set()
+    for operation, path in faulty.calls:
+        if operation == "open_output":
+            unsynced.add(path)
+        elif operation == "sync" and (operation, path) != faulty.calls[-1]:
+            unsynced -= set(path.split(","))
+        elif operation == "delete":
+            unsynced.discard(path)
+    for path in unsynced:
+        if files.exists(path):
+            files.replace(path, b"")
