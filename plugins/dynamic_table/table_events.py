@@ -21,7 +21,6 @@ __all__ = [
     "TABLE_EVENTS",
     "announce",
     "table_asset",
-    "table_uri",
     "with_table_events",
 ]
 

@@ -42,7 +42,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
     try:
         yield local
     finally:
+        started = local.process_ids()
         local.stop()
+        assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
+        assert not any(lives(pid) for pid in started), "stopping left a process behind"
         for directory in home.glob("dynamic_table_jobs/*/job-*"):
             SinkJob(directory).kill()
 
@@ -198,19 +201,6 @@ def pid_of(job: SinkJob) -> int:
 def parent_of(pid: int) -> int:
     fields: Any = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1])
-
-
-def test_stopping_leaves_no_process_behind(tmp_path: Path) -> None:
-    """Not the shared Airflow: this one is stopped while it is still warm."""
-    local = LocalAirflow(home=tmp_path)
-    local.start()
-    started = local.process_ids()
-
-    local.stop()
-
-    assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
-    assert not any(lives(pid) for pid in started)
-    assert not local.is_running()
 
 
 def lives(pid: int) -> bool:

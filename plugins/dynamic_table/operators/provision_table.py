@@ -70,7 +70,9 @@ class ProvisionTableOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the table and return its name, columns and location."""
-        table = self.hook.get_conn().create_table(
+        catalog = self.hook.get_conn()
+        version = None if catalog.table_exists(self.table) else 0  # only a new table is news
+        table = catalog.create_table(
             self.table,
             self._arrow_schema(),
             primary_key=self.primary_key,
@@ -79,8 +81,8 @@ class ProvisionTableOperator(BaseOperator):
             comment=self.comment,
             if_not_exists=True,
         )
-        columns = [field.name for field in table.schema.fields]
-        return announce(context, table=self.table, op="provision", version=0, location=table.location, columns=columns)
+        facts: dict[str, Any] = {"location": table.location, "columns": [field.name for field in table.schema.fields]}
+        return announce(context, table=self.table, op="provision", version=version, **facts)
 
     def _arrow_schema(self) -> pa.Schema:
         import pyarrow as pa

@@ -93,7 +93,6 @@ class ReprocessPartitionsOperator(BaseOperator):
                     row_count + rows.num_rows,
                 )
                 self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
-        facts = {"rows": row_count}
         return announce(
             context,
             table=self.table,

@@ -86,17 +86,13 @@ class ValidateTableOperator(BaseOperator):
         if report.failed["critical"]:
             message = f"{self.table} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
-        facts = {
-            "rows": rows.num_rows,
-            "checked": report.checked,
-            "failed": report.failed,
-        }
-        partitions = [partition] if partition else []
+        facts: dict[str, Any] = {"rows": rows.num_rows, "checked": report.checked, "failed": report.failed}
         return announce(
             context,
             table=self.table,
             op="validate",
             version=snapshot_id,
-            partitions=partitions,
+            partitions=[partition] if partition else [],
+            aspect="quality",
             **facts,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOper
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
 from dynamic_table.table_events import table_asset
-from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError
+from storage_lib.errors import AlreadyExistsError, CommitConflictError, CommitOutcomeUnknownError, InvalidInputError
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
@@ -227,7 +228,38 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
 
     assert result["failed"] == {"critical": 0, "warning": 1, "info": 0}
     assert (result["rows"], result["checked"], result["version"]) == (2, 1, 7)
-    assert announced(context)[0]["op"] == "validate"
+    [event] = announced(context)
+    assert (event["uri"], event["op"]) == ("dynamic-table://db/t/quality", "validate")
+
+
+def test_a_table_is_provisioned_once_and_announced_once(warehouse: Path) -> None:
+    task = ProvisionTableOperator(
+        task_id="provision",
+        table="shop.orders",
+        columns={"dt": "DATE", "id": "BIGINT", "price": "DECIMAL(10, 2)"},
+        primary_key=["dt", "id"],
+        partition_by=["dt"],
+    )
+    first, second = task_context(task), task_context(task)
+
+    result, again = task.execute(first), task.execute(second)
+
+    assert (result["version"], again["version"]) == (0, None)
+    assert result["columns"] == again["columns"] == ["dt", "id", "price"]
+    assert result["location"].startswith(str(warehouse))
+    assert [event["uri"] for event in announced(first)] == ["dynamic-table://shop/orders"]
+    assert announced(second) == []
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_table_that_is_there_with_other_columns_is_refused() -> None:
+    arguments: dict[str, Any] = {"task_id": "provision", "table": "shop.orders", "primary_key": ["id"]}
+    first = ProvisionTableOperator(columns={"id": "BIGINT"}, **arguments)
+    other = ProvisionTableOperator(columns={"id": "BIGINT", "price": "DOUBLE"}, **arguments)
+    first.execute(task_context(first))
+
+    with pytest.raises(AlreadyExistsError, match="other columns"):
+        other.execute(task_context(other))
 
 
 @pytest.mark.parametrize(
