@@ -18,18 +18,8 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
-        "before": Param(
-            "2013-01-02",
-            type="string",
-            format="date",
-            title="Drop what is before this day",
-        ),
-        "partitions": Param(
-            [],
-            type="array",
-            title="Instead: exactly these partitions",
-            section="Advanced",
-        ),
+        "before": Param("2013-01-02", type="string", format="date", title="Drop what is before this day"),
+        "partitions": Param([], type="array", title="Instead: exactly these partitions", section="Advanced"),
         "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
     },
 ):

@@ -27,20 +27,12 @@ with DAG(
         "tables": Param([], type="array", title="Tables (none: all)"),
         "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
-        "older_than_hours": Param(
-            1,
-            type=["null", "number"],
-            minimum=0,
-            title="Expire what is older, in hours",
-        ),
+        "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
     },
 ):
     tables = ListTablesOperator(task_id="list_tables", tables="{{ params.tables }}").output
     compact = CompactTableOperator.partial(
-        task_id="compact_table",
-        full="{{ params.full }}",
-        outlets=[TABLE_EVENTS],
-        map_index_template="{{ task.table }}",
+        task_id="compact_table", full="{{ params.full }}", outlets=[TABLE_EVENTS], map_index_template="{{ task.table }}"
     ).expand(table=tables)
     expire = ExpireSnapshotsOperator.partial(
         task_id="expire_snapshots",

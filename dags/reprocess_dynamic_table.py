@@ -27,17 +27,8 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
-        "day": Param(
-            "2013-01-01",
-            type="string",
-            format="date",
-            title="Day, when the run has no partition key",
-        ),
-        "rows": Param(
-            "flights.nyc_flights:flights_of_day",
-            type="string",
-            title="Source (module:function)",
-        ),
+        "day": Param("2013-01-01", type="string", format="date", title="Day, when the run has no partition key"),
+        "rows": Param("flights.nyc_flights:flights_of_day", type="string", title="Source (module:function)"),
         "rows_kwargs": Param({}, type="object", title="Arguments of the source", section="Advanced"),
         "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
         "allow_empty": Param(False, type="boolean", title="Empty a day without rows", section="Advanced"),

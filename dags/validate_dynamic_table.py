@@ -9,21 +9,9 @@ from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 KEY = ["flight_date", "time_hour", "carrier", "flight"]
 FLIGHT_EXPECTATIONS = [
-    {
-        "type": "expect_table_row_count_to_be_between",
-        "kwargs": {"min_value": 1},
-        "severity": "critical",
-    },
-    {
-        "type": "expect_compound_columns_to_be_unique",
-        "kwargs": {"column_list": KEY},
-        "severity": "critical",
-    },
-    {
-        "type": "expect_column_values_to_not_be_null",
-        "kwargs": {"column": "dest"},
-        "severity": "critical",
-    },
+    {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}, "severity": "critical"},
+    {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": KEY}, "severity": "critical"},
+    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "dest"}, "severity": "critical"},
     {
         "type": "expect_column_values_to_be_in_set",
         "kwargs": {"column": "origin", "value_set": ["EWR", "JFK", "LGA"]},
@@ -34,11 +22,7 @@ FLIGHT_EXPECTATIONS = [
         "kwargs": {"column": "distance", "min_value": 1, "max_value": 6000},
         "severity": "critical",
     },
-    {
-        "type": "expect_column_values_to_not_be_null",
-        "kwargs": {"column": "temp", "mostly": 0.9},
-        "severity": "warning",
-    },
+    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "temp", "mostly": 0.9}, "severity": "warning"},
 ]
 
 with DAG(
@@ -51,12 +35,7 @@ with DAG(
     doc_md=__doc__,
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
-        "expectations": Param(
-            FLIGHT_EXPECTATIONS,
-            type="array",
-            items={"type": "object"},
-            title="Expectations",
-        ),
+        "expectations": Param(FLIGHT_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations"),
         "partition": Param({}, type="object", title="Partition (none: the whole table)"),
         "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot (none: the newest)"),
     },

@@ -38,12 +38,7 @@ FLIGHT_COLUMNS = {
     "air_time": pa.int32(),
     "distance": pa.int32(),
 }
-WEATHER_COLUMNS = {
-    "temp": pa.float64(),
-    "wind_speed": pa.float64(),
-    "precip": pa.float64(),
-    "visib": pa.float64(),
-}
+WEATHER_COLUMNS = {"temp": pa.float64(), "wind_speed": pa.float64(), "precip": pa.float64(), "visib": pa.float64()}
 
 
 def flights_of_day(partition: Mapping[str, str]) -> pa.Table:
@@ -74,15 +69,7 @@ def _weather() -> pa.Table:
     keys = ["origin", "time_hour"]
     first = raw.group_by(keys, use_threads=False).aggregate([(name, "first") for name in WEATHER_COLUMNS])
     named = first.rename_columns([name.removesuffix("_first") for name in first.column_names])
-    return named.cast(
-        pa.schema(
-            [
-                ("origin", pa.string()),
-                ("time_hour", pa.timestamp("ms")),
-                *WEATHER_COLUMNS.items(),
-            ]
-        )
-    )
+    return named.cast(pa.schema([("origin", pa.string()), ("time_hour", pa.timestamp("ms")), *WEATHER_COLUMNS.items()]))
 
 
 def _read(data: bytes) -> pa.Table:
@@ -91,11 +78,7 @@ def _read(data: bytes) -> pa.Table:
         convert_options=csv.ConvertOptions(
             null_values=["NA", ""],
             strings_can_be_null=True,
-            column_types={
-                "time_hour": pa.timestamp("ms"),
-                "precip": pa.float64(),
-                "visib": pa.float64(),
-            },
+            column_types={"time_hour": pa.timestamp("ms"), "precip": pa.float64(), "visib": pa.float64()},
             timestamp_parsers=["%Y-%m-%dT%H:%M:%SZ"],
         ),
     )

@@ -40,11 +40,7 @@ class AirflowRest:
 
     def wait_for_dag(self, dag_id: str, *, timeout: float = 60) -> None:
         """Wait until the DAG processor has seen the DAG, and unpause it."""
-        self.wait_until(
-            lambda: dag_id in self.dag_ids(),
-            f"DAG {dag_id} to be parsed",
-            timeout=timeout,
-        )
+        self.wait_until(lambda: dag_id in self.dag_ids(), f"DAG {dag_id} to be parsed", timeout=timeout)
         self.patch(f"/dags/{dag_id}", {"is_paused": False})
 
     def trigger(
@@ -73,9 +69,7 @@ class AirflowRest:
     def wait(self, dag_id: str, run_id: str, *, timeout: float = 300) -> str:
         """Wait until the run has finished and return ``success`` or ``failed``."""
         self.wait_until(
-            lambda: self.run_state(dag_id, run_id) in FINISHED_STATES,
-            f"run {run_id} of {dag_id}",
-            timeout=timeout,
+            lambda: self.run_state(dag_id, run_id) in FINISHED_STATES, f"run {run_id} of {dag_id}", timeout=timeout
         )
         return self.run_state(dag_id, run_id)
 
@@ -186,25 +180,14 @@ class AirflowRest:
 
     def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
         """Do what "Mark as success" (or ``failed``) does in the UI: a running task's job is stopped."""
-        self.patch(
-            f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}",
-            {"new_state": state},
-        )
+        self.patch(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}", {"new_state": state})
 
     def result(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
         """Return what a task's ``execute`` returned (its XCom)."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         return self.get(f"{path}?map_index={map_index}&deserialize=true")["value"]
 
-    def log(
-        self,
-        dag_id: str,
-        run_id: str,
-        task_id: str,
-        *,
-        try_number: int = 1,
-        map_index: int = -1,
-    ) -> str:
+    def log(self, dag_id: str, run_id: str, task_id: str, *, try_number: int = 1, map_index: int = -1) -> str:
         """Return one try's log as text, one event per line."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/logs/{try_number}"
         content = self.get(f"{path}?map_index={map_index}&full_content=true")["content"]

@@ -62,12 +62,7 @@ class LocalAirflow:
         self.home.mkdir(parents=True, exist_ok=True)
         port = self.port or _free_port()
         settings = self._environment(port)
-        subprocess.run(
-            [*_airflow(), "db", "migrate"],
-            env=settings,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        subprocess.run([*_airflow(), "db", "migrate"], env=settings, check=True, stdout=subprocess.DEVNULL)
         pids: dict[str, int] = {}
         for name, arguments in COMPONENTS.items():
             pids[name] = self._launch(name, arguments, settings)
@@ -157,10 +152,7 @@ class LocalAirflow:
             }
             for index, folder in enumerate(self.dag_folders)
         ]
-        connection = {
-            "conn_type": "dynamic_table",
-            "extra": dict(self.connection_extra),
-        }
+        connection = {"conn_type": "dynamic_table", "extra": dict(self.connection_extra)}
         return inherited | {
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT": json.dumps(connection),
@@ -236,10 +228,7 @@ def main() -> None:
     parser.add_argument("--warehouse", default=str(CHECKOUT / ".local" / "warehouse"))
     parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
     chosen = parser.parse_args()
-    extra = {
-        "warehouse": chosen.warehouse,
-        "bootstrap_servers": chosen.bootstrap_servers,
-    }
+    extra = {"warehouse": chosen.warehouse, "bootstrap_servers": chosen.bootstrap_servers}
     airflow = LocalAirflow(home=chosen.home, port=chosen.port, connection_extra=extra)
     if chosen.act == "up":
         airflow.start()

@@ -40,10 +40,7 @@ class CommitIdentity:
 
     def arguments(self, part: int = 0) -> CommitArguments:
         """Return the identity of the task's ``part``-th commit; the order of parts must not change between tries."""
-        return {
-            "commit_user": self.user,
-            "commit_identifier": self.token * PARTS_MAX + part,
-        }
+        return {"commit_user": self.user, "commit_identifier": self.token * PARTS_MAX + part}
 
 
 @contextmanager

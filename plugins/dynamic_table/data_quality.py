@@ -42,11 +42,7 @@ def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
             message = f"{_title(result)} can't be checked: {reason}"
             raise InvalidInputError(message)
     failed = {severity: sum(result["severity"] == severity for result in failures) for severity in SEVERITIES}
-    return QualityReport(
-        checked=len(specs),
-        failed=failed,
-        lines=tuple(_line(result) for result in failures),
-    )
+    return QualityReport(checked=len(specs), failed=failed, lines=tuple(_line(result) for result in failures))
 
 
 def _results(rows: pa.Table, specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -83,10 +79,7 @@ def _plain(result: Any) -> dict[str, Any]:
     config = result.expectation_config
     raised = result.exception_info or {}
     reasons = [raised] if "raised_exception" in raised else list(raised.values())
-    reason = next(
-        (one["exception_message"] for one in reasons if one.get("raised_exception")),
-        None,
-    )
+    reason = next((one["exception_message"] for one in reasons if one.get("raised_exception")), None)
     severity = getattr(config, "severity", None) or "critical"
     return {
         "type": config.type,
@@ -134,8 +127,4 @@ def _checked(spec: object) -> dict[str, Any]:
     if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
         message = f"Severity {severity!r} of {spec['type']} is none of {', '.join(SEVERITIES)}."
         raise InvalidInputError(message)
-    return {
-        "type": spec["type"],
-        "kwargs": dict(spec.get("kwargs") or {}),
-        "severity": severity,
-    }
+    return {"type": spec["type"], "kwargs": dict(spec.get("kwargs") or {}), "severity": severity}

@@ -46,10 +46,7 @@ class StorageRetryPolicy(RetryPolicy):
         name = type(exception).__name__
         for retryable, first in DELAY_SECONDS.items():
             if retryable in ancestry:
-                return RetryDecision.retry(
-                    _delay(first, try_number, context),
-                    reason=f"{name}: worth another try",
-                )
+                return RetryDecision.retry(_delay(first, try_number, context), reason=f"{name}: worth another try")
         if "StorageError" in ancestry:
             return RetryDecision.fail(reason=f"{name}: trying again would end the same way")
         if "UndefinedError" in ancestry:

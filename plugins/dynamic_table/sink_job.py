@@ -27,15 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "BY_HAND",
-    "SinkJob",
-    "SinkReport",
-    "SinkState",
-    "SinkWatch",
-    "newest_job",
-    "open_job_directory",
-]
+__all__ = ["BY_HAND", "SinkJob", "SinkReport", "SinkState", "SinkWatch", "newest_job", "open_job_directory"]
 
 BY_HAND = "a person ended or cleared the task"
 

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["is_permanent", "secrets_apart"]
 
 
-def secrets_apart(
-    options: Mapping[str, str],
-) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def secrets_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Split options into open ones, ``{option: variable}`` for the secret ones, and ``{variable: value}``.
 
     The first two may lie on disk; the third goes into the environment of the sink's process.
@@ -22,11 +20,7 @@ def secrets_apart(
     secret = sorted(key for key in options if is_secret(key))
     variables = {key: f"DYNAMIC_TABLE_SECRET_{number}" for number, key in enumerate(secret)}
     shown = {key: value for key, value in options.items() if key not in variables}
-    return (
-        shown,
-        variables,
-        {variable: options[key] for key, variable in variables.items()},
-    )
+    return (shown, variables, {variable: options[key] for key, variable in variables.items()})
 
 
 def is_permanent(error: Any) -> bool:

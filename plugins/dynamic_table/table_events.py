@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from pydantic import JsonValue
 
-__all__ = [
-    "TABLE_EVENTS",
-    "announce",
-    "table_asset",
-    "with_table_events",
-]
+__all__ = ["TABLE_EVENTS", "announce", "table_asset", "with_table_events"]
 
 TABLE_EVENTS = AssetAlias(name="dynamic_tables")
 

@@ -44,8 +44,7 @@ def test_an_expectation_that_cannot_be_checked_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "expectations",
-    [[], "None", [{"kwargs": {}}], [{"type": "expect_table_row_count_to_equal", "severity": "fatal"}]],
+    "expectations", [[], "None", [{"kwargs": {}}], [{"type": "expect_table_row_count_to_equal", "severity": "fatal"}]]
 )
 def test_malformed_expectations_are_refused(expectations: object) -> None:
     with pytest.raises(InvalidInputError):

@@ -9,11 +9,7 @@ from airflow.sdk import BaseOperator
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.partition_argument import (
-    checked_partition,
-    checked_partitions,
-    partition_label,
-)
+from dynamic_table.partition_argument import checked_partition, checked_partitions, partition_label
 from dynamic_table.partition_listing import partitions_before
 from dynamic_table.table_events import announce, with_table_events
 
@@ -40,12 +36,7 @@ class DropPartitionsOperator(BaseOperator):
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = (
-        "table",
-        "partitions",
-        "before",
-        "change_tracking",
-    )
+    template_fields: Sequence[str] = ("table", "partitions", "before", "change_tracking")
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "before": "json"}
     ui_color = "#f4dcdc"
 
@@ -76,28 +67,14 @@ class DropPartitionsOperator(BaseOperator):
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
             partitions = self._chosen(table)
-            self.log.info(
-                "Dropping %d partition(s): %s",
-                len(partitions),
-                partition_label(partitions),
-            )
+            self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (
-                table.drop_partitions(
-                    partitions,
-                    change_tracking=bool(self.change_tracking),
-                    **identity.arguments(),
-                )
+                table.drop_partitions(partitions, change_tracking=bool(self.change_tracking), **identity.arguments())
                 if partitions
                 else None
             )
         version = snapshot.id if snapshot else None
-        return announce(
-            context,
-            table=self.table,
-            op="drop_partitions",
-            version=version,
-            partitions=partitions,
-        )
+        return announce(context, table=self.table, op="drop_partitions", version=version, partitions=partitions)
 
     def _chosen(self, table: DynamicTable) -> list[dict[str, str]]:
         if self.partitions or not self.before:

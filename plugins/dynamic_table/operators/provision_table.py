@@ -31,14 +31,7 @@ class ProvisionTableOperator(BaseOperator):
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = (
-        "table",
-        "columns",
-        "primary_key",
-        "partition_by",
-        "options",
-        "comment",
-    )
+    template_fields: Sequence[str] = ("table", "columns", "primary_key", "partition_by", "options", "comment")
     template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
     ui_color = "#e4ecd8"
 

@@ -38,14 +38,7 @@ class ReprocessPartitionsOperator(BaseOperator):
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = (
-        "table",
-        "partitions",
-        "rows",
-        "rows_kwargs",
-        "change_tracking",
-        "allow_empty",
-    )
+    template_fields: Sequence[str] = ("table", "partitions", "rows", "rows_kwargs", "change_tracking", "allow_empty")
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
     ui_color = "#dde8f4"
 
@@ -83,23 +76,13 @@ class ReprocessPartitionsOperator(BaseOperator):
             for part, partition in enumerate(partitions):
                 rows = self._rows_of(partition)
                 snapshot = table.overwrite(
-                    rows,
-                    partition=partition,
-                    change_tracking=bool(self.change_tracking),
-                    **identity.arguments(part),
+                    rows, partition=partition, change_tracking=bool(self.change_tracking), **identity.arguments(part)
                 )
-                version, row_count = (
-                    snapshot.id if snapshot else version,
-                    row_count + rows.num_rows,
-                )
+                version = snapshot.id if snapshot else version
+                row_count += rows.num_rows
                 self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
         return announce(
-            context,
-            table=self.table,
-            op="reprocess",
-            version=version,
-            partitions=partitions,
-            **facts,
+            context, table=self.table, op="reprocess", version=version, partitions=partitions, rows=row_count
         )
 
     def _rows_of(self, partition: Mapping[str, str]) -> pa.Table:

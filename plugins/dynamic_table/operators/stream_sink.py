@@ -13,14 +13,7 @@ from airflow.sdk import BaseOperator, ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.sink_job import (
-    BY_HAND,
-    SinkJob,
-    SinkState,
-    SinkWatch,
-    newest_job,
-    open_job_directory,
-)
+from dynamic_table.sink_job import BY_HAND, SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
 from dynamic_table.sink_settings import is_permanent, secrets_apart
 from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
 
@@ -183,9 +176,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
             # The mixin has stored the id by now, so a deferred task finds its job again as well.
             self.defer(
                 trigger=StreamSinkTrigger(
-                    directory=str(self._job.directory),
-                    poll_seconds=self.poll_seconds,
-                    stale_seconds=self.stale_seconds,
+                    directory=str(self._job.directory), poll_seconds=self.poll_seconds, stale_seconds=self.stale_seconds
                 ),
                 method_name="execute_complete",
             )
@@ -224,13 +215,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
-    def _spec(
-        self,
-        job: SinkJob,
-        *,
-        catalog_options: dict[str, str],
-        secret_options: dict[str, str],
-    ) -> SinkSpec:
+    def _spec(self, job: SinkJob, *, catalog_options: dict[str, str], secret_options: dict[str, str]) -> SinkSpec:
         from storage_lib.spark.sink_spec import SinkSource, SinkSpec
 
         return SinkSpec(

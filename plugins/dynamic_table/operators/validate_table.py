@@ -38,13 +38,7 @@ class ValidateTableOperator(BaseOperator):
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = (
-        "table",
-        "expectations",
-        "partition",
-        "columns",
-        "snapshot_id",
-    )
+    template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id")
     template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
     ui_color = "#f6f0d4"
 

@@ -34,11 +34,7 @@ class StreamSinkTrigger(BaseTrigger):
         """Return what builds this trigger again."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "directory": self.directory,
-                "poll_seconds": self.poll_seconds,
-                "stale_seconds": self.stale_seconds,
-            },
+            {"directory": self.directory, "poll_seconds": self.poll_seconds, "stale_seconds": self.stale_seconds},
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -135,11 +135,7 @@ def test_neither_partitions_nor_a_limit_is_refused(table: RecordingTable) -> Non
 
 def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTable) -> None:
     task = ReprocessPartitionsOperator(
-        task_id="reprocess",
-        table="db.t",
-        partitions=[{"dt": "a"}, {"dt": "b"}],
-        rows=HERE,
-        rows_kwargs={"count": 3},
+        task_id="reprocess", table="db.t", partitions=[{"dt": "a"}, {"dt": "b"}], rows=HERE, rows_kwargs={"count": 3}
     )
 
     result = task.execute(task_context(task))
