@@ -27,6 +27,7 @@ class MemoryCatalog(WarehouseCatalog):
             {"log.system": "kafka", **(options or {})},
             environment=system_environment(MemoryFileIO()) if environment is None else environment,
         )
+        self.log_prefix = f"memory-{id(self._environment.file_io)}"
 
     def _address(self, name: TableName) -> TableAddress | None:  # noqa: ARG002  as the catalog it stands in for
         return None
@@ -36,7 +37,7 @@ class MemoryCatalog(WarehouseCatalog):
             return None
         return MemoryLogStore(
             schema,
-            f"{id(self._environment.file_io)}/{options.log_kafka_topic or name}",
+            f"{self.log_prefix}/{options.log_kafka_topic or name}",
             uuid,
             self._environment.clock,
             changelog_mode=options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)),

@@ -220,7 +220,8 @@ class WarehouseCatalog:
             from storage_lib.log_store.kafka_log_store import KafkaLogStore
         except ImportError as error:
             message = (
-                f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+                f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' "
+                f"({error})"
             )
             raise InvalidInputError(message) from error
         client_options = {**options.log_kafka_client, "bootstrap.servers": options.log_kafka_bootstrap_servers}

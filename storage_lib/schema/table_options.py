@@ -321,7 +321,7 @@ def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
 def _refuse_slip(given: str, key: str) -> None:
     if key.startswith(OWN_PREFIX) or key in _OF_PAIMON:
         return
-    near = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.86)
+    near = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.82)
     if near:
         message = f"there is no option {given!r}; did you mean {near[0]!r}?"
         raise InvalidInputError(message)

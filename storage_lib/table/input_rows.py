@@ -111,7 +111,8 @@ class InputRows:
         lengths = pc.binary_length(column) if pa.types.is_binary(column.type) else pc.utf8_length(column)
         longest = pc.max(lengths).as_py()
         if longest is not None and longest > length:
-            row = pc.index(pc.greater(lengths, length).fill_null(value=False), value=True).as_py()
+            too_long = pc.fill_null(pc.greater(lengths, length), fill_value=False)
+            row = pc.index(too_long, value=True).as_py()
             message = (
                 f"table {self._table}: column {field.name!r} is {field.type}, but row {row} has a value of "
                 f"{lengths[row]} characters or bytes. Shorten it, or make the column longer"

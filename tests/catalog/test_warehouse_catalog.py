@@ -1,0 +1,203 @@
+"""Creating, loading, listing and dropping tables, whatever breaks in the middle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import (
+    AlreadyExistsError,
+    InvalidInputError,
+    MemoryCatalog,
+    NotFoundError,
+    TableDescriptor,
+    UnavailableError,
+    load_table_at,
+    open_catalog,
+)
+from storage_lib.catalog.table_name import TableName
+from storage_lib.io.environment import Environment
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from tests.support.breaking_log import BreakingLog
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.orders_table import COLUMNS, NAME, content, orders, rows
+
+
+def test_a_table_is_there_for_every_process_that_opens_the_same_warehouse(tmp_path: Path) -> None:
+    table = orders(open_catalog(str(tmp_path)))
+    table.append(rows("+I a 1 10"))
+
+    other = open_catalog(str(tmp_path))
+
+    assert other.list_tables() == [NAME]
+    assert content(other.load_table(NAME)) == {"a 1 10"}
+    assert content(load_table_at(table.address)) == {"a 1 10"}
+
+
+def test_options_are_frozen_at_creation_and_secrets_are_stored_nowhere(tmp_path: Path) -> None:
+    options = {"bucket": "3", "log.system": "none", "log.kafka.sasl.plain.password": "hush"}
+    orders(open_catalog(str(tmp_path), options))
+
+    later = open_catalog(str(tmp_path), {"bucket": "7"}).load_table(NAME)
+
+    assert later.schema.bucket_count == 3
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"hush" not in stored
+
+
+def test_a_secret_among_a_tables_own_options_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="give it to the catalog"):
+        orders(open_catalog(str(tmp_path)), **{"log.kafka.sasl.plain.password": "hush"})
+
+
+def test_creating_a_table_twice_is_refused_unless_it_may_exist() -> None:
+    catalog = MemoryCatalog()
+    table = orders(catalog)
+    table.append(rows("+I a 1 10"))
+
+    with pytest.raises(AlreadyExistsError, match="if_not_exists"):
+        orders(catalog)
+    again = catalog.create_table(NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], if_not_exists=True)
+
+    assert content(again) == {"a 1 10"}
+
+
+def test_if_not_exists_refuses_a_table_that_is_something_else() -> None:
+    catalog = MemoryCatalog()
+    orders(catalog)
+
+    with pytest.raises(AlreadyExistsError, match="other columns"):
+        catalog.create_table(NAME, pa.schema([("id", pa.int64())]), primary_key=["id"], if_not_exists=True)
+
+
+@pytest.mark.parametrize("name", ["orders", "a.b.c", "shop.", "shop.or/ders", "../x.y", "shop.or ders"])
+def test_odd_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"database\.table"):
+        MemoryCatalog().create_table(name, COLUMNS, primary_key=["id"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"primary_key": []}, "no primary key"),
+        ({"primary_key": ["nope"]}, "'nope' is not a column"),
+        ({"primary_key": ["id"], "partition_by": ["dt"]}, "not in the primary key"),
+        ({"primary_key": ["dt"], "partition_by": ["dt"]}, "no column beside the partition columns"),
+        ({"primary_key": ["id"], "options": {"bucket": "0"}}, "bucket is '0'"),
+        ({"primary_key": ["id"], "options": {"bukcet": "2"}}, "did you mean 'bucket'"),
+        ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, "not supported by this version"),
+        ({"primary_key": ["id"], "options": {"log.retention": "7"}}, r"log\.retention is '7'.*'7 d'"),
+    ],
+)
+def test_what_can_not_be_a_table_is_refused_and_leaves_nothing(arguments: dict[str, object], told: str) -> None:
+    catalog = MemoryCatalog()
+
+    with pytest.raises(InvalidInputError, match=told):
+        catalog.create_table(NAME, COLUMNS, **arguments)  # type: ignore[arg-type]
+
+    assert catalog.list_tables() == []
+
+
+def test_loading_a_table_that_is_not_there_names_those_that_are() -> None:
+    catalog = MemoryCatalog()
+    orders(catalog)
+
+    with pytest.raises(NotFoundError, match=r"no table shop\.order .*shop\.orders"):
+        catalog.load_table("shop.order")
+
+
+def test_dropping_takes_the_files_and_the_log_with_it(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    orders(catalog).append(rows("+I a 1 10"))
+
+    catalog.drop_table(NAME)
+
+    assert catalog.list_tables() == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert content(orders(catalog)) == set()
+    with pytest.raises(NotFoundError):
+        catalog.drop_table("shop.nothing")
+    catalog.drop_table("shop.nothing", if_exists=True)
+
+
+def test_a_table_made_anew_has_a_log_of_its_own() -> None:
+    catalog = MemoryCatalog()
+    orders(catalog).append(rows("+I a 1 10"))
+    catalog.drop_table(NAME)
+
+    table = orders(catalog)
+
+    assert table.stream().poll() is None
+
+
+@pytest.mark.parametrize("k", range(40))
+def test_a_drop_that_dies_anywhere_is_finished_by_whoever_comes_next(k: int) -> None:
+    whole = fake_environment()
+    catalog = MemoryCatalog(environment=whole)
+    orders(catalog).append(rows("+I a 1 10"))
+    dying = Environment(
+        file_io=FaultyFileIO(whole.file_io, Fault(FaultKind.CRASH_BEFORE, at=k + 1)),
+        clock=whole.clock,
+        new_name=whole.new_name,
+    )
+    broken = _same_log_names(MemoryCatalog(environment=dying), catalog)
+    try:
+        broken.drop_table(NAME)
+    except SimulatedCrash:
+        survivor = _same_log_names(MemoryCatalog(environment=whole), catalog)
+        if survivor.table_exists(NAME):
+            survivor.drop_table(NAME)
+        table = orders(survivor)
+        assert content(table) == set()
+        assert table.stream().poll() is None
+
+
+class _WithoutBroker(MemoryCatalog):
+    """A catalog whose logs can't be made."""
+
+    def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:
+        log = super()._log(name, schema, options, uuid)
+        assert log is not None
+        return _Unreachable(log)
+
+
+class _Unreachable(BreakingLog):
+    def create(self) -> None:
+        message = "no broker answers"
+        raise UnavailableError(message)
+
+
+def test_a_log_that_can_not_be_made_leaves_no_table_behind() -> None:
+    catalog = _WithoutBroker()
+
+    with pytest.raises(UnavailableError, match="no broker"):
+        orders(catalog)
+
+    assert catalog.list_tables() == []
+
+
+def test_a_descriptor_says_everything_itself() -> None:
+    descriptor = (
+        TableDescriptor.for_managed()
+        .column("id", pa.int64())
+        .column("name", pa.string())
+        .with_primary_key(["id"])
+        .option("bucket", "2")
+    )
+
+    table = MemoryCatalog().create_table("shop.names", descriptor)
+
+    assert table.schema.primary_keys == ("id",)
+    with pytest.raises(InvalidInputError, match="TableDescriptor"):
+        MemoryCatalog().create_table("shop.names", descriptor, primary_key=["id"])
+
+
+def _same_log_names(catalog: MemoryCatalog, other: MemoryCatalog) -> MemoryCatalog:
+    """Let two catalogs over the same files find the same logs in memory."""
+    catalog.log_prefix = other.log_prefix
+    return catalog

@@ -1,0 +1,133 @@
+"""Stream reads: snapshot then log, each change once, wherever the reader starts and however small its bites are."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib import InvalidInputError, LogOffsetsExpiredError, StreamPosition
+from storage_lib.log_store.memory_log_store import MemoryLogStore
+from tests.support.fake_environment import FakeClock
+from tests.support.orders_table import applied, content, orders, rows, streamed
+
+
+def test_full_reads_the_snapshot_and_then_what_comes() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    source = table.stream()
+
+    first = source.poll()
+    table.append(rows("-D a 1 10"))
+    second = source.poll()
+
+    assert first is not None
+    assert first.num_rows == 2
+    assert second is not None
+    assert second.column("_row_kind").to_pylist() == ["-D"]
+    assert source.poll() is None
+
+
+def test_full_on_an_empty_table_reads_from_the_beginning_of_its_log() -> None:
+    table = orders()
+    source = table.stream()
+    assert source.poll() is None
+
+    table.append(rows("+I a 1 10"))
+
+    batch = source.poll()
+    assert batch is not None
+    assert batch.num_rows == 1
+
+
+def test_latest_reads_only_what_comes() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    source = table.stream(startup="latest")
+    assert source.poll() is None
+
+    table.append(rows("+I a 2 20"))
+
+    batch = source.poll()
+    assert batch is not None
+    assert batch.column("id").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("log_system", ["kafka", "none"])
+def test_from_timestamp_reads_what_was_committed_since(log_system: str) -> None:
+    table = orders(**{"log.system": log_system})
+    table.append(rows("+I a 1 10"))
+    clock = table.environment.clock
+    assert isinstance(clock, FakeClock)
+    clock.pass_time(60)
+    since = clock.now_millis()
+    table.append(rows("+I a 2 20"))
+
+    batch = table.stream(startup="from-timestamp", timestamp_millis=since).poll()
+
+    assert batch is not None
+    assert batch.column("id").to_pylist() == [2]
+
+
+def test_from_timestamp_without_a_timestamp_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"log\.scan\.timestamp-millis"):
+        orders().stream(startup="from-timestamp")
+
+
+def test_an_unknown_start_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="full, latest, from-timestamp"):
+        orders().stream(startup="earliest")
+
+
+@pytest.mark.parametrize("log_system", ["kafka", "none"])
+@pytest.mark.parametrize("max_rows", [1, 3, None])
+def test_small_bites_add_up_to_the_same_changes(log_system: str, max_rows: int | None) -> None:
+    table = orders(bucket="2", **{"log.system": log_system})
+    table.append(rows(*(f"+I a {n} {n}" for n in range(9))))
+    source = table.stream()
+    position = source.initial_position()
+    table.append(rows("-D a 3 3", "+U a 4 44"))
+    table.append(rows("+I b 1 1"))
+
+    changes: list[str] = []
+    while (end := source.latest_position(position, max_rows=max_rows)) != position:
+        # Positions survive a checkpoint.
+        start, end = StreamPosition.from_json(position.to_json()), StreamPosition.from_json(end.to_json())
+        for split in source.plan(start, end):
+            for batch in source.read(split):
+                changes += [f"{r['_row_kind']} {r['dt']} {r['id']} {r['price']}" for r in batch.to_pylist()]
+        position = end
+
+    assert len(changes) == 12
+    assert applied(changes) == content(table)
+
+
+def test_a_table_without_a_log_streams_its_tracked_appends() -> None:
+    table = orders(**{"log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    source = table.stream()
+    source.poll()
+
+    table.append(rows("+I a 2 20", "-D a 1 10"))
+    table.append(rows("+I a 3 30"), change_tracking=False)
+    table.compact()
+
+    batch = source.poll()
+    assert batch is not None
+    assert sorted(batch.column("_row_kind").to_pylist()) == ["+I", "-D"]
+    assert source.poll() is None
+
+
+def test_a_reader_whose_offsets_have_left_the_log_is_told_so() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+    assert isinstance(table.log, MemoryLogStore)
+    table.log.expire(table.log.latest_offsets())
+
+    with pytest.raises(LogOffsetsExpiredError):
+        streamed(table)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"snapshot": "x"}', "7"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="no stream position"):
+        StreamPosition.from_json(text)
