@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
@@ -32,6 +33,20 @@ from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
+_FOREIGN_FEATURES = (
+    "blob-field",
+    "data-evolution.enabled",
+    "data-file.external-paths",
+    "data-file.path-directory",
+    "deletion-vectors.enabled",
+    "pk-clustering-override",
+    "record-level.expire-time",
+    "row-tracking.enabled",
+    "rowkind.field",
+    "sequence.field",
+)
+"""Options of other engines that change which rows a table shows, or where they are, in ways not known here."""
+
 _SEQUENCE_BLOCK = 1 << 32
 """Rows that one task of a commit may give sequence numbers to."""
 
@@ -40,11 +55,13 @@ class FileStore:
     """Write, commit, scan, read, compact, expire. ``table`` is the name to use in messages.
 
     One object may serve several threads and many commits: it remembers what it has read of the table's metadata.
+    Raises ``InvalidInputError`` for a table of another engine whose options ask for what this library lacks.
     """
 
     def __init__(
         self, *, table: str, environment: Environment, paths: TablePaths, schema: TableSchema, options: TableOptions
     ) -> None:
+        _refuse_foreign_features(table, options)
         self._table = table
         self._environment = environment
         self._paths = paths
@@ -212,3 +229,14 @@ class FileStore:
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
         )
+
+
+def _refuse_foreign_features(table: str, options: TableOptions) -> None:
+    for key in _FOREIGN_FEATURES:
+        value = options.others.get(key)
+        if value is not None and value.strip().lower() != "false":
+            message = (
+                f"table {table} has option {key}={value}, which another engine set and this library can't honour: its "
+                "rows would come out wrong. Read it with that engine, or rewrite it there without the option"
+            )
+            raise InvalidInputError(message)

@@ -1,0 +1,61 @@
+"""Files that users have, made by earlier releases, and bytes that must not change."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import fastavro
+import pytest
+
+from storage_lib.file_store.manifest.avro_container import decode_container
+from storage_lib.file_store.manifest.manifest_file import decode_manifest, encode_manifest
+from storage_lib.file_store.manifest.manifest_list import decode_manifest_list, encode_manifest_list
+from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
+from tests.support.golden_tables import GOLDEN, ROWS, golden_table
+
+RELEASES = sorted(path.name for path in (GOLDEN / "tables").iterdir())
+
+
+def files_of(release: str, pattern: str) -> list[Path]:
+    return sorted((GOLDEN / "tables" / release).glob(pattern))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_tables_of_every_release_are_read_at_every_snapshot(release: str) -> None:
+    table = golden_table(release)
+    assert table.store.snapshots.latest_id() == max(ROWS)
+    for snapshot_id, rows in ROWS.items():
+        assert table.rows(table.store.snapshots.load(snapshot_id)) == sorted(rows, key=repr)
+    found = table.store.snapshots.find_commit("stream", 1)
+    assert found is not None
+    assert found.properties == {"offsets": '{"0": 3}'}
+
+
+def test_a_snapshot_is_written_as_it_always_was() -> None:
+    for path in files_of("v1", "snapshot/snapshot-*"):
+        assert encode_snapshot(decode_snapshot(path.read_bytes(), path.name)) == path.read_bytes()
+
+
+def test_a_manifest_is_written_as_it_always_was() -> None:
+    """Schema and records, not the compressed bytes: these are zstandard's own affair."""
+    for path in files_of("v1", "manifest/manifest-v1-*"):
+        data = path.read_bytes()
+        again = encode_manifest(decode_manifest(data, path.name))
+        assert decode_container(again, path.name) == decode_container(data, path.name)
+        assert header_of(again) == header_of(data)
+
+
+def test_a_manifest_list_is_written_as_it_always_was() -> None:
+    for path in files_of("v1", "manifest/manifest-list-*"):
+        data = path.read_bytes()
+        again = encode_manifest_list(decode_manifest_list(data, path.name))
+        assert decode_container(again, path.name) == decode_container(data, path.name)
+        assert header_of(again) == header_of(data)
+
+
+def header_of(data: bytes) -> object:
+    """Codec and schema, read by a library that is not ours."""
+    stream = io.BytesIO(data)
+    assert stream.read(4) == b"Obj\x01"
+    return fastavro.schemaless_reader(stream, {"type": "map", "values": "bytes"}, None)
