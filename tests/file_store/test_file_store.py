@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.schema.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.stored_table import StoredTable, committable_of, orders_schema
@@ -25,7 +26,7 @@ def test_sequence_numbers_go_on_above_the_highest_of_the_bucket(table: StoredTab
 def test_writers_of_one_commit_may_number_in_blocks_of_their_own(table: StoredTable) -> None:
     table.append([("a", 1, "x")])
     base = table.store.snapshots.latest()
-    messages = []
+    messages: list[CommitMessage] = []
     for block, item in ((1, "later block"), (0, "earlier block")):
         write = table.store.new_write(base, sequence_block=block)
         table.fill(write, [("a", 1, item)])

@@ -64,7 +64,7 @@ def test_a_taken_id_is_not_given_twice(history: SnapshotHistory) -> None:
 
 
 def test_a_snapshot_that_is_not_there_yet_is_not_found(history: SnapshotHistory) -> None:
-    with pytest.raises(NotFoundError, match="no snapshot 201.*newest is 200"):
+    with pytest.raises(NotFoundError, match=r"no snapshot 201.*newest is 200"):
         history.load(201)
 
 
