@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from local_kafka import JARS, LocalKafka
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.

@@ -31,7 +31,27 @@ __all__ = ["KafkaNotSetUpError", "LocalKafka", "LocalKafkaError", "PortInUseErro
 
 JARS = Path(__file__).resolve().parents[2] / ".local" / "kafka" / "lib"
 LOOPBACK = "127.0.0.1"
-JVM = ("-Xms128m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+JVM = (
+    "-Xms128m",
+    "-Xmx512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+# Starts the command that follows two arguments, the log file and the settings, and prints its process id. The broker
+# is not our child, so that we wait for its end in the same way as any other process may.
+LAUNCH = """
+settings=$1; shift
+exec 3<&0
+"$@" </dev/null >"$0" 2>&1 3<&- &
+broker=$!
+echo "$broker"
+"""
+# The guard reads from a pipe whose other end only we hold. When we end, in whatever way, it reads the pipe's end, and
+# kills the broker if that process is still the one that runs with these settings.
+GUARD = """
+{ read -r _ <&3; ps -ww -o command= -p "$broker" | grep -qF "$settings" && kill -9 "$broker"; } >/dev/null 2>&1 &
+"""
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
     "process.roles": "broker,controller",
@@ -88,8 +108,7 @@ class LocalKafka:
         self._settings = dict(settings or {})
         self._outlives_us = outlives_us
         self._jars = jars
-        self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._guarding_pipe: int | None = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -113,8 +132,9 @@ class LocalKafka:
         if not self._pid_file.exists():
             return None
         pid = int(self._pid_file.read_text())
-        command = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        return pid if str(self._properties) in command.stdout else None
+        listing = ("ps", "-ww", "-o", "command=", "-p", str(pid))
+        command = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+        return pid if str(self._properties) in command else None
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the broker and return once it answers requests; with one already running in ``home``, at once."""
@@ -211,29 +231,26 @@ class LocalKafka:
         return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
 
     def _launch(self, java: Path) -> None:
-        with self.log_file.open("wb") as log:
+        broker = self._java(java, "kafka.Kafka", str(self._properties))
+        script = LAUNCH if self._outlives_us else LAUNCH + GUARD
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as pipe:
             # A session of its own: Ctrl-C in the terminal is for us, who then stop the broker in order.
-            self._process = subprocess.Popen(
-                self._java(java, "kafka.Kafka", str(self._properties)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+            launched = subprocess.run(
+                ["sh", "-c", script, str(self.log_file), str(self._properties), *broker],
+                stdin=pipe,
+                stdout=subprocess.PIPE,
+                text=True,
                 start_new_session=True,
+                check=True,
             )
-        self._pid_file.write_text(str(self._process.pid))
-        if not self._outlives_us:
-            # The guard reads from a pipe that only we hold: when we end, in whatever way, it reads the end and kills.
-            self._guard = subprocess.Popen(
-                ["sh", "-c", 'read -r _; kill -9 "$0" 2>/dev/null', str(self._process.pid)],
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-            )
+        self._pid_file.write_text(launched.stdout.strip())
+        self._guarding_pipe = writing
 
     def _wait_until_ready(self, port: int, deadline: float) -> None:
-        assert self._process is not None  # noqa: S101 - launched just before
         while not _answers(port):
-            code = self._process.poll()
-            if code is None and time.monotonic() < deadline:
+            ended = self.pid is None
+            if not ended and time.monotonic() < deadline:
                 time.sleep(0.05)
                 continue
             self.kill()
@@ -242,39 +259,24 @@ class LocalKafka:
             if "Address already in use" in said:
                 msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{end}"
                 raise PortInUseError(msg)
-            happened = "did not answer in time" if code is None else f"ended with code {code}"
+            happened = "ended as soon as it was started" if ended else "did not answer in time"
             msg = f"Kafka {happened}. The end of {self.log_file}:\n{end}"
             raise LocalKafkaError(msg)
 
     def _end(self, how: signal.Signals, timeout: float) -> None:
-        pid = self.pid
-        if pid is not None:
-            os.kill(pid, how)
-            if not self._wait_until_gone(pid, timeout):
-                os.kill(pid, signal.SIGKILL)
-                self._wait_until_gone(pid, timeout)
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
-        if self._guard is not None:
-            self._guard.kill()
-            self._guard.wait()
-            with contextlib.suppress(BrokenPipeError, AttributeError):
-                self._guard.stdin.close()  # type: ignore[union-attr]
-            self._guard = None
+        for sent in (how, signal.SIGKILL):
+            pid = self.pid
+            if pid is None:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sent)
+            deadline = time.monotonic() + timeout
+            while self.pid is not None and time.monotonic() < deadline:
+                time.sleep(0.02)
+        if self._guarding_pipe is not None:
+            os.close(self._guarding_pipe)
+            self._guarding_pipe = None
         self._pid_file.unlink(missing_ok=True)
-
-    def _wait_until_gone(self, pid: int, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if self._process is not None and self._process.poll() is not None:
-                return True
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                return True
-            time.sleep(0.02)
-        return False
 
 
 def _answers(port: int) -> bool:

@@ -1,0 +1,214 @@
+"""Setup says what is missing, is quick when nothing is to do, and starts over what was left half done.
+
+Only what needs no network is run here; `.ci/run` makes the whole stack from nothing where there is none.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import stack_setup
+from java_runtime import JavaMissingError, find_java
+
+CHECKOUT = Path(__file__).parents[2]
+SCRIPT = CHECKOUT / "docker" / "local" / "stack_setup.py"
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """Make a JAVA_HOME whose java only tells its version, as the real one does: on standard error."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A part of a setup elsewhere, which counts as usable."""
+    monkeypatch.setattr(stack_setup, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(stack_setup, "LOCAL", tmp_path / ".local")
+    monkeypatch.setattr(stack_setup, "KAFKA", tmp_path / ".local" / "part")
+    return tmp_path / ".local" / "part"
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.2"])
+def test_java_17_and_21_are_taken(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    assert find_java() == java
+
+
+@pytest.mark.parametrize(("version", "says"), [("1.8.0_402", "Java 8"), ("25.0.1", "Java 25")])
+def test_another_java_is_refused_by_name(
+    version: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(JavaMissingError, match=f"JAVA_HOME is {tmp_path}, but .* is {says}"):
+        find_java()
+
+
+def test_without_java_setup_says_what_to_install(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+
+    said = subprocess.run([sys.executable, str(SCRIPT)], env=env, capture_output=True, text=True, check=False)
+
+    assert said.returncode == 1
+    assert "Java 17 or 21 is needed" in said.stderr
+    assert "then run the same command again" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_an_older_python_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(SystemExit, match=r"(?s)Python 3.11, 3.12 or 3.13 is needed; this is 3.9.*apt install.*brew"):
+        stack_setup.use_a_fitting_python()
+
+
+def test_a_second_setup_is_quick_and_silent() -> None:
+    if not (stack_setup.KAFKA / ".stamp").exists():
+        pytest.skip("nothing is set up here: run `make setup`")
+    subprocess.run([sys.executable, str(SCRIPT)], check=True)
+
+    started = time.monotonic()
+    said = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=True)
+
+    assert time.monotonic() - started < 5
+    assert said.stdout == ""
+
+
+def test_a_part_is_made_once(place: Path) -> None:
+    made = []
+
+    def act() -> None:
+        made.append("made")
+        place.mkdir(parents=True)
+
+    assert stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", act)
+    assert not stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", act)
+    assert made == ["made"]
+
+
+def test_a_part_left_half_done_is_made_anew(place: Path) -> None:
+    def killed() -> None:
+        place.mkdir(parents=True)
+        (place / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", killed)
+    stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", lambda: place.mkdir(parents=True))
+
+    assert [file.name for file in place.iterdir()] == [".stamp"]
+
+
+def test_an_update_keeps_what_is_there_but_a_killed_one_starts_over(place: Path) -> None:
+    stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", lambda: place.mkdir(parents=True))
+    (place / "kept").touch()
+
+    stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 2", lambda: None)
+    assert (place / "kept").exists()
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 3", killed)
+    stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 3", lambda: place.mkdir(parents=True))
+    assert not (place / "kept").exists()
+
+
+def test_an_environment_that_was_moved_is_made_anew(place: Path) -> None:
+    place.mkdir(parents=True)
+    (place / "kept").touch()
+    (place / ".stamp").write_text("/somewhere/else 1")
+
+    stack_setup.make(place, "a part", f"{stack_setup.CHECKOUT} 1", lambda: place.mkdir(parents=True))
+
+    assert not (place / "kept").exists()
+
+
+def test_jars_that_are_not_the_pinned_ones_are_not_used(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums = tmp_path / "sums"
+    sums.write_text(f"{'0' * 64}  kafka.jar\n")
+
+    def resolve(java: Path, part: Path) -> None:
+        (part / "lib").mkdir(parents=True)
+        (part / "lib" / "kafka.jar").write_text("not Kafka")
+
+    monkeypatch.setattr(stack_setup, "JAR_SUMS", sums)
+    monkeypatch.setattr(stack_setup, "resolve_kafka", resolve)
+
+    with pytest.raises(stack_setup.SetupError, match=r"not the pinned ones: kafka\.jar"):
+        stack_setup.fetch_kafka(Path("java"))
+    assert not place.exists()
+
+
+def test_a_failing_command_is_shown_with_what_it_said(place: Path) -> None:
+    place.parent.mkdir()
+
+    with pytest.raises(stack_setup.SetupError, match=r"(?s)this failed:.*no such package"):
+        stack_setup.run("sh", "-c", "echo no such package; exit 1")
+
+
+def test_two_setups_at_once_take_turns(place: Path) -> None:
+    place.parent.mkdir()
+    order = []
+
+    def second() -> None:
+        with stack_setup.one_at_a_time():
+            order.append("second")
+
+    with stack_setup.one_at_a_time():
+        other = threading.Thread(target=second)
+        other.start()
+        other.join(0.2)
+        order.append("first")
+    other.join()
+
+    assert order == ["first", "second"]
+
+
+def test_what_the_machine_told_pip_reaches_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{tmp_path} {tmp_path / 'gone'}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for name in ("UV_DEFAULT_INDEX", "UV_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+
+    env = stack_setup.environment_for_uv()
+
+    assert env["UV_DEFAULT_INDEX"] == "https://index.example/simple"
+    assert env["UV_FIND_LINKS"] == str(tmp_path)
+    assert "PYTHONDONTWRITEBYTECODE" not in env
+
+
+def test_the_locks_name_no_index() -> None:
+    for lock in (stack_setup.LOCK, stack_setup.PAIMON_LOCK):
+        assert "://" not in lock.read_text()
+
+
+def test_make_alone_lists_the_targets() -> None:
+    if shutil.which("make") is None:
+        pytest.skip("no make here")
+
+    said = subprocess.run(["make"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+
+    listed = [line.split()[1] for line in said.stdout.splitlines()]
+    assert {"help", "setup", "demo", "test", "check", "bench", "clean", "down", "lock"} <= set(listed)
