@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import SystemClock
+from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 _ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
+COLUMN_TYPES = "column.types"
+"""JSON of column -> type as a table spells it (``TIMESTAMP(3)``), where Spark's type does not tell how the topic does.
+
+Debezium writes a timestamp as a bare number of milliseconds, microseconds or nanoseconds by its precision, and Spark
+knows only one precision.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +63,7 @@ class ForeignTopic:
         client = {key.removeprefix(KAFKA_PREFIX): value for key, value in given.items() if key.startswith(KAFKA_PREFIX)}
         return cls(
             name=name,
-            columns=columns,
+            columns=_typed(name, columns, given.get(COLUMN_TYPES)),
             client_options=client,
             startup=startup,
             timestamp_millis=timestamp,
@@ -81,6 +89,27 @@ class ForeignTopic:
             time_millis=0,
         )
         return KafkaLogStore(schema, settings, clock)
+
+
+def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
+    """The columns with the types that ``COLUMN_TYPES`` names in place of Spark's."""
+    try:
+        named = {} if types is None else dict(json.loads(types))
+    except (ValueError, TypeError) as error:
+        message = f"topic {topic}: option {COLUMN_TYPES} is {types!r}; it has to be JSON of column -> type"
+        raise InvalidInputError(message) from error
+    unknown = [name for name in named if name not in columns.names]
+    if unknown:
+        message = (
+            f"topic {topic}: option {COLUMN_TYPES} names {unknown[0]!r}, but the columns are {', '.join(columns.names)}"
+        )
+        raise InvalidInputError(message)
+    return pa.schema(
+        [
+            each.with_type(parse_data_type(str(named[each.name])).arrow) if each.name in named else each
+            for each in columns
+        ]
+    )
 
 
 def _canonical(key: str) -> str:

@@ -7,6 +7,7 @@ stop, by SIGTERM or by a stop file, and with 1 when the stream fails; the error 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from storage_lib.errors import StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.spark.changelog_source import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
+from storage_lib.spark.foreign_topic import COLUMN_TYPES
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
 from storage_lib.spark.spark_schema import struct_of
@@ -138,11 +140,14 @@ def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable,
             timestamp_millis=None if timestamp is None else int(timestamp),
             rows_per_trigger_max=spec.max_rows_per_trigger,
         )
+    # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
+    types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
+    as_table = {} if source.schema else {COLUMN_TYPES: types}
     return read_changelog(
         spark,
         topic=source.name,
         schema=source.schema or struct_of(table.schema),
-        options={**spec.resolved_catalog_options(os.environ), **source.options},
+        options={**spec.resolved_catalog_options(os.environ), **as_table, **source.options},
         rows_per_trigger_max=spec.max_rows_per_trigger,
     )
 
