@@ -7,8 +7,7 @@ is true pass. ``may_match`` errs on one side only: it never says no when a row c
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, TypeAlias
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.literal import exact_scalar, typed_literal
 from storage_lib.schema.table_schema import TableSchema
 
 Stats: TypeAlias = Mapping[str, ColumnStats]
@@ -50,10 +49,6 @@ class Predicate:
         """True, false or null for every row."""
         raise NotImplementedError
 
-    def to_arrow_expression(self) -> pc.Expression:
-        """The same condition for Arrow's scanners."""
-        raise NotImplementedError
-
     def may_match(self, stats: Stats) -> bool:
         """False only if no row with these statistics can pass."""
         raise NotImplementedError
@@ -83,7 +78,6 @@ class _Comparison(Predicate):
     value: object
 
     _kernel: ClassVar[str]
-    _operator: ClassVar[Callable[[pc.Expression, pc.Expression], pc.Expression]]
 
     @property
     def columns(self) -> frozenset[str]:
@@ -92,9 +86,6 @@ class _Comparison(Predicate):
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         column = batch.column(self.column)
         return pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
-
-    def to_arrow_expression(self) -> pc.Expression:
-        return type(self)._operator(pc.field(self.column), pc.scalar(self.value))  # noqa: SLF001  its own
 
     def validated(self, schema: TableSchema) -> Predicate:
         return type(self)(self.column, typed_literal(self.value, schema.field(self.column)))
@@ -145,7 +136,6 @@ class Equal(_Comparison):
 
     __slots__ = ()
     _kernel = "equal"
-    _operator = operator.eq
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         if matching:
@@ -158,7 +148,6 @@ class NotEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "not_equal"
-    _operator = operator.ne
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         if matching:
@@ -172,7 +161,6 @@ class LessThan(_Comparison):
 
     __slots__ = ()
     _kernel = "less"
-    _operator = operator.lt
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _lt(low, self.value) if matching else _le(self.value, high)
@@ -183,7 +171,6 @@ class LessOrEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "less_equal"
-    _operator = operator.le
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _le(low, self.value) if matching else _lt(self.value, high)
@@ -194,7 +181,6 @@ class GreaterThan(_Comparison):
 
     __slots__ = ()
     _kernel = "greater"
-    _operator = operator.gt
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _lt(self.value, high) if matching else _le(low, self.value)
@@ -205,7 +191,6 @@ class GreaterOrEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "greater_equal"
-    _operator = operator.ge
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _le(self.value, high) if matching else _lt(low, self.value)
@@ -224,9 +209,6 @@ class StartsWith(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.starts_with(batch.column(self.column), pattern=self.prefix)
-
-    def to_arrow_expression(self) -> pc.Expression:
-        return pc.starts_with(pc.field(self.column), pattern=self.prefix)
 
     def validated(self, schema: TableSchema) -> Predicate:
         return StartsWith(self.column, str(typed_literal(self.prefix, schema.field(self.column), text_only=True)))
@@ -257,13 +239,11 @@ class In(Predicate):
         return frozenset((self.column,))
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        column = batch.column(self.column)
-        found = pc.is_in(column, value_set=pa.array(self.values, column.type))
+        column = _decoded(batch.column(self.column))
+        # What the column can't hold is in no row, and NaN equals nothing, as with "=".
+        held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        found = pc.is_in(column, value_set=pa.array(held, column.type))
         return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
-
-    def to_arrow_expression(self) -> pc.Expression:
-        found: pc.Expression = pc.field(self.column).isin(list(self.values))
-        return found & pc.field(self.column).is_valid()
 
     def validated(self, schema: TableSchema) -> Predicate:
         field = schema.field(self.column)
@@ -288,10 +268,6 @@ class IsNull(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.is_null(batch.column(self.column))
-
-    def to_arrow_expression(self) -> pc.Expression:
-        expression: pc.Expression = pc.field(self.column).is_null()
-        return expression
 
     def validated(self, schema: TableSchema) -> Predicate:
         schema.field(self.column)
@@ -319,10 +295,6 @@ class IsNotNull(Predicate):
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.is_valid(batch.column(self.column))
 
-    def to_arrow_expression(self) -> pc.Expression:
-        expression: pc.Expression = pc.field(self.column).is_valid()
-        return expression
-
     def validated(self, schema: TableSchema) -> Predicate:
         schema.field(self.column)
         return self
@@ -347,9 +319,6 @@ class And(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.and_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
-
-    def to_arrow_expression(self) -> pc.Expression:
-        return self.left.to_arrow_expression() & self.right.to_arrow_expression()
 
     def validated(self, schema: TableSchema) -> Predicate:
         return And(self.left.validated(schema), self.right.validated(schema))
@@ -379,9 +348,6 @@ class Or(Predicate):
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.or_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
 
-    def to_arrow_expression(self) -> pc.Expression:
-        return self.left.to_arrow_expression() | self.right.to_arrow_expression()
-
     def validated(self, schema: TableSchema) -> Predicate:
         return Or(self.left.validated(schema), self.right.validated(schema))
 
@@ -408,9 +374,6 @@ class Not(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.invert(self.child.evaluate(batch))
-
-    def to_arrow_expression(self) -> pc.Expression:
-        return ~self.child.to_arrow_expression()
 
     def validated(self, schema: TableSchema) -> Predicate:
         return Not(self.child.validated(schema))
@@ -491,14 +454,22 @@ def _bounds(stats: Stats, column: str) -> _Bounds | None:
     of_column = stats.get(column)
     if of_column is None:
         return None
-    low, high = (None if isinstance(b, float) and math.isnan(b) else b for b in (of_column.min, of_column.max))
+    low, high = (None if _is_nan(bound) else bound for bound in (of_column.min, of_column.max))
     has_values = of_column.null_count is None or of_column.null_count < of_column.row_count
     return _Bounds((low, high), has_values)
 
 
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return column.cast(column.type.value_type) if isinstance(column.type, pa.DictionaryType) else column
+
+
 def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
     """The literal in the column's type where it fits exactly, else in its own (Arrow then compares in a wider one)."""
-    try:
-        return pa.scalar(value, arrow_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.scalar(value)
+    if isinstance(arrow_type, pa.DictionaryType):
+        arrow_type = arrow_type.value_type
+    exact = exact_scalar(value, arrow_type)
+    return pa.scalar(value) if exact is None else exact

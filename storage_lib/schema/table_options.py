@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
@@ -225,7 +227,9 @@ class TableOptions:
             key = canonical_key(given)
             known = _BY_KEY.get(key)
             if known is not None:
-                values[known.name] = _parsed(given, str(text), known.metadata["parse"])
+                values[known.name] = _parsed(
+                    given, _OLDER_VALUES.get((key, str(text)), str(text)), known.metadata["parse"]
+                )
             elif key.startswith(KAFKA_PREFIX):
                 client[key.removeprefix(KAFKA_PREFIX)] = str(text)
             else:
@@ -275,7 +279,10 @@ _ALIASES = {
     "log.pk.key-format": "log.key.format",
     "log.properties.bootstrap.servers": "log.kafka.bootstrap.servers",
 }
-_OF_PAIMON = ("bucket-key", "changelog-producer", "sequence.field", "path", "type")
+_OLDER_VALUES = {("log.scan", "initial"): "full", ("log.scan", "latest-offset"): "latest"}
+_OF_PAIMON = ("bucket-key", "changelog-producer", "sequence.field", "path", "type", "rowkind.field")
+_SEPARATORS = re.compile(r"[-._ ]")
+_SLIPS_MAX = 2
 
 
 def canonical_key(key: str) -> str:
@@ -321,7 +328,35 @@ def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
 def _refuse_slip(given: str, key: str) -> None:
     if key.startswith(OWN_PREFIX) or key in _OF_PAIMON:
         return
-    near = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.82)
-    if near:
-        message = f"there is no option {given!r}; did you mean {near[0]!r}?"
+    meant = _meant(key)
+    if meant is not None:
+        message = f"there is no option {given!r}; did you mean {meant!r}?"
         raise InvalidInputError(message)
+
+
+@cache
+def _meant(key: str) -> str | None:
+    """The option of which ``key`` is a misspelling: other separators, or at most two slips.
+
+    Nearer than that no option of Paimon comes to one of ours, so its tables keep theirs.
+    """
+    for known in _BY_KEY:
+        if _SEPARATORS.sub("", known) == _SEPARATORS.sub("", key.lower()):
+            return known
+    near = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.7)
+    return near[0] if near and _slips(near[0], key) <= _SLIPS_MAX else None
+
+
+def _slips(left: str, right: str) -> int:
+    """Letters added, left out, changed, or swapped with their neighbour (Damerau's distance)."""
+    before: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, letter in enumerate(left, 1):
+        line = [row]
+        for column, other in enumerate(right, 1):
+            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != other))
+            if row > 1 and column > 1 and letter == right[column - 2] and left[row - 2] == other:
+                cost = min(cost, before[column - 2] + 1)
+            line.append(cost)
+        before, last = last, line
+    return last[-1]
