@@ -220,7 +220,7 @@ def test_a_secret_is_never_shown() -> None:
 )
 def test_auto_means_upsert_with_a_key_and_all_without(
     mode: str,
-    has_primary_key: bool,
+    has_primary_key: bool,  # noqa: FBT001
     effective: ChangelogMode,
 ) -> None:
     options = TableOptions.parse({"log.changelog-mode": mode})
