@@ -7,6 +7,7 @@ live on when a store is closed, so that a stream's many short-lived stores cost 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,9 +59,11 @@ class Patience:
     def wait(self, reason: object) -> None:
         """Sleep before the next try; ``UnavailableError`` when time is up."""
         if self.clock.monotonic() + self.pause_seconds > self.deadline:
+            is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
+            why = "no broker answers" if is_silent else reason
             message = (
-                f"could not {self.act} within {self.limit_ms} ms: {reason}. Is Kafka running at {self.servers}, and "
-                "can it be reached from here? Try again when it is"
+                f"could not {self.act} within {self.limit_ms} ms: {why}. Is Kafka running at {self.servers}, and can it "
+                "be reached from here? Try again when it is"
             )
             raise UnavailableError(message) from (reason if isinstance(reason, BaseException) else None)
         self.clock.sleep(self.pause_seconds)
@@ -221,6 +224,13 @@ class KafkaCluster:
         """Look it up again next time."""
         self._coordinators.pop(transactional_id, None)
 
+    def close(self) -> None:
+        """Close the connections and end the event loop."""
+        if self.is_running:
+            with contextlib.suppress(kafka.errors.KafkaError):
+                self._manager.run(self._manager.close)
+        self._net.close()
+
     @property
     def is_running(self) -> bool:
         """Whether the event loop still turns."""
@@ -237,6 +247,18 @@ class KafkaCluster:
     def _learn_brokers(self, metadata: Any) -> None:
         """Brokers may have come or moved since the first connection."""
         self._net.call_soon_threadsafe(_call_with(self._manager.cluster.update_metadata, metadata))
+
+
+def close_connections() -> None:
+    """Close every connection of this process. Stores made before may not be used again; new ones connect anew.
+
+    For long-lived processes that are done with Kafka, or whose broker is gone for good: it would be tried for ever.
+    """
+    with _SHARED_LOCK:
+        clusters = [cluster for (pid, _), cluster in _SHARED.items() if pid == os.getpid()]
+        _SHARED.clear()
+    for cluster in clusters:
+        cluster.close()
 
 
 def refuse(error: type[Exception], name: str) -> None:

@@ -1,0 +1,187 @@
+"""Two-phase commit when writers, brokers and time do their worst; against real brokers and real SIGKILLs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_kafka import LocalKafka
+from storage_lib.errors import InvalidInputError, LeaseLostError, UnavailableError
+from storage_lib.io.environment import SystemClock
+from storage_lib.log_store.kafka_cluster import close_connections
+from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import EndOutcome, TransactionHandle, WrittenRange
+from tests.support.log_changes import changes, log_schema, log_texts
+from tests.support.patience import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.integration]
+
+SCHEMA = log_schema()
+ROOT = Path(__file__).parents[2]
+
+
+def open_store(
+    servers: str, topic: str, *, transaction_timeout_ms: int = 60_000, limit_ms: int = 30_000
+) -> KafkaLogStore:
+    settings = KafkaLogSettings(
+        topic=topic,
+        table_uuid=f"table-of-{topic}",
+        client_options={"bootstrap.servers": servers},
+        transaction_timeout_ms=transaction_timeout_ms,
+        limit_ms=limit_ms,
+    )
+    return KafkaLogStore(SCHEMA, settings, SystemClock())
+
+
+@pytest.fixture
+def log(kafka_servers: str, topic: str) -> Iterator[KafkaLogStore]:
+    store = open_store(kafka_servers, topic)
+    store.create()
+    yield store
+    store.drop()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
+    """A broker that may be killed. Its port is none that the system gives to clients: they would take it meanwhile."""
+    # A controller takes back a broker that died no sooner than its old session is over.
+    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+    with LocalKafka(tmp_path / "broker", port=20_000 + os.getpid() % 10_000, settings=quick) as broker:
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def _nothing_keeps_trying_to_connect() -> Iterator[None]:
+    yield
+    close_connections()
+
+
+def killed_writer(log: KafkaLogStore, row_count: int) -> tuple[TransactionHandle, WrittenRange]:
+    """A writer in another process, killed with its transaction open and flushed."""
+    settings = log.settings
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.log_writer_process"]
+    with subprocess.Popen(
+        [*command, settings.servers, settings.topic, settings.table_uuid, "0", str(row_count)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    ) as writer:
+        assert writer.stdout is not None
+        handle, written = json.loads(writer.stdout.readline())
+        writer.kill()
+    return TransactionHandle(**handle), WrittenRange(**written)
+
+
+def test_a_committer_ends_what_a_killed_writer_began(log: KafkaLogStore) -> None:
+    handle, written = killed_writer(log, 3)
+
+    before = log_texts(log)
+    outcome = log.end(handle, commit=True)
+
+    assert (before, outcome) == ([], EndOutcome.ENDED)
+    assert log.is_committed(written)
+    assert log_texts(log) == ["+I 0 row", "+I 1 row", "+I 2 row"]
+
+
+def test_a_successor_aborts_what_a_killed_writer_began(log: KafkaLogStore) -> None:
+    handle, written = killed_writer(log, 3)
+
+    replay = log.begin(0)
+    replay.write(0, *changes(SCHEMA, "+I 9 z"))
+    replay.flush()
+
+    assert log.end(handle, commit=True) is EndOutcome.FENCED
+    assert log.end(replay.handle, commit=True) is EndOutcome.ENDED
+    assert not log.is_committed(written)
+    assert log_texts(log) == ["+I 9 z"]
+
+
+def test_a_transaction_past_its_time_is_fenced_and_not_in_the_log(kafka_servers: str, log: KafkaLogStore) -> None:
+    hasty = open_store(kafka_servers, log.settings.topic, transaction_timeout_ms=1_000)
+    transaction = hasty.begin(0)
+    transaction.write(0, *changes(SCHEMA, "+I 1 a"))
+    (written,) = transaction.flush()
+    wait_until(lambda: log.latest_offsets().of(0) > written.next_offset)
+
+    assert log.end(transaction.handle, commit=True) is EndOutcome.FENCED
+    assert not log.is_committed(written)
+    with pytest.raises(LeaseLostError, match=r"log\.transaction\.timeout"):
+        write_more(transaction)
+    transaction.abort()
+    assert log_texts(log) == []
+
+
+def test_a_timeout_longer_than_the_brokers_is_refused_with_the_remedy(kafka_servers: str, log: KafkaLogStore) -> None:
+    patient = open_store(kafka_servers, log.settings.topic, transaction_timeout_ms=2**31 - 1)
+
+    with pytest.raises(InvalidInputError, match=r"log\.transaction\.timeout.*transaction\.max\.timeout\.ms"):
+        patient.begin(0)
+
+
+def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker: LocalKafka) -> None:
+    log = open_store(own_broker.bootstrap_servers, "restarted")
+    log.create()
+    transaction = log.begin(0)
+    transaction.write(0, *changes(SCHEMA, "+I 1 a"))
+    transaction.flush()
+
+    own_broker.kill()
+    own_broker.start()
+    transaction.write(0, *changes(SCHEMA, "+I 2 b"))
+    (written,) = transaction.flush()
+    own_broker.kill()
+    own_broker.start()
+
+    assert log.end(transaction.handle, commit=True) is EndOutcome.ENDED
+    assert written == WrittenRange(bucket=0, first_offset=0, next_offset=2)
+    assert log_texts(log) == ["+I 1 a", "+I 2 b"]
+    after = log.begin(0)
+    after.write(0, *changes(SCHEMA, "+I 3 c"))
+    after.flush()
+    log.end(after.handle, commit=True)
+    assert log_texts(log) == ["+I 1 a", "+I 2 b", "+I 3 c"]
+
+
+def test_a_broker_that_goes_away_for_good_is_unavailable_in_bounded_time(own_broker: LocalKafka) -> None:
+    log = open_store(own_broker.bootstrap_servers, "gone", limit_ms=2_000)
+    log.create()
+    transaction = log.begin(0)
+    transaction.write(0, *changes(SCHEMA, "+I 1 a"))
+    transaction.flush()
+    own_broker.kill()
+
+    for act in (
+        lambda: write_more(transaction),
+        lambda: log.end(transaction.handle, commit=True),
+        lambda: log.begin(1),
+        log.latest_offsets,
+        lambda: list(log.read(LogOffsets())),
+    ):
+        started = time.monotonic()
+        with pytest.raises(UnavailableError, match=own_broker.bootstrap_servers):
+            act()
+        assert time.monotonic() - started < 10
+    transaction.abort()
+
+
+def test_a_kafka_that_is_down_from_the_start_is_named_with_the_remedy() -> None:
+    log = open_store("127.0.0.1:1", "down", limit_ms=1_000)
+    started = time.monotonic()
+
+    for act in (log.create, log.drop, log.description, lambda: log.begin(0), log.earliest_offsets):
+        with pytest.raises(UnavailableError, match=r"Is Kafka running at 127\.0\.0\.1:1"):
+            act()
+    assert time.monotonic() - started < 20
+
+
+def write_more(transaction: object) -> None:
+    transaction.write(0, *changes(SCHEMA, "+I 5 e"))  # type: ignore[attr-defined]
+    transaction.flush()  # type: ignore[attr-defined]
