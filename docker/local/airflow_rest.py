@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["AirflowError", "AirflowRest"]
 
 FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-NOT_FOUND = 404
+POLL_SECONDS = 0.5
 
 
 class AirflowError(Exception):
@@ -121,12 +121,16 @@ class AirflowRest:
         return backfill_id
 
     def wait_for_backfill(self, dag_id: str, backfill_id: int, *, timeout: float = 600) -> dict[str, str]:
-        """Wait until the backfill is done; return the state of each of its runs by partition key or date."""
+        """Wait until the backfill's runs are done; return the state of each by partition key or date."""
+        # Airflow makes all runs at once; that the backfill is complete it notes only every half minute.
         self.wait_until(
-            lambda: self.get(f"/backfills/{backfill_id}")["completed_at"],
+            lambda: FINISHED_STATES.issuperset(self._backfill_runs(dag_id, backfill_id).values()),
             f"backfill {backfill_id} of {dag_id}",
             timeout=timeout,
         )
+        return self._backfill_runs(dag_id, backfill_id)
+
+    def _backfill_runs(self, dag_id: str, backfill_id: int) -> dict[str, str]:
         asked = self.get(f"/backfills/{backfill_id}")
         runs = self.get(f"/dags/{dag_id}/dagRuns?limit=1000&run_type=backfill")["dag_runs"]
         return {
@@ -216,7 +220,7 @@ class AirflowRest:
             if time.monotonic() > deadline:
                 message = f"Waited {timeout:.0f} s in vain for {what}."
                 raise AirflowError(message)
-            time.sleep(0.25)
+            time.sleep(POLL_SECONDS)
 
     def get(self, path: str) -> Any:
         """GET ``path`` below ``/api/v2``."""

@@ -41,6 +41,9 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
     table has one sink at a time.
 
+    A deferred task is watched a second or two after it was deferred; if it is marked before, or while no triggerer
+    runs, nobody tells the sink. The next task of the table then names the file that stops it.
+
     :param table: ``database.table`` to write into. (templated)
     :param source: what to read: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
         perhaps ``schema`` and ``options``. (templated)
