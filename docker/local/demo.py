@@ -14,6 +14,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -50,6 +52,7 @@ REPROCESSED = (date(2013, 1, 3), date(2013, 1, 9))
 DROPPED = FIRST_DAY
 LIVE_ROWS_PER_SECOND = 400
 SINK_STOP_SECONDS = 30
+PROGRESS_SECONDS = 10
 LIVE_ROWS = 10 * LIVE_ROWS_PER_SECOND
 
 
@@ -93,6 +96,7 @@ class Demo:
     settings: Settings
     started: float = field(default_factory=time.monotonic)
     report: DemoReport = field(default_factory=DemoReport)
+    progress_shown: float = field(default_factory=time.monotonic)
 
     def run(self) -> int:
         """Run every step; 0 if all answers agree."""
@@ -212,7 +216,8 @@ class Demo:
         self.report.answers["the CSV files"] = answer_of_truth(truth)
         self.report.answers["our Arrow read in DuckDB"] = answer_of_duckdb(table)
         self.report.answers["pypaimon-rust on the files"] = answer_of_paimon(table)
-        self.report.answers["Spark SQL"] = answer_of_spark(table)
+        with _errors_into(HOME / "spark.log"):
+            self.report.answers["Spark SQL"] = answer_of_spark(table)
         self.report.differing_rows = differences(table, truth)
         self.report.line("rows", f"{truth.height:,}")
         self.report.line("snapshots", str(table.file_store.snapshots.latest_id()))
@@ -226,8 +231,27 @@ class Demo:
         print(f"\r[{time.monotonic() - self.started:4.0f} s] {text}", flush=True)
 
     def _progress(self, text: str) -> None:
+        """On a terminal in place, elsewhere a line every few seconds."""
+        now = time.monotonic()
         if sys.stdout.isatty():
-            print(f"\r[{time.monotonic() - self.started:4.0f} s] {text}", end="", flush=True)
+            print(f"\r[{now - self.started:4.0f} s] {text}", end="", flush=True)
+        elif now - self.progress_shown >= PROGRESS_SECONDS:
+            self.progress_shown = now
+            self._say(text)
+
+
+@contextmanager
+def _errors_into(log: Path) -> Iterator[None]:
+    """Send what this process and its JVM say on stderr into a file: Spark talks a lot while it starts."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def _stack(settings: Settings) -> tuple[LocalKafka, LocalAirflow]:
@@ -306,7 +330,9 @@ def main(arguments: list[str]) -> int:
         if settings.exits:
             _down(settings)
         else:
-            print(f"Airflow is still there: http://127.0.0.1:{settings.airflow_port}   (make down stops it)")
+            print(
+                f"Airflow is still there, look around: http://127.0.0.1:{settings.airflow_port}   (make down stops it)"
+            )
     except (DemoError, AirflowError, LocalKafkaError, StorageError, TimeoutError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -35,7 +35,7 @@ def answer_of_spark(table: DynamicTable) -> Answer:
     """Spark SQL over the data source."""
     from storage_lib.spark import read, session  # noqa: PLC0415  starts nothing before it is needed
 
-    spark = session("three answers", master="local[2]")
+    spark = session("three answers", master="local[2]", conf={"spark.ui.showConsoleProgress": "false"})
     try:
         read(spark, table, columns=["origin", "arr_delay"]).createOrReplaceTempView("flights")
         return _answer([tuple(row) for row in spark.sql(_SQL.format(table="flights")).collect()])
