@@ -37,10 +37,10 @@ PropertiesOf: TypeAlias = Callable[[Snapshot | None], Mapping[str, str]]
 
 ChangesOf: TypeAlias = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 
-_ATTEMPTS = 50
+_ATTEMPTS = 100
 _LOOKUPS = 5
 _PAUSE_SECONDS_MIN = 0.002
-_PAUSE_SECONDS_MAX = 0.25
+_PAUSE_SECONDS_MAX = 0.1
 
 
 class FileStoreCommit:

@@ -157,6 +157,21 @@ def test_a_life_of_updates_deletes_compactions_and_overwrites_is_read_back(tmp_p
 
 @needs_pypaimon
 @pytest.mark.integration
+def test_commits_without_rows_are_no_obstacle(tmp_path: Path) -> None:
+    table = on_disk(schema_of({"id": "BIGINT", "v": "STRING"}, ["id"]), tmp_path)
+    table.commit([], properties={"dynamic-table.log.offsets": '{"0": 3}'})
+    assert read_with_rust(tmp_path, IDENTIFIER).num_rows == 0
+    assert read_with_pypaimon(tmp_path, IDENTIFIER, tmp_path).num_rows == 0
+    table.append([(1, "x")])
+    table.commit([])
+    assert_read_alike(table, tmp_path, tmp_path)
+    table.overwrite([])
+    assert read_with_rust(tmp_path, IDENTIFIER).num_rows == 0
+    assert read_with_pypaimon(tmp_path, IDENTIFIER, tmp_path).num_rows == 0
+
+
+@needs_pypaimon
+@pytest.mark.integration
 def test_partitions_of_every_spelling_are_found(tmp_path: Path) -> None:
     columns = {"s": "STRING", "i": "INT", "b": "BOOLEAN", "d": "DATE", "id": "INT", "v": "STRING"}
     keys = ["s", "i", "b", "d", "id"]
