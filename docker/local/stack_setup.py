@@ -188,6 +188,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         part = LOCAL / "kafka.part"
         resolve_kafka(java, part)
         JAR_SUMS.write_text("".join(f"{total}  {name}\n" for name, total in jar_sums(part / "lib").items()))
+        shutil.rmtree(part)
 
 
 def find_uv() -> Path:
