@@ -25,7 +25,7 @@ from storage_lib.errors import (
     StorageError,
     UnavailableError,
 )
-from storage_lib.schema.predicate import col
+from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.hybrid_source import HybridSource

@@ -20,7 +20,8 @@ from storage_lib.file_store.merge_tree.interval_partition import interval_partit
 from storage_lib.schema.binary_row import decode_row
 from storage_lib.schema.bucketing import bucket_of
 from storage_lib.schema.column_stats import ColumnStats, decode_stats
-from storage_lib.schema.predicate import And, Equal, In, Predicate
+from storage_lib.schema.comparisons import Equal, In
+from storage_lib.schema.predicate import And, Predicate
 from storage_lib.schema.table_schema import DataField
 
 _BUCKET_KEYS_MAX = 1000

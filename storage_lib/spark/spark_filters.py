@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import datasource as spark
 
 from storage_lib.schema.data_types import TypeRoot
-from storage_lib.schema.predicate import (
-    And,
+from storage_lib.schema.comparisons import (
     Equal,
     GreaterOrEqual,
     GreaterThan,
@@ -24,9 +23,9 @@ from storage_lib.schema.predicate import (
     LessOrEqual,
     LessThan,
     NotEqual,
-    Predicate,
     StartsWith,
 )
+from storage_lib.schema.predicate import And, Predicate
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema

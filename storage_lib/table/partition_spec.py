@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.comparisons import Equal, IsNull
 from storage_lib.schema.literal import typed_literal
-from storage_lib.schema.predicate import And, Equal, IsNull, Or, Predicate
+from storage_lib.schema.predicate import And, Or, Predicate
 from storage_lib.schema.table_schema import TableSchema
 
 

@@ -15,7 +15,7 @@ from storage_lib.errors import CommitOutcomeUnknownError, StorageError
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.schema.predicate import col
+from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash

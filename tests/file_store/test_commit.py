@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from storage_lib.errors import (
@@ -11,13 +13,16 @@ from storage_lib.errors import (
     LeaseLostError,
     UnavailableError,
 )
+from storage_lib.file_store.manifest.avro_container import encode_container
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.schema.predicate import col
+from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO
 from tests.support.stored_table import StoredTable, committable_of, orders_schema
+
+INDEX_SCHEMA = '{"type": "record", "name": "index", "fields": [{"name": "_INDEX_TYPE", "type": "string"}]}'
 
 A1, A2, B1 = ("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")
 
@@ -98,6 +103,26 @@ def test_a_watermark_never_falls(table: StoredTable) -> None:
     assert commit(committable_of([], watermark=40)).watermark == 50
     assert commit(committable_of([])).watermark == 50
     assert commit(committable_of([], watermark=60)).watermark == 60
+
+
+def test_what_other_engines_put_into_a_snapshot_is_carried_forward(table: StoredTable) -> None:
+    first = table.append([A1])
+    index = encode_container(INDEX_SCHEMA, [{"_INDEX_TYPE": "HASH"}])
+    table.environment.file_io.write_bytes(table.paths.manifest_path("index-manifest-x"), index)
+    theirs = replace(first, id=2, index_manifest="index-manifest-x", statistics="stat-x", next_row_id=0, uuid="theirs")
+    assert table.store.snapshots.append_if_absent(theirs)
+    ours = table.append([A2])
+    assert (ours.id, ours.index_manifest, ours.statistics, ours.next_row_id) == (3, "index-manifest-x", "stat-x", 0)
+
+
+def test_a_table_with_deletion_vectors_is_refused_rather_than_read_wrong(table: StoredTable) -> None:
+    first = table.append([A1])
+    index = encode_container(INDEX_SCHEMA, [{"_INDEX_TYPE": "DELETION_VECTORS"}])
+    table.environment.file_io.write_bytes(table.paths.manifest_path("index-manifest-x"), index)
+    table.store.snapshots.append_if_absent(replace(first, id=2, index_manifest="index-manifest-x", uuid="theirs"))
+    for store in (table.store, table.reopened()):
+        with pytest.raises(InvalidInputError, match="snapshot 2 has deletion vectors"):
+            table.rows(store=store)
 
 
 def test_snapshots_are_ordered_in_time_even_if_clocks_are_not(table: StoredTable) -> None:

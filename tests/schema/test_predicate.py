@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.column_stats import ColumnStats, collect_stats, decode_stats, encode_stats
-from storage_lib.schema.predicate import (
-    And,
+from storage_lib.schema.column_reference import col
+from storage_lib.schema.comparisons import (
     Equal,
     GreaterOrEqual,
     GreaterThan,
@@ -25,13 +25,10 @@ from storage_lib.schema.predicate import (
     IsNull,
     LessOrEqual,
     LessThan,
-    Not,
     NotEqual,
-    Or,
-    Predicate,
     StartsWith,
-    col,
 )
+from storage_lib.schema.predicate import And, Not, Or, Predicate
 from tests.support.schemas import schema_of
 
 Row = Mapping[str, object]

@@ -1,0 +1,282 @@
+"""Conditions on one column: comparisons with a value, prefixes, lists of values, null checks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.literal import exact_scalar, typed_literal
+from storage_lib.schema.predicate import Predicate, Stats
+from storage_lib.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison(Predicate):
+    """``column <operator> value``; a null value is refused by ``validated`` and never true."""
+
+    column: str
+    value: object
+
+    _kernel: ClassVar[str]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = batch.column(self.column)
+        return pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return type(self)(self.column, typed_literal(self.value, schema.field(self.column)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or (bounds.has_values and self._within(*bounds.range, matching=True))
+
+    def may_fail(self, stats: Stats) -> bool:
+        # NaN compares false with everything, and statistics leave it out.
+        bounds = _bounds(stats, self.column)
+        return (
+            bounds is None
+            or isinstance(self.value, float)
+            or (bounds.has_values and self._within(*bounds.range, matching=False))
+        )
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        """Whether a value from ``low`` to ``high`` (None: unbounded) can make the comparison ``matching``."""
+        raise NotImplementedError
+
+
+def _le(left: object, right: object) -> bool:
+    """``left <= right`` where None is unbounded, and what can't be compared may be anything."""
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left <= right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _lt(left: object, right: object) -> bool:
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left < right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _all_equal(low: object, high: object, value: object) -> bool:
+    return low is not None and low == high == value
+
+
+class Equal(_Comparison):
+    """``column = value``."""
+
+    __slots__ = ()
+    _kernel = "equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            return _le(low, self.value) and _le(self.value, high)
+        return not _all_equal(low, high, self.value)
+
+
+class NotEqual(_Comparison):
+    """``column <> value``."""
+
+    __slots__ = ()
+    _kernel = "not_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            # NaN differs from every value, and statistics leave it out.
+            return isinstance(self.value, float) or not _all_equal(low, high, self.value)
+        return _le(low, self.value) and _le(self.value, high)
+
+
+class LessThan(_Comparison):
+    """``column < value``."""
+
+    __slots__ = ()
+    _kernel = "less"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(low, self.value) if matching else _le(self.value, high)
+
+
+class LessOrEqual(_Comparison):
+    """``column <= value``."""
+
+    __slots__ = ()
+    _kernel = "less_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(low, self.value) if matching else _lt(self.value, high)
+
+
+class GreaterThan(_Comparison):
+    """``column > value``."""
+
+    __slots__ = ()
+    _kernel = "greater"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(self.value, high) if matching else _le(low, self.value)
+
+
+class GreaterOrEqual(_Comparison):
+    """``column >= value``."""
+
+    __slots__ = ()
+    _kernel = "greater_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(self.value, high) if matching else _lt(low, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Predicate):
+    """``column LIKE 'prefix%'``, for text."""
+
+    column: str
+    prefix: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.starts_with(batch.column(self.column), pattern=self.prefix)
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return StartsWith(self.column, str(typed_literal(self.prefix, schema.field(self.column), text_only=True)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        if bounds is None:
+            return True
+        low, high = bounds.range
+        low_fits = not isinstance(low, str) or low[: len(self.prefix)] <= self.prefix
+        high_fits = not isinstance(high, str) or high[: len(self.prefix)] >= self.prefix
+        return bounds.has_values and low_fits and high_fits
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class In(Predicate):
+    """``column IN (values)``; false for no values."""
+
+    column: str
+    values: tuple[object, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = _decoded(batch.column(self.column))
+        # What the column can't hold is in no row, and NaN equals nothing, as with "=".
+        held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        found = pc.is_in(column, value_set=pa.array(held, column.type))
+        return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        field = schema.field(self.column)
+        return In(self.column, tuple(typed_literal(value, field) for value in self.values))
+
+    def may_match(self, stats: Stats) -> bool:
+        return any(Equal(self.column, value).may_match(stats) for value in self.values)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return all(Equal(self.column, value).may_fail(stats) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Predicate):
+    """``column IS NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_null(batch.column(self.column))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        of_column = stats.get(self.column)
+        return of_column is None or of_column.null_count != 0
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull(Predicate):
+    """``column IS NOT NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_valid(batch.column(self.column))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_fail(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_match(stats)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    range: tuple[object, object]
+    has_values: bool
+
+
+def _bounds(stats: Stats, column: str) -> _Bounds | None:
+    """The value range of a column, NaN bounds unknown; None without statistics."""
+    of_column = stats.get(column)
+    if of_column is None:
+        return None
+    low, high = (None if _is_nan(bound) else bound for bound in (of_column.min, of_column.max))
+    has_values = of_column.null_count is None or of_column.null_count < of_column.row_count
+    return _Bounds((low, high), has_values)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return column.cast(column.type.value_type) if isinstance(column.type, pa.DictionaryType) else column
+
+
+def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
+    """The literal in the column's type where it fits exactly, else in its own (Arrow then compares in a wider one)."""
+    if isinstance(arrow_type, pa.DictionaryType):
+        arrow_type = arrow_type.value_type
+    exact = exact_scalar(value, arrow_type)
+    return pa.scalar(value) if exact is None else exact
