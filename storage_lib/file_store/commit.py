@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -17,11 +17,10 @@ from storage_lib.errors import (
     StorageError,
     UnavailableError,
 )
+from storage_lib.file_store.commit_changes import appended_by, compacted_by, deleted, only_compaction
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict
-from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
-from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -95,8 +94,8 @@ class FileStoreCommit:
         commit too fast or storage is out, ``CommitOutcomeUnknownError`` when it can't be found out whether it
         happened, and whatever ``guard`` raises.
         """
-        appended = _appended(committable.messages)
-        compacted = _compacted(committable.messages)
+        appended = appended_by(committable.messages)
+        compacted = compacted_by(committable.messages)
         request = _Request(
             committable=committable,
             kind=CommitKind.COMPACT,
@@ -130,12 +129,12 @@ class FileStoreCommit:
         What is live is decided when the snapshot is made, so this never conflicts with appends or compactions.
         Raises as ``commit``, and ``InvalidInputError`` for a message outside of the named partitions.
         """
-        appended = _appended(committable.messages)
+        appended = appended_by(committable.messages)
         self._refuse_outside(appended, partitions, partition_filter)
 
         def changes_of(latest: Snapshot | None) -> Sequence[ManifestEntry]:
             live = self._scan.entries(latest, partitions=partitions, partition_filter=partition_filter)
-            return (*(_deleted(entry) for entry in live), *appended)
+            return (*(deleted(entry) for entry in live), *appended)
 
         return self._create(
             _Request(
@@ -264,7 +263,7 @@ class FileStoreCommit:
         try:
             self._create(replace(request, carries_identity=False))
         except CommitConflictError:
-            outputs = [_only_compaction(message) for message in request.committable.messages]
+            outputs = [only_compaction(message) for message in request.committable.messages]
             with suppress(StorageError):
                 self._abort(outputs)
 
@@ -321,48 +320,3 @@ class _Request:
     properties_of: PropertiesOf | None
     identifiers_ascend: bool
     carries_identity: bool = True
-
-
-def _appended(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
-    return tuple(
-        _entry(message, kind, file)
-        for message in messages
-        for kind, files in (
-            (FileKind.DELETE, message.increment.deleted_files),
-            (FileKind.ADD, message.increment.new_files),
-        )
-        for file in files
-    )
-
-
-def _compacted(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
-    return tuple(
-        _entry(message, kind, file)
-        for message in messages
-        for kind, files in (
-            (FileKind.DELETE, message.increment.compact_before),
-            (FileKind.ADD, message.increment.compact_after),
-        )
-        for file in files
-    )
-
-
-def _entry(message: CommitMessage, kind: FileKind, file: DataFileMeta) -> ManifestEntry:
-    return ManifestEntry(
-        kind=kind,
-        partition=message.partition,
-        bucket=message.bucket,
-        total_buckets=message.bucket_count,
-        file=file,
-    )
-
-
-def _deleted(entry: ManifestEntry) -> ManifestEntry:
-    return replace(entry, kind=FileKind.DELETE)
-
-
-def _only_compaction(message: CommitMessage) -> CommitMessage:
-    increment = Increment(
-        compact_before=message.increment.compact_before, compact_after=message.increment.compact_after
-    )
-    return replace(message, increment=increment)

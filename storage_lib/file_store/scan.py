@@ -45,6 +45,7 @@ class FileStoreScan:
         self._key_value = key_value
         self._partitions = partitions
         self._live: OrderedDict[int, LiveFiles] = OrderedDict()
+        self._harmless_indexes: set[str] = set()
         self._lock = threading.Lock()
 
     def plan(
@@ -118,10 +119,10 @@ class FileStoreScan:
                     yield from pruning.files_that_may_match(entries)
 
     def _live_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
+        self._refuse_deletion_vectors(snapshot)
         known = self._followed(snapshot)
         if known is not None:
             return known
-        self._refuse_deletion_vectors(snapshot)
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         manifests = [manifest for name in lists for manifest in self._list(snapshot, name)]
         complete = sum(manifest.num_entries for manifest in manifests) <= _LIVE_ENTRIES_MAX
@@ -163,7 +164,7 @@ class FileStoreScan:
 
     def _refuse_deletion_vectors(self, snapshot: Snapshot) -> None:
         """Rows deleted by a vector would come back: better not to read such a table at all."""
-        if snapshot.index_manifest is None:
+        if snapshot.index_manifest is None or snapshot.index_manifest in self._harmless_indexes:
             return
         if "DELETION_VECTORS" in self._manifests.index_types(snapshot.index_manifest):
             message = (
@@ -171,6 +172,7 @@ class FileStoreScan:
                 "read: compact the table there, with 'deletion-vectors.enabled' = 'false'"
             )
             raise InvalidInputError(message)
+        self._harmless_indexes.add(snapshot.index_manifest)
 
     def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
         try:

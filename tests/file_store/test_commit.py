@@ -117,6 +117,7 @@ def test_what_other_engines_put_into_a_snapshot_is_carried_forward(table: Stored
 
 def test_a_table_with_deletion_vectors_is_refused_rather_than_read_wrong(table: StoredTable) -> None:
     first = table.append([A1])
+    assert table.rows() == [A1]
     index = encode_container(INDEX_SCHEMA, [{"_INDEX_TYPE": "DELETION_VECTORS"}])
     table.environment.file_io.write_bytes(table.paths.manifest_path("index-manifest-x"), index)
     table.store.snapshots.append_if_absent(replace(first, id=2, index_manifest="index-manifest-x", uuid="theirs"))
