@@ -118,7 +118,7 @@ class TableCommit:
         with self._turn_of(order):
             earlier = self.committed(order.commit_user, commit_identifier)
             if earlier is not None:
-                self.abort(order, messages, release=False)
+                self.abort(order, messages, release=False, committed=earlier)
                 return earlier
             if not files and not transactions and not even_if_empty:
                 return None
@@ -137,10 +137,21 @@ class TableCommit:
             self._finish_log(order, part)
         return snapshot
 
-    def abort(self, order: WriteOrder, messages: Sequence[TableCommitMessage], *, release: bool = True) -> None:
-        """Undo what tasks wrote: delete their files, abort their transactions."""
+    def abort(
+        self,
+        order: WriteOrder,
+        messages: Sequence[TableCommitMessage],
+        *,
+        release: bool = True,
+        committed: Snapshot | None = None,
+    ) -> None:
+        """Undo what tasks wrote: delete their files, abort their transactions.
+
+        ``committed`` is the snapshot that the very same messages may have become before: its files stay.
+        """
         try:
-            self._file_store.abort([each for message in messages for each in message.files])
+            files = [each for message in messages for each in message.files]
+            self._file_store.abort(files, committed=committed)
             handles = tuple(each.handle for message in messages for each in message.transactions)
             if handles and self._repair is not None:
                 self._repair.log.end_all(handles, commit=False)
