@@ -1,4 +1,4 @@
-"""Batch read: a Spark partition is a split of one snapshot, chosen when the query is planned."""
+"""Batch read: a Spark partition is a few splits of one snapshot, chosen when the query is planned."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from storage_lib.file_store.split import Split
 from storage_lib.spark.spark_filters import split_filters
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from storage_lib.file_store.split import Split
     from storage_lib.schema.predicate import Predicate
     from storage_lib.spark.table_cache import TableKey
+
+_TASK_BYTES = 16 * 1024 * 1024
+_SPLIT_OVERHEAD_BYTES = 1024 * 1024
 
 
 @dataclass
 class SplitPartition(InputPartition):
-    """One split; None is what Spark makes up when there are none."""
+    """Splits of one task; None is what Spark makes up when there are none."""
 
-    value: Split | None
+    value: tuple[Split, ...] | None
 
 
 class TableBatchReader(DataSourceReader):
@@ -46,13 +49,26 @@ class TableBatchReader(DataSourceReader):
         """The splits of the snapshot that survive the filters' pruning."""
         table = self._key.table()
         plan = table.plan(filter=self._predicate, snapshot_id=self._snapshot_id)
-        return [SplitPartition(split) for split in plan.splits(table.options.source_split_target_size_bytes)]
+        return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one split that pass the pushed filters."""
-        if not isinstance(partition.value, Split):
-            return
         table = self._key.table()
-        for batch in table.read_split(partition.value, columns=self._columns, filter=self._predicate):
-            if batch.num_rows:
-                yield conform(batch, self._arrow_schema, table.name)
+        for split in partition.value or ():
+            for batch in table.read_split(split, columns=self._columns, filter=self._predicate):
+                if batch.num_rows:
+                    yield conform(batch, self._arrow_schema, table.name)
+
+
+def _packed(splits: Iterable[Split]) -> Iterator[tuple[Split, ...]]:
+    """Splits gathered into tasks: a table of many small partitions would cost Spark more to schedule than to read."""
+    task: list[Split] = []
+    weight = 0
+    for split in splits:
+        task.append(split)
+        weight += split.size_bytes + _SPLIT_OVERHEAD_BYTES
+        if weight >= _TASK_BYTES:
+            yield tuple(task)
+            task, weight = [], 0
+    if task:
+        yield tuple(task)
