@@ -62,8 +62,8 @@ class Patience:
             is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
             why = "no broker answers" if is_silent else reason
             message = (
-                f"could not {self.act} within {self.limit_ms} ms: {why}. Is Kafka running at {self.servers}, and can it "
-                "be reached from here? Try again when it is"
+                f"could not {self.act} within {self.limit_ms} ms: {why}. Is Kafka running at {self.servers}, and can "
+                "it be reached from here? Try again when it is"
             )
             raise UnavailableError(message) from (reason if isinstance(reason, BaseException) else None)
         self.clock.sleep(self.pause_seconds)

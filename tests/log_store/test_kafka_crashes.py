@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local_kafka import LocalKafka
+from local_kafka import LocalKafka, PortInUseError
 from storage_lib.errors import InvalidInputError, LeaseLostError, UnavailableError
 from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.kafka_cluster import close_connections
@@ -63,6 +63,20 @@ def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
 def _nothing_keeps_trying_to_connect() -> Iterator[None]:
     yield
     close_connections()
+
+
+def kill_and_restart(broker: LocalKafka) -> None:
+    """The kernel takes a moment to close a killed process's port."""
+
+    def is_started() -> bool:
+        try:
+            broker.start()
+        except PortInUseError:
+            return False
+        return True
+
+    broker.kill()
+    wait_until(is_started, seconds=60)
 
 
 def killed_writer(log: KafkaLogStore, row_count: int) -> tuple[TransactionHandle, WrittenRange]:
@@ -133,12 +147,10 @@ def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker
     transaction.write(0, *changes(SCHEMA, "+I 1 a"))
     transaction.flush()
 
-    own_broker.kill()
-    own_broker.start()
+    kill_and_restart(own_broker)
     transaction.write(0, *changes(SCHEMA, "+I 2 b"))
     (written,) = transaction.flush()
-    own_broker.kill()
-    own_broker.start()
+    kill_and_restart(own_broker)
 
     assert log.end(transaction.handle, commit=True) is EndOutcome.ENDED
     assert written == WrittenRange(bucket=0, first_offset=0, next_offset=2)
