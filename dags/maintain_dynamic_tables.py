@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from airflow.sdk import DAG, Param
 
 from dynamic_table.operators.compact_table import CompactTableOperator
@@ -16,7 +14,6 @@ with DAG(
     dag_id="maintain",
     description="Compact tables and expire their snapshots",
     schedule="@hourly",
-    start_date=datetime(2026, 1, 1),  # noqa: DTZ001  Airflow reads it in its own time zone
     catchup=False,
     max_active_runs=1,
     default_args=RETRY_ARGUMENTS,

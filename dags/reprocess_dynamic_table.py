@@ -5,8 +5,6 @@ The example joins the flights of a day with the weather, from the CSV files of t
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
@@ -16,9 +14,8 @@ with DAG(
     dag_id="reprocess",
     description="Replace partitions of a dynamic table by what their source says",
     # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
+    # No start date: a backfill may reach back as far as it likes.
     schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1),
-    start_date=datetime(2013, 1, 1),  # noqa: DTZ001  Airflow reads it in its own time zone
-    end_date=datetime(2014, 1, 1),  # noqa: DTZ001  the example's data end here, so nothing is scheduled any more
     catchup=False,
     default_args=RETRY_ARGUMENTS,
     render_template_as_native_obj=True,
@@ -31,7 +28,7 @@ with DAG(
         "rows": Param("flights.nyc_flights:flights_of_day", type="string", title="Source (module:function)"),
         "rows_kwargs": Param({}, type="object", title="Arguments of the source", section="Advanced"),
         "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
-        "allow_empty": Param(False, type="boolean", title="Empty a day without rows", section="Advanced"),
+        "on_empty": Param("fail", enum=["fail", "skip", "clear"], title="A day without rows", section="Advanced"),
     },
 ):
     ReprocessPartitionsOperator(
@@ -41,5 +38,6 @@ with DAG(
         rows="{{ params.rows }}",
         rows_kwargs="{{ params.rows_kwargs }}",
         change_tracking="{{ params.change_tracking }}",
-        allow_empty="{{ params.allow_empty }}",
+        # The example's data end in 2013: what the schedule asks for today is not there, and that is no failure.
+        on_empty="{{ 'skip' if dag_run.run_type == 'scheduled' else params.on_empty }}",
     )

@@ -58,6 +58,11 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
             assert (TABLE_EVENTS in task.outlets) is (task.task_id not in silent), f"{dag.dag_id}.{task.task_id}"
 
 
+def test_no_dag_ends(dags: dict[str, DAG]) -> None:
+    """A run that a form starts after a DAG's end date has no tasks, and succeeds by doing nothing."""
+    assert [dag.dag_id for dag in dags.values() if dag.end_date] == []
+
+
 def test_every_form_is_valid_with_its_defaults(dags: dict[str, DAG]) -> None:
     for dag in dags.values():
         dag.params.validate()

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from airflow.sdk import Context
 
+    from storage_lib import DynamicTable
+
 __all__ = ["ReprocessPartitionsOperator"]
 
 
@@ -26,7 +29,7 @@ class ReprocessPartitionsOperator(BaseOperator):
     """Replaces partitions by what a callable returns for them, each in one commit.
 
     Whatever a stream commits to a partition afterwards wins over the rows written here. By default the log hears
-    nothing of it; a partition for which the source has no rows is left as it is, and the task fails.
+    nothing of it.
 
     :param table: ``database.table``. (templated)
     :param partitions: the partitions, ``[{column: value}, ...]``. (templated)
@@ -34,11 +37,12 @@ class ReprocessPartitionsOperator(BaseOperator):
         an Arrow table with the table's columns. (templated)
     :param rows_kwargs: keyword arguments for it. (templated)
     :param change_tracking: write the difference between old and new content into the log as well. (templated)
-    :param allow_empty: empty a partition for which the source has no rows. (templated)
+    :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
+        it is, ``clear`` empties it. (templated)
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = ("table", "partitions", "rows", "rows_kwargs", "change_tracking", "allow_empty")
+    template_fields: Sequence[str] = ("table", "partitions", "rows", "rows_kwargs", "change_tracking", "on_empty")
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
     ui_color = "#dde8f4"
 
@@ -50,7 +54,7 @@ class ReprocessPartitionsOperator(BaseOperator):
         rows: str,
         rows_kwargs: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
-        allow_empty: bool | str = False,
+        on_empty: str = "fail",
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -60,7 +64,7 @@ class ReprocessPartitionsOperator(BaseOperator):
         self.rows = rows
         self.rows_kwargs: Any = rows_kwargs
         self.change_tracking = change_tracking
-        self.allow_empty = allow_empty
+        self.on_empty = on_empty
         self.dynamic_table_conn_id = dynamic_table_conn_id
 
     @cached_property
@@ -68,14 +72,19 @@ class ReprocessPartitionsOperator(BaseOperator):
         """The way to the table."""
         return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
+    @cached_property
+    def dynamic_table(self) -> DynamicTable:
+        """The table, opened once the source has rows for it."""
+        return self.hook.load_table(self.table)
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Replace them and return the last snapshot's id, the partitions and the number of rows."""
         partitions = checked_partitions(self.partitions)
-        table, version, row_count = self.hook.load_table(self.table), None, 0
+        version, row_count = None, 0
         with commit_identity(context) as identity:
             for part, partition in enumerate(partitions):
                 rows = self._rows_of(partition)
-                snapshot = table.overwrite(
+                snapshot = self.dynamic_table.overwrite(
                     rows, partition=partition, change_tracking=bool(self.change_tracking), **identity.arguments(part)
                 )
                 version = snapshot.id if snapshot else version
@@ -86,14 +95,13 @@ class ReprocessPartitionsOperator(BaseOperator):
         )
 
     def _rows_of(self, partition: Mapping[str, str]) -> pa.Table:
-        """Ask the source; an InvalidInputError refuses to replace a partition by nothing."""
+        """Ask the source; a partition is replaced by nothing only if that was asked for."""
         from storage_lib.errors import InvalidInputError
 
         rows: pa.Table = load_callable(self.rows)(partition, **(self.rows_kwargs or {}))
-        if not rows.num_rows and not self.allow_empty:
-            message = (
-                f"{self.rows} has no rows for {partition_label([partition])} of {self.table}, so nothing was replaced: "
-                "drop the partition, or set allow_empty."
-            )
-            raise InvalidInputError(message)
-        return rows
+        if rows.num_rows or self.on_empty == "clear":
+            return rows
+        message = f"{self.rows} has no rows for {partition_label([partition])} of {self.table}, so it stays as it is."
+        if self.on_empty == "skip":
+            raise AirflowSkipException(message)
+        raise InvalidInputError(f"{message} Drop the partition, or set on_empty to 'skip' or 'clear'.")

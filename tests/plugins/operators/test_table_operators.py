@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
@@ -163,10 +164,13 @@ def test_a_source_without_rows_does_not_empty_a_partition(table: RecordingTable)
         "rows_kwargs": {"count": 0},
     }
     careful = ReprocessPartitionsOperator(task_id="reprocess", **arguments)
-    bold = ReprocessPartitionsOperator(task_id="reprocess", allow_empty=True, **arguments)
+    tolerant = ReprocessPartitionsOperator(task_id="reprocess", on_empty="skip", **arguments)
+    bold = ReprocessPartitionsOperator(task_id="reprocess", on_empty="clear", **arguments)
 
     with pytest.raises(InvalidInputError, match="dt=a of db\\.t"):
         careful.execute(task_context(careful))
+    with pytest.raises(AirflowSkipException, match=r"dt=a of db\.t"):
+        tolerant.execute(task_context(tolerant))
     assert table.calls == []
     assert bold.execute(task_context(bold))["rows"] == 0
 
