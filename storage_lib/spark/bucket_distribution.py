@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from storage_lib.schema.bucketing import bucket_of
 from storage_lib.spark.predicate_column import quoted
@@ -45,7 +45,8 @@ def bucket_column(schema: TableSchema) -> Column:
         columns = dict(zip(names, keys.flatten(), strict=True))
         return pa.array(bucket_of(_rows_of_keys(columns, schema, len(keys)), schema), pa.int32())
 
-    compute = arrow_udf(bucket_of_keys, "int", ArrowUDFType.SCALAR)
+    # Spark tells the kind of function by its annotations; its own stubs ask for a constant that it warns about.
+    compute = arrow_udf(bucket_of_keys, "int")  # type: ignore[call-overload]
     return compute(sql.struct(*[quoted(name) for name in names]))
 
 

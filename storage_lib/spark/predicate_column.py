@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema import predicate as ours
+from storage_lib.schema import comparisons as ours
 from storage_lib.schema.data_types import TypeRoot
+from storage_lib.schema.predicate import And, Not, Or, Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from storage_lib.schema.table_schema import TableSchema
 
-_COMPARISONS: dict[type[ours.Predicate], Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[type[Predicate], Callable[[Any, Any], Any]] = {
     ours.Equal: operator.eq,
     ours.NotEqual: operator.ne,
     ours.LessThan: operator.lt,
@@ -27,7 +28,7 @@ _COMPARISONS: dict[type[ours.Predicate], Callable[[Any, Any], Any]] = {
 }
 
 
-def column_of(predicate: ours.Predicate, schema: TableSchema) -> Column:
+def column_of(predicate: Predicate, schema: TableSchema) -> Column:
     """The same condition in Spark, also for NaN, which Spark takes for the largest number.
 
     Raises ``InvalidInputError`` if a column or a value does not fit the table.
@@ -40,19 +41,19 @@ def quoted(name: str) -> Column:
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
-def _column(predicate: ours.Predicate, schema: TableSchema) -> Column:
+def _column(predicate: Predicate, schema: TableSchema) -> Column:
     match predicate:
-        case ours.And(left, right):
+        case And(left, right):
             return _column(left, schema) & _column(right, schema)
-        case ours.Or(left, right):
+        case Or(left, right):
             return _column(left, schema) | _column(right, schema)
-        case ours.Not(child):
+        case Not(child):
             return ~_column(child, schema)
         case _:
             return _condition(predicate, schema)
 
 
-def _condition(predicate: ours.Predicate, schema: TableSchema) -> Column:
+def _condition(predicate: Predicate, schema: TableSchema) -> Column:
     """A predicate about one column."""
     comparison = _COMPARISONS.get(type(predicate))
     if comparison is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import datasource as spark
 
-from storage_lib.schema.data_types import TypeRoot
 from storage_lib.schema.comparisons import (
     Equal,
     GreaterOrEqual,
@@ -25,6 +24,7 @@ from storage_lib.schema.comparisons import (
     NotEqual,
     StartsWith,
 )
+from storage_lib.schema.data_types import TypeRoot
 from storage_lib.schema.predicate import And, Predicate
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from storage_lib import open_catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from local_kafka import LocalKafka
     from storage_lib.table.dynamic_table import DynamicTable
 
 SPARK_CONF = {
@@ -49,6 +50,12 @@ def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     spark.stop()
 
 
+@pytest.fixture(scope="session")
+def bootstrap_servers(kafka: LocalKafka) -> str:
+    """Where the session's broker listens."""
+    return kafka.bootstrap_servers
+
+
 @pytest.fixture
 def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., DynamicTable]:
     """Make a table ``db.<name>`` of id, v, n; ``log=True`` with a Kafka topic."""
@@ -62,7 +69,7 @@ def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., 
         partition_by: tuple[str, ...] = (),
         **options: Any,
     ) -> DynamicTable:
-        catalog_options = {"log.kafka.bootstrap.servers": request.getfixturevalue("kafka")} if log else {}
+        catalog_options = {"log.kafka.bootstrap.servers": request.getfixturevalue("bootstrap_servers")} if log else {}
         spelled = {key.replace("_", "-").replace("--", "."): str(value) for key, value in options.items()}
         spelled["log.system"] = "kafka" if log else "none"
         if log:

@@ -34,12 +34,12 @@ def rows_of(df: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
 
 
 def test_every_change_comes_once_with_its_kind_also_after_a_restart(
-    spark: SparkSession, kafka: str, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, tmp_path: Path
 ) -> None:
     topic = f"cdc-{tmp_path.name}"
     row = {"id": 1, "v": "a", "unasked": 5}
     produce(
-        kafka,
+        bootstrap_servers,
         topic,
         {"before": None, "after": row, "op": "r"},
         {"before": row, "after": {**row, "v": "b"}, "op": "u"},
@@ -50,34 +50,34 @@ def test_every_change_comes_once_with_its_kind_also_after_a_restart(
         spark,
         topic=topic,
         schema="id BIGINT, v STRING",
-        options={"log.kafka.bootstrap.servers": kafka},
+        options={"log.kafka.bootstrap.servers": bootstrap_servers},
         rows_per_trigger_max=2,
     )
 
     assert df.columns == ["id", "v", "_row_kind"]
     assert rows_of(df, tmp_path / "checkpoint") == [(1, "a", "+I"), (1, "a", "-U"), (1, "b", "+U"), (1, "b", "-D")]
-    produce(kafka, topic, {"before": None, "after": row, "op": "c"})
+    produce(bootstrap_servers, topic, {"before": None, "after": row, "op": "c"})
     assert rows_of(df, tmp_path / "checkpoint") == [(1, "a", "+I")]
 
 
-def test_a_stream_may_start_at_the_end(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+def test_a_stream_may_start_at_the_end(spark: SparkSession, bootstrap_servers: str, tmp_path: Path) -> None:
     topic = f"cdc-{tmp_path.name}"
-    produce(kafka, topic, {"before": None, "after": {"id": 1}, "op": "c"})
+    produce(bootstrap_servers, topic, {"before": None, "after": {"id": 1}, "op": "c"})
     df = (
         spark.readStream.format("debezium_json")
         .schema("id BIGINT, _row_kind STRING")
-        .option("kafka.bootstrap.servers", kafka)
+        .option("kafka.bootstrap.servers", bootstrap_servers)
         .option("log.scan", "latest")
         .load(topic)
     )
 
     assert rows_of(df, tmp_path / "checkpoint") == []
-    produce(kafka, topic, {"before": None, "after": {"id": 2}, "op": "c"})
+    produce(bootstrap_servers, topic, {"before": None, "after": {"id": 2}, "op": "c"})
     assert rows_of(df, tmp_path / "checkpoint") == [(2, "+I")]
 
 
-def test_a_schema_without_the_row_kind_is_refused(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
-    reader = spark.readStream.format("debezium_json").option("kafka.bootstrap.servers", kafka)
+def test_a_schema_without_the_row_kind_is_refused(spark: SparkSession, bootstrap_servers: str, tmp_path: Path) -> None:
+    reader = spark.readStream.format("debezium_json").option("kafka.bootstrap.servers", bootstrap_servers)
 
     with pytest.raises(InvalidInputError, match="_row_kind STRING"), storage_errors_of_spark():
         rows_of(reader.schema("id BIGINT").load("some-topic"), tmp_path / "checkpoint")

@@ -17,7 +17,7 @@ SCHEMA = new_table_schema(
     pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string()), ("f", pa.float64())]),
     primary_keys=("id",),
     partition_keys=(),
-    options={},
+    options={"bucket": "1"},
     comment=None,
     time_millis=0,
 )

@@ -35,7 +35,9 @@ COLUMNS = pa.schema(
         ("instant", pa.timestamp("us", "UTC")),
     ]
 )
-SCHEMA = new_table_schema(COLUMNS, primary_keys=("id",), partition_keys=(), options={}, comment=None, time_millis=0)
+SCHEMA = new_table_schema(
+    COLUMNS, primary_keys=("id",), partition_keys=(), options={"bucket": "1"}, comment=None, time_millis=0
+)
 
 
 def test_every_type_has_a_spark_type_that_its_batches_fit() -> None:

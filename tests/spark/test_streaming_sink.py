@@ -26,13 +26,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 
 def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
-    make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], kafka: str, tmp_path: Path
+    make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], bootstrap_servers: str, tmp_path: Path
 ) -> None:
     table = make_table(log=True)
     topic = f"cdc-{tmp_path.name}"
     rows = [{"id": key, "v": f"v{key}"} for key in range(5)]
-    produce(kafka, topic, *[{"before": None, "after": row, "op": "c"} for row in rows])
-    produce(kafka, topic, {"before": rows[0], "after": None, "op": "d"})
+    produce(bootstrap_servers, topic, *[{"before": None, "after": row, "op": "c"} for row in rows])
+    produce(bootstrap_servers, topic, {"before": rows[0], "after": None, "op": "d"})
     spec = SinkSpec(
         warehouse=table.address.warehouse,
         table=table.name,
