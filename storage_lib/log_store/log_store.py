@@ -49,8 +49,8 @@ class LogBatch:
     """Changes read from one bucket, in log order.
 
     ``rows`` has the table's columns; ``kinds`` the int8 codes of ``RowKind``; ``offsets`` int64, ascending
-    (the -U and +U of one record share theirs); ``timestamps`` int64 epoch ms; ``repairs`` int64, null but for records that repair a snapshot (its id).
-    ``next_offset`` is where to read on: past control records too. All arrays have the length of ``rows``.
+    (the -U and +U of one record share theirs); ``timestamps`` int64 epoch ms; ``repairs`` int64, null but for records
+    that repair a snapshot (its id). ``next_offset`` is where to read on: past control records too. All arrays have the length of ``rows``.
     """
 
     bucket: int
@@ -131,8 +131,8 @@ class LogStore(Protocol):
     ) -> Iterator[LogBatch]:
         """Committed changes from ``start`` up to, not including, ``end`` (default: the latest now), then stop.
 
-        ``LogOffsetsExpiredError`` if ``start`` is no longer held, or lies beyond the log; ``UnavailableError`` if ``end``
-        is not committed yet. Bounded memory: a few batches per bucket.
+        ``LogOffsetsExpiredError`` if ``start`` is no longer held, or lies beyond the log; ``UnavailableError`` if
+        ``end`` is not committed yet. Bounded memory: a few batches per bucket.
         Batches of one bucket come in order. A last batch without rows may come just to advance ``next_offset``:
         after the generator ends, every bucket of the request has been reported up to its end.
         """
