@@ -50,7 +50,8 @@ class LogBatch:
 
     ``rows`` has the table's columns; ``kinds`` the int8 codes of ``RowKind``; ``offsets`` int64, ascending
     (the -U and +U of one record share theirs); ``timestamps`` int64 epoch ms; ``repairs`` int64, null but for records
-    that repair a snapshot (its id). ``next_offset`` is where to read on: past control records too. All arrays have the length of ``rows``.
+    that repair a snapshot (its id). ``next_offset`` is where to read on: past control records too. All arrays have
+    the length of ``rows``.
     """
 
     bucket: int
