@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -301,6 +302,19 @@ def _number(name: str, default: int) -> int:
     return int(text)
 
 
+def _refuse_taken_ports(settings: Settings) -> None:
+    for name, port in (("AIRFLOW_PORT", settings.airflow_port), ("KAFKA_PORT", settings.kafka_port)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                message = (
+                    f"port {port} is in use; stop what listens there, or choose another: make demo {name}={port + 1}"
+                )
+                raise DemoError(message) from error
+
+
 def _down(settings: Settings) -> None:
     kafka, airflow = _stack(settings)
     airflow.stop()
@@ -322,6 +336,7 @@ def main(arguments: list[str]) -> int:
         _down(settings)
         if arguments == ["down"]:
             return 0
+        _refuse_taken_ports(settings)
         try:
             code = Demo(settings=settings).run()
         except BaseException:
