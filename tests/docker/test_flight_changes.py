@@ -7,10 +7,10 @@ from datetime import date
 import polars as pl
 import pyarrow as pa
 import pytest
+
 from demo_report import DemoReport
 from flight_changes import changes, final_rows
 from flights.nyc_flights import FLIGHT_COLUMNS, flights
-
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 
 FIRST, LAST = date(2013, 2, 7), date(2013, 2, 9)
