@@ -1,0 +1,153 @@
+"""The examples of docs/format.md, made by a real table in an environment without chance.
+
+    python -m tests.support.format_examples        # writes them into the page, and docs/options.md anew
+
+In the page, a comment ``<!-- example: NAME -->`` stands above each block that is made here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage_lib import DynamicTable, MemoryCatalog
+from storage_lib.file_store.manifest.avro_container import decode_container
+from storage_lib.io.file_io import FileIO
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.table_options import ChangelogMode, options_documentation
+from tests.support.fake_environment import fake_environment
+
+DOCS = Path(__file__).parents[2] / "docs"
+FORMAT_PAGE, OPTIONS_PAGE = DOCS / "format.md", DOCS / "options.md"
+BLOCK = re.compile(r"(<!-- example: ([a-z0-9 -]+) -->\n```[a-z]*\n)(.*?)(```)", re.DOTALL)
+COLUMNS = pa.schema([("dt", pa.date32()), ("id", pa.int64()), ("price", pa.decimal128(10, 2))])
+OPTIONS_HEAD = """# Options of a table
+
+Made from `storage_lib/schema/table_options.py` by `python -m tests.support.format_examples`; do not edit.
+
+Options are given to `create_table(..., options={...})`. What is not given comes from the catalog
+(`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog and
+freezes the result in the table's schema; a later change of the catalog's options changes no table that exists.
+
+The catalog's `log.kafka.*` (servers, client settings) and its secrets are not frozen: they are looked up in the catalog
+each time. A secret among a table's own options is refused. Every other `log.kafka.*` key goes to the Kafka client as it is.
+
+"""
+
+
+def filled_in(page: str) -> str:
+    """The page with every marked block as the code makes it today."""
+    made = examples()
+    return BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[4]}", page)
+
+
+def options_page() -> str:
+    """docs/options.md as the code makes it today."""
+    return OPTIONS_HEAD + options_documentation()
+
+
+def examples() -> dict[str, str]:
+    """Every example by name, from an append, a deletion and a compaction of one table with a log."""
+    environment = fake_environment()
+    catalog = MemoryCatalog(environment=environment)
+    table = catalog.create_table(
+        "shop.orders", COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options={"bucket": "2"}
+    )
+    prices = [Decimal("9.50"), None, Decimal("3.00")]
+    rows = pa.table({"dt": [date(2013, 1, 5)] * 3, "id": [1, 2, 7], "price": prices}, schema=COLUMNS)
+    table.append(rows, commit_user="writer", commit_identifier=1)
+    deletion = rows.slice(0, 1).append_column("_row_kind", pa.array([RowKind.DELETE.symbol]))
+    table.append(deletion, commit_user="writer", commit_identifier=2)
+    files = environment.file_io
+    layout = sorted(path.removeprefix(f"{table.location}/") for path in _files_below(files, table.location))
+    table.compact(commit_user="compaction", commit_identifier=1)
+    first, last = (table.file_store.snapshots.load(each) for each in (1, 3))
+    data_file = table.files(1)["file_name"][0].as_py()
+    return {
+        "layout": "\n".join(layout),
+        "schema": _text(files, table, "schema/schema-0"),
+        "snapshot": _text(files, table, "snapshot/snapshot-1"),
+        "properties of a compaction": json.dumps(dict(last.properties), indent=2),
+        "manifest list": _records(files, table, first.delta_manifest_list)[0],
+        "manifest": _records(files, table, _manifest_of(files, table, first.delta_manifest_list))[0],
+        "data file": _data_file(files, f"{table.location}/dt=2013-01-05/bucket-0/{data_file}"),
+        "log upsert": _log(table, ChangelogMode.UPSERT),
+        "log all": _log(table, ChangelogMode.ALL),
+        "lease": _text(files, table, "lease/lease-1"),
+    }
+
+
+def _files_below(files: FileIO, directory: str) -> Iterator[str]:
+    for entry in files.list_directory(directory):
+        path = f"{directory}/{entry.name}"
+        if entry.is_directory:
+            yield from _files_below(files, path)
+        else:
+            yield path
+
+
+def _text(files: FileIO, table: DynamicTable, path: str) -> str:
+    text = files.read_bytes(f"{table.location}/{path}").decode()
+    # A field a line is enough for a reader of the page.
+    field = r'\{\s+"id": (\d+),\s+"name": ("\w+"),\s+"type": ("[^"]+")\s+\}'
+    return re.sub(field, r'{"id": \1, "name": \2, "type": \3}', text)
+
+
+def _records(files: FileIO, table: DynamicTable, name: str) -> list[str]:
+    path = f"{table.location}/manifest/{name}"
+    return [_indented(record, "") for record in decode_container(files.read_bytes(path), path)]
+
+
+def _manifest_of(files: FileIO, table: DynamicTable, manifest_list: str) -> str:
+    path = f"{table.location}/manifest/{manifest_list}"
+    return str(decode_container(files.read_bytes(path), path)[0]["_FILE_NAME"])
+
+
+def _indented(record: dict[str, object], indent: str) -> str:
+    lines = []
+    for name, value in record.items():
+        nested = isinstance(value, dict)
+        shown = "\n" + _indented(value, indent + "  ") if isinstance(value, dict) else f" {_shown(value)}"
+        lines.append(f"{indent}{name}{'' if nested else ' ' * max(0, 24 - len(indent) - len(name))}{shown}")
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bytes):
+        # The arity, then the row in words of eight bytes.
+        return " ".join([value[:4].hex(), *(value[start : start + 8].hex() for start in range(4, len(value), 8))])
+    return json.dumps(value)
+
+
+def _data_file(files: FileIO, path: str) -> str:
+    parquet = pq.read_table(pa.BufferReader(files.read_bytes(path)))
+    ids = [int(field.metadata[b"PARQUET:field_id"]) for field in parquet.schema]
+    lines = [f"{'column':<18}{'Parquet field id':<18}{'type':<25}values"]
+    for field, number in zip(parquet.schema, ids, strict=True):
+        null = "" if field.nullable else " not null"
+        values = ", ".join(str(value) for value in parquet[field.name].to_pylist())
+        lines.append(f"{field.name:<18}{number:<18}{str(field.type) + null:<25}{values}")
+    return "\n".join(lines)
+
+
+def _log(table: DynamicTable, mode: ChangelogMode) -> str:
+    price = [Decimal("9.50"), Decimal("9.50"), Decimal("8.00"), Decimal("8.00")]
+    rows = pa.record_batch({"dt": [date(2013, 1, 5)] * 4, "id": [1] * 4, "price": price}, schema=COLUMNS)
+    kinds = [RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE]
+    codec = DebeziumJson.for_table(table.schema, mode)
+    (encoded,) = codec.encode(rows.cast(table.arrow_schema), pa.array([int(kind) for kind in kinds], pa.int8()))
+    pairs = zip(encoded.keys.to_pylist(), encoded.values.to_pylist(), strict=True)
+    return "\n".join(f"{key.decode()}  {value.decode()}" for key, value in pairs)
+
+
+if __name__ == "__main__":
+    FORMAT_PAGE.write_text(filled_in(FORMAT_PAGE.read_text()))
+    OPTIONS_PAGE.write_text(options_page())

@@ -1,0 +1,24 @@
+"""Pages under docs/ that show what the code makes are what the code makes."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.format_examples import BLOCK, FORMAT_PAGE, OPTIONS_PAGE, examples, filled_in, options_page
+
+REMEDY = "run `python -m tests.support.format_examples` and read the difference"
+# Sizes depend on the compressor's release, a file's creation time on the machine's time zone.
+VARYING = re.compile(r'((?:ListSize": |_FILE_SIZE +|_CREATION_TIME +))\d+')
+
+
+def test_the_examples_of_the_format_page_are_what_a_table_looks_like() -> None:
+    page = FORMAT_PAGE.read_text()
+    assert VARYING.sub(r"\1", filled_in(page)) == VARYING.sub(r"\1", page), REMEDY
+
+
+def test_every_example_has_a_place_on_the_format_page() -> None:
+    assert {name for _, name, _, _ in BLOCK.findall(FORMAT_PAGE.read_text())} == set(examples())
+
+
+def test_the_options_page_lists_the_options_of_the_code() -> None:
+    assert OPTIONS_PAGE.read_text() == options_page(), REMEDY
