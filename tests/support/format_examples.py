@@ -34,11 +34,12 @@ OPTIONS_HEAD = """# Options of a table
 Made from `storage_lib/schema/table_options.py` by `python -m tests.support.format_examples`; do not edit.
 
 Options are given to `create_table(..., options={...})`. What is not given comes from the catalog
-(`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog and
-freezes the result in the table's schema; a later change of the catalog's options changes no table that exists.
+(`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog
+and freezes the result in the table's schema; a later change of the catalog's options changes no table that exists.
 
-The catalog's `log.kafka.*` (servers, client settings) and its secrets are not frozen: they are looked up in the catalog
-each time. A secret among a table's own options is refused. Every other `log.kafka.*` key goes to the Kafka client as it is.
+The catalog's `log.kafka.*` (servers, client settings) and its secrets are not frozen: they are looked up in the
+catalog each time. A secret among a table's own options is refused. Every other `log.kafka.*` key goes to the Kafka
+client as it is.
 
 """
 
