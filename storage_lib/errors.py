@@ -1,19 +1,19 @@
 """Every error of the library, as a tree whose branches say what the caller should do next.
 
-    StorageError
-    ├── RetryableError                 run the same call again
-    │   ├── CommitConflictError        … after re-reading: somebody else changed the same files
-    │   ├── LeaseLostError             … with a fresh turn: a waiter took ours over
-    │   ├── UnavailableError           … when the store, the broker or the turn is free again
-    │   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
-    └── PermanentError                 running it again ends the same way
-        ├── InvalidInputError          mend the input, the option or the call
-        ├── NotFoundError              name something that exists
-        ├── AlreadyExistsError         choose another name, or ask for "if not exists"
-        ├── SnapshotExpiredError       plan again from a snapshot that is still there
-        ├── CorruptFileError           stop and look: a file is not what its metadata says
-        ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
-        └── LogRepairError             the log can't be completed from the files: reset it
+StorageError
+├── RetryableError                 run the same call again
+│   ├── CommitConflictError        … after re-reading: somebody else changed the same files
+│   ├── LeaseLostError             … with a fresh turn: a waiter took ours over
+│   ├── UnavailableError           … when the store, the broker or the turn is free again
+│   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
+└── PermanentError                 running it again ends the same way
+    ├── InvalidInputError          mend the input, the option or the call
+    ├── NotFoundError              name something that exists
+    ├── AlreadyExistsError         choose another name, or ask for "if not exists"
+    ├── SnapshotExpiredError       plan again from a snapshot that is still there
+    ├── CorruptFileError           stop and look: a file is not what its metadata says
+    ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
+    └── LogRepairError             the log can't be completed from the files: reset it
 """
 
 from __future__ import annotations

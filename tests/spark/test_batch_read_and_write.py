@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -141,7 +141,7 @@ def test_spark_and_the_files_agree_on_the_bucket(spark: SparkSession, make_table
             pa.array(numbers * 7_919, pa.int64()),
             pa.array([f"näme-{n}" * (n % 4) for n in numbers]),
             pa.array(numbers, pa.int32()).cast(pa.date32()),
-            pa.array([Decimal(int(n)) / 4 * 10 ** (n % 20) for n in numbers]).cast(pa.decimal128(25, 2)),
+            pa.array([Decimal(int(n)) / 4 * 10 ** int(n % 20) for n in numbers]).cast(pa.decimal128(25, 2)),
             pa.array(numbers * 1_001, pa.int64()).cast(pa.timestamp("ms")),
             pa.nulls(200, pa.float64()),
         ],
@@ -254,7 +254,7 @@ def test_an_older_snapshot_can_be_read(spark: SparkSession, make_table: Callable
 
 
 @pytest.fixture
-def partitioned(make_table: Callable[..., DynamicTable]) -> Iterator[DynamicTable]:
+def partitioned(make_table: Callable[..., DynamicTable]) -> DynamicTable:
     """Two partitions with two rows each."""
     columns = pa.schema(
         [pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())]

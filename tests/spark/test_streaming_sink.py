@@ -31,7 +31,8 @@ def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
     table = make_table(log=True)
     topic = f"cdc-{tmp_path.name}"
     rows = [{"id": key, "v": f"v{key}"} for key in range(5)]
-    produce(bootstrap_servers, topic, *[{"before": None, "after": row, "op": "c"} for row in rows])
+    inserts: list[dict[str, object] | None] = [{"before": None, "after": row, "op": "c"} for row in rows]
+    produce(bootstrap_servers, topic, *inserts)
     produce(bootstrap_servers, topic, {"before": rows[0], "after": None, "op": "d"})
     spec = SinkSpec(
         warehouse=table.address.warehouse,

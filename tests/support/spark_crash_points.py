@@ -67,7 +67,7 @@ class CrashingStreamWriter(TableStreamWriter):
             plan.strike("log flushed", _batch_of_task())
             return iter(transactions)
 
-        FileStoreWrite.prepare_commit, TableWrite._flush_log = files_then_crash, log_then_crash  # type: ignore[method-assign]
+        FileStoreWrite.prepare_commit, TableWrite._flush_log = files_then_crash, log_then_crash  # type: ignore[assignment, method-assign]
         try:
             return super().write(iterator)
         finally:
@@ -86,7 +86,7 @@ class CrashingStreamWriter(TableStreamWriter):
                 plan.strike("transactions ended", batchId)
             return outcomes
 
-        KafkaLogStore.end_all = end_between_crashes  # type: ignore[method-assign]
+        KafkaLogStore.end_all = end_between_crashes  # type: ignore[assignment, method-assign]
         try:
             super().commit(messages, batchId)
         finally:

@@ -53,7 +53,7 @@ def test_latest_reads_only_what_comes() -> None:
 
 @pytest.mark.parametrize("log_system", ["kafka", "none"])
 def test_from_timestamp_reads_what_was_committed_since(log_system: str) -> None:
-    table = orders(**{"log.system": log_system})
+    table = orders(None, **{"log.system": log_system})
     table.append(rows("+I a 1 10"))
     clock = table.environment.clock
     assert isinstance(clock, FakeClock)
@@ -80,7 +80,7 @@ def test_an_unknown_start_is_refused() -> None:
 @pytest.mark.parametrize("log_system", ["kafka", "none"])
 @pytest.mark.parametrize("max_rows", [1, 3, None])
 def test_small_bites_add_up_to_the_same_changes(log_system: str, max_rows: int | None) -> None:
-    table = orders(bucket="2", **{"log.system": log_system})
+    table = orders(None, bucket="2", **{"log.system": log_system})
     table.append(rows(*(f"+I a {n} {n}" for n in range(9))))
     source = table.stream()
     position = source.initial_position()
@@ -101,7 +101,7 @@ def test_small_bites_add_up_to_the_same_changes(log_system: str, max_rows: int |
 
 
 def test_a_table_without_a_log_streams_its_tracked_appends() -> None:
-    table = orders(**{"log.system": "none"})
+    table = orders(None, **{"log.system": "none"})
     table.append(rows("+I a 1 10"))
     source = table.stream()
     source.poll()
