@@ -13,8 +13,8 @@ import pytest
 
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.column_reference import col
+from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from tests.support.other_readers import (

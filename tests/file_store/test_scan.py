@@ -14,8 +14,8 @@ from storage_lib.errors import CorruptFileError, InvalidInputError, SnapshotExpi
 from storage_lib.file_store.manifest.manifest_file import encode_manifest
 from storage_lib.file_store.plan import Plan
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.column_reference import col
+from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import new_table_schema

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.column_stats import ColumnStats, collect_stats, decode_stats, encode_stats
 from storage_lib.schema.column_reference import col
+from storage_lib.schema.column_stats import ColumnStats, collect_stats, decode_stats, encode_stats
 from storage_lib.schema.comparisons import (
     Equal,
     GreaterOrEqual,
