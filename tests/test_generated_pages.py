@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from storage_lib.schema.table_options import TableOptions
 from tests.support.format_examples import BLOCK, FORMAT_PAGE, OPTIONS_PAGE, examples, filled_in, options_page
 
 REMEDY = "run `python -m tests.support.format_examples` and read the difference"
@@ -22,3 +23,9 @@ def test_every_example_has_a_place_on_the_format_page() -> None:
 
 def test_the_options_page_lists_the_options_of_the_code() -> None:
     assert OPTIONS_PAGE.read_text() == options_page(), REMEDY
+
+
+def test_a_default_is_written_as_a_user_would_write_it() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|", OPTIONS_PAGE.read_text(), re.MULTILINE)
+    assert len(rows) > 20
+    assert TableOptions.parse(dict(rows)) == TableOptions()

@@ -43,6 +43,16 @@ def parse_millis(text: str) -> int:
     return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")
 
 
+def spelled_bytes(count: int) -> str:
+    """134217728 -> ``128 mb``: what ``parse_bytes`` reads back, in the largest unit without a fraction."""
+    return _spelled(count, _BYTES, ("gb", "mb", "kb", "b"))
+
+
+def spelled_millis(count: int) -> str:
+    """604800000 -> ``7 d``: what ``parse_millis`` reads back, in the largest unit without a fraction."""
+    return _spelled(count, _MILLIS, ("d", "h", "min", "s", "ms"))
+
+
 def parse_boolean(text: str) -> bool:
     """``true`` or ``false``. ``ValueError`` for anything else."""
     word = text.strip().lower()
@@ -100,3 +110,8 @@ def _scaled(text: str, units: dict[str, int], wanted: str) -> int:
         message = f"it has to be {wanted}"
         raise ValueError(message)
     return int(match[1]) * units[match[2].lower()]
+
+
+def _spelled(count: int, units: dict[str, int], largest_first: tuple[str, ...]) -> str:
+    unit = next(each for each in largest_first if count % units[each] == 0)
+    return f"{count // units[unit]} {unit}"

@@ -21,6 +21,8 @@ from storage_lib.schema.option_values import (
     parse_millis,
     parse_text,
     parse_word,
+    spelled_bytes,
+    spelled_millis,
 )
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 
@@ -305,15 +307,20 @@ def options_documentation() -> str:
     """A Markdown table of every option."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
     for key, each in sorted(_BY_KEY.items()):
-        default = (
-            ""
-            if each.default is None
-            else str(each.default).lower()
-            if isinstance(each.default, bool)
-            else each.default
-        )
+        default = "" if each.default is None else _spelled_default(each.default, each.metadata["parse"])
         lines.append(f"| `{key}` | {default} | {each.metadata['text']} |")
     return "\n".join(lines) + "\n"
+
+
+def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
+    """The default as a user would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and parse is parse_bytes:
+        return spelled_bytes(value)
+    if isinstance(value, int) and parse is parse_millis:
+        return spelled_millis(value)
+    return str(value)
 
 
 def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
