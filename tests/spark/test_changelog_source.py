@@ -16,6 +16,7 @@ from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 pytestmark = pytest.mark.spark
 
@@ -77,9 +78,10 @@ def test_a_stream_may_start_at_the_end(spark: SparkSession, bootstrap_servers: s
 
 
 def test_a_schema_without_the_row_kind_is_refused(spark: SparkSession, bootstrap_servers: str, tmp_path: Path) -> None:
-    reader = spark.readStream.format("debezium_json").option("kafka.bootstrap.servers", bootstrap_servers)
+    def reader() -> DataStreamReader:
+        return spark.readStream.format("debezium_json").option("kafka.bootstrap.servers", bootstrap_servers)
 
     with pytest.raises(InvalidInputError, match="_row_kind STRING"), storage_errors_of_spark():
-        rows_of(reader.schema("id BIGINT").load("some-topic"), tmp_path / "checkpoint")
+        rows_of(reader().schema("id BIGINT").load("some-topic"), tmp_path / "checkpoint")
     with pytest.raises(InvalidInputError, match="needs the columns"), storage_errors_of_spark():
-        reader.load("some-topic")
+        reader().load("some-topic")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -67,7 +68,10 @@ def write_input(directory: Path, batch_count: int) -> tuple[dict[int, str], list
                 truth[key] = value
             lines.append(json.dumps({"_row_kind": kind, "id": key, "v": value}))
             changes.append((op, key, value))
-        (directory / f"{batch:03}.json").write_text("\n".join(lines))
+        path = directory / f"{batch:03}.json"
+        path.write_text("\n".join(lines))
+        # Spark takes files in the order of their times, which must not be the same.
+        os.utime(path, (1_700_000_000 + batch,) * 2)
     return truth, changes
 
 

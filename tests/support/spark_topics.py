@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -44,7 +45,10 @@ def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> li
 
 
 def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:
-    """Write debezium-json as a CDC tool would, one message per change; None is a tombstone."""
+    """Write debezium-json as a CDC tool would, one message per change; None is a tombstone. Makes the topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    if topic not in admin.list_topics(timeout=20).topics:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for change in changes:
         producer.produce(topic, None if change is None else json.dumps(change), partition=0)
