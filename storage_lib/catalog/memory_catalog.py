@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.catalog.warehouse_catalog import UUID_OPTION, WarehouseCatalog
 from storage_lib.io.environment import Environment, system_environment
+from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.log_store.memory_log_store import MemoryLogStore
@@ -27,7 +30,7 @@ class MemoryCatalog(WarehouseCatalog):
             {"log.system": "kafka", **(options or {})},
             environment=system_environment(MemoryFileIO()) if environment is None else environment,
         )
-        self.log_prefix = f"memory-{id(self._environment.file_io)}"
+        self.log_prefix = _log_prefix(self._environment.file_io)
 
     def _address(self, name: TableName) -> TableAddress | None:  # noqa: ARG002  as the catalog it stands in for
         return None
@@ -44,3 +47,12 @@ class MemoryCatalog(WarehouseCatalog):
             retention_ms=options.log_retention_ms,
             transaction_timeout_ms=options.log_transaction_timeout_ms,
         )
+
+
+_NUMBERS = itertools.count(1)
+_PREFIXES: WeakKeyDictionary[FileIO, str] = WeakKeyDictionary()
+
+
+def _log_prefix(file_io: FileIO) -> str:
+    """Catalogs over the same files share their logs. Not by ``id``: that may be another's once these files are gone."""
+    return _PREFIXES.setdefault(file_io, f"memory-{next(_NUMBERS)}")

@@ -292,6 +292,13 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         message = f"table {name} has no primary key, which this version can't store yet; declare primary_key=[...]"
         raise InvalidInputError(message)
+    for field in schema.fields:
+        if pa.types.is_timestamp(field.type.arrow) and field.type.arrow.unit == "ns":
+            message = (
+                f"table {name}: column {field.name!r} is {field.type}, but other engines would cut it to microseconds, "
+                'so no row of it could be written; declare it TIMESTAMP(6), pa.timestamp("us")'
+            )
+            raise InvalidInputError(message)
 
 
 def _refuse_other_columns(table: DynamicTable, descriptor: TableDescriptor) -> None:

@@ -15,7 +15,13 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, NotFoundError, StorageError
+from storage_lib.errors import (
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
@@ -27,7 +33,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.table_options import StartupMode, TableOptions
+from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.input_rows import InputRows, Rows
@@ -99,6 +105,9 @@ class DynamicTable:
             commit=self._commit,
             partitions=self._partitions,
             row_kind_column=options.row_kind_field,
+            with_update_before=(
+                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
+            ),
             new_task_write=self.task_write,
         )
         self._description = TableDescription(
@@ -271,7 +280,11 @@ class DynamicTable:
         """The writer of one task. Tasks that may have rows of one bucket each need an index of their own."""
         base = None
         if order.base_snapshot_id is not None:
-            base = self.file_store.snapshots.load(order.base_snapshot_id)
+            try:
+                base = self.file_store.snapshots.load(order.base_snapshot_id)
+            except SnapshotExpiredError:
+                # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
+                base = self.file_store.snapshots.latest()
         return TableWrite(
             table=self.name,
             schema=self.schema,
@@ -402,8 +415,15 @@ class DynamicTable:
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
         """Drop all but the newest ``retain_last`` snapshots, or of these only those made before a time (epoch ms).
 
-        Data never expires by this: only what no kept snapshot, tag or consumer needs is deleted.
+        Data never expires by this: only what no kept snapshot, tag or consumer needs is deleted. Snapshots whose
+        changes are not yet in the log stay as well, until the next writer has published them.
         """
+        if retain_last < 1:
+            message = (
+                f"table {self.name}: retain_last is {retain_last}, but the newest snapshot has to stay: give 1 or more"
+            )
+            raise InvalidInputError(message)
+        retain_last = max(retain_last, self._commit.snapshots_needed())
         if older_than_millis is None:
             return self.file_store.expire.expire(retain_min=retain_last, retain_max=retain_last)
         return self.file_store.expire.expire(retain_min=retain_last, older_than_millis=older_than_millis)

@@ -20,7 +20,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from storage_lib.errors import LogOffsetsExpiredError, LogRepairError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import (
+    LogOffsetsExpiredError,
+    LogRepairError,
+    NotFoundError,
+    SnapshotExpiredError,
+    UnavailableError,
+)
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_store import EndOutcome, LogStore
@@ -69,6 +75,28 @@ class LogRepair:
             MissingChanges(bucket=bucket, covers_from=covers_from[bucket], snapshot_ids=tuple(ids))
             for bucket, ids in sorted(missing.items())
         )
+
+    def snapshots_needed(self) -> int:
+        """How many of the newest snapshots the next ``find`` has to see; to be asked before any are expired.
+
+        May be called outside of a turn: a snapshot that is there has decided, so its transactions may be ended by
+        anybody.
+        """
+        newest = self._file_store.snapshots.latest_id()
+        newest_turn, foreign = self._newest_turn(newest)
+        needed = [snapshot.id for snapshot in foreign[:1]]
+        if newest_turn is not None:
+            snapshot, part = newest_turn
+            try:
+                lost = self._lost_buckets(part)
+            except UnavailableError:
+                # Not known, so assume the worst.
+                lost = [each.written.bucket for each in part.transactions]
+            needed += [part.covers_from.get(bucket, snapshot.id - 1) + 1 for bucket in lost]
+            if lost:
+                needed.append(snapshot.id)
+        needed += self._newest_of_ours(newest)
+        return 0 if newest is None else newest + 1 - min(needed, default=newest)
 
     def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
         """Commit the transactions of a snapshot that was created; those whose records did not get into the log."""
@@ -124,6 +152,14 @@ class LogRepair:
             if part is None and snapshot.commit_kind is CommitKind.APPEND:
                 foreign.append(snapshot)
         return None, foreign[::-1]
+
+    def _newest_of_ours(self, newest: int | None) -> list[int]:
+        """The newest snapshot that tells the log's offsets: those of other writers don't."""
+        history = self._file_store.snapshots
+        for snapshot_id in range(newest or 0, (history.earliest_id() or 1) - 1, -1):
+            if LogPart.from_properties(history.load(snapshot_id).properties) is not None:
+                return [snapshot_id]
+        return []
 
     def _appends(self, first: int, last: int) -> Iterator[int]:
         """Ids of the snapshots in between whose changes belong into the log."""

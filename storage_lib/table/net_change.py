@@ -18,7 +18,8 @@ def net_change(
     A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs are equal to themselves.
     """
     before, after = _indexed(old), _indexed(new)
-    names, key = list(old.schema.names), list(key)
+    key = [_name(old.schema.get_field_index(name)) for name in key]
+    names = [_name(position) for position in range(old.num_columns)]
     different = after.join(before, on=names, how="anti", nulls_equal=True)
     gone = before.join(after, on=key, how="anti")
     added = different.join(before, on=key, how="anti")
@@ -31,11 +32,16 @@ def net_change(
     yield from _changes(new, added[_INDEX], RowKind.INSERT)
 
 
-_INDEX, _OLD_INDEX = "__index", "__old_index"
+_INDEX, _OLD_INDEX = "index", "old_index"
+
+
+def _name(position: int) -> str:
+    # Polars takes names such as "*" and "^a.*$" for patterns, so columns go by their positions.
+    return f"column {position}"
 
 
 def _indexed(table: pa.Table) -> pl.DataFrame:
-    return pl.DataFrame(table).with_row_index(_INDEX)
+    return pl.DataFrame(table.rename_columns([_name(n) for n in range(table.num_columns)])).with_row_index(_INDEX)
 
 
 def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

@@ -16,7 +16,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import CommitOutcomeUnknownError, LeaseLostError, StorageError, UnavailableError
+from storage_lib.errors import (
+    CommitOutcomeUnknownError,
+    LeaseLostError,
+    SnapshotExpiredError,
+    StorageError,
+    UnavailableError,
+)
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
@@ -163,6 +169,10 @@ class TableCommit:
         """Properties of a commit that the log does not hear of: the offsets stay what they were."""
         return LogPart(tracked=False, offsets=self._offsets_of(previous)).to_properties()
 
+    def snapshots_needed(self) -> int:
+        """How many of the newest snapshots have to stay, so that the log can be completed from them."""
+        return 0 if self._repair is None else self._repair.snapshots_needed()
+
     @contextmanager
     def _turn_of(self, order: WriteOrder) -> Iterator[None]:
         turn = order.turn
@@ -225,7 +235,15 @@ class TableCommit:
                 return
             self._lease.check(turn)
             for snapshot_id in range((order.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
-                snapshot = self._file_store.snapshots.load(snapshot_id)
+                try:
+                    snapshot = self._file_store.snapshots.load(snapshot_id)
+                except SnapshotExpiredError as error:
+                    message = (
+                        f"table {self._table}: snapshot {snapshot_id} was made and expired while this commit was being "
+                        "written, so it is not known whose turn it was. Nothing became visible; write again, and "
+                        "keep more snapshots (expire_snapshots(retain_last=...)) if this recurs"
+                    )
+                    raise LeaseLostError(message) from error
                 between = LogPart.from_properties(snapshot.properties)
                 appended_by_stranger = between is None and snapshot.commit_kind is CommitKind.APPEND
                 in_another_turn = between is not None and between.lease not in (None, turn.number)

@@ -10,10 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
@@ -42,6 +49,7 @@ class TableOverwrite:
         commit: TableCommit,
         partitions: PartitionSpecs,
         row_kind_column: str,
+        with_update_before: bool,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -50,6 +58,7 @@ class TableOverwrite:
         self._commit = commit
         self._partitions = partitions
         self._row_kind_column = row_kind_column
+        self._with_update_before = with_update_before
         self._new_task_write = new_task_write
 
     def commit(
@@ -65,27 +74,40 @@ class TableOverwrite:
         try:
             self._refuse_outside(scope, files)
             if order.tracked:
-                return self._commit_difference(order, scope, files, commit_identifier)
+                snapshot = self._commit_difference(order, scope, files, commit_identifier)
+            else:
+                old = self._replaced(order, scope, files)
         except Exception:
-            self._commit.abort(order, messages)
+            with suppress(StorageError):
+                self._commit.abort(order, messages)
             raise
-        return self._commit_files(order, scope, messages, files, commit_identifier)
+        if not order.tracked:
+            return self._commit.commit(order, [*messages, old], commit_identifier)
+        # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
+        with suppress(StorageError):
+            self._file_store.abort(files)
+        return snapshot
 
-    def _commit_files(
-        self,
-        order: WriteOrder,
-        scope: OverwriteScope,
-        messages: Sequence[TableCommitMessage],
-        files: tuple[CommitMessage, ...],
-        commit_identifier: int,
-    ) -> Snapshot | None:
-        base = None
-        if order.base_snapshot_id is not None:
-            base = self._file_store.snapshots.load(order.base_snapshot_id)
-        # What is deleted is what was there when the overwrite began. A file that is gone by now was compacted or
-        # overwritten by somebody else: a conflict. What a stream has added since stays, and wins.
-        old = TableCommitMessage(files=_deletions(self._live(base, scope, files)))
-        return self._commit.commit(order, [*messages, old], commit_identifier)
+    def _replaced(
+        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> TableCommitMessage:
+        """What an untracked overwrite deletes: what was there when it began.
+
+        A file that is gone by now was compacted or overwritten by somebody else: a conflict. What a stream has added
+        since stays, and wins.
+        """
+        try:
+            base = None
+            if order.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            return TableCommitMessage(files=_deletions(self._live(base, scope, files)))
+        except (SnapshotExpiredError, NotFoundError) as error:
+            message = (
+                f"table {self._table}: snapshot {order.base_snapshot_id}, upon which this overwrite began, was expired "
+                "before its end, so it is not known any more what to replace. Nothing became visible; run it again, "
+                "and keep snapshots for longer than an overwrite takes (expire_snapshots(older_than_millis=...))"
+            )
+            raise CommitConflictError(message) from error
 
     def _commit_difference(
         self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int
@@ -107,9 +129,7 @@ class TableOverwrite:
         except BaseException:
             self._commit.abort(append, [])
             raise
-        snapshot = self._commit.commit(append, [message], commit_identifier)
-        self._file_store.abort(files)
-        return snapshot
+        return self._commit.commit(append, [message], commit_identifier)
 
     def _differences(
         self, append: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
@@ -126,7 +146,10 @@ class TableOverwrite:
             new[message.partition, message.bucket] += message.increment.new_files
         for place in sorted({*old, *new}):
             yield from net_change(
-                self._rows(append, place, old[place]), self._rows(append, place, new[place]), self._schema.primary_keys
+                self._rows(append, place, old[place]),
+                self._rows(append, place, new[place]),
+                self._schema.primary_keys,
+                with_update_before=self._with_update_before,
             )
 
     def _rows(self, append: WriteOrder, place: tuple[bytes, int], files: list[DataFileMeta]) -> pa.Table:

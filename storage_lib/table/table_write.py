@@ -47,6 +47,7 @@ class TableWrite:
         self._turn = turn
         self._transactions: dict[int, LogTransaction] = {}
         self._row_count = 0
+        self._is_closed = False
         self._beating = ExitStack()
         if turn is not None:
             self._beating.enter_context(lease.beating(turn))
@@ -56,9 +57,8 @@ class TableWrite:
         return self
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
-        if exception_type is not None:
+        if exception_type is not None or not self._is_closed:
             self.abort()
-        self._beating.close()
 
     def write(self, rows: Rows) -> None:
         """Add rows, in order; ``_row_kind`` says what each means.
@@ -73,11 +73,13 @@ class TableWrite:
         """Flush both stores: files durable, log records stored but not yet committed."""
         transactions = tuple(self._flush_log())
         files = self._file_write.prepare_commit()
+        self._is_closed = True
         self._beating.close()
         return TableCommitMessage(files=files, transactions=transactions, row_count=self._row_count)
 
     def abort(self) -> None:
         """Delete the files and abort the transactions of this task."""
+        self._is_closed = True
         self._beating.close()
         try:
             self._file_write.abort()

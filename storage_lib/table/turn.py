@@ -129,7 +129,8 @@ class TurnLease:
 
     def check(self, turn: Turn) -> None:
         """Raise ``LeaseLostError`` if somebody has taken a later turn."""
-        if self._files.exists(self._paths.lease_path(turn.number + 1)):
+        # Not only the next lease: after a long sleep that one may have been forgotten already.
+        if self.newest() != turn.number:
             message = (
                 f"table {self._table}: turn {turn.number} of {turn.holder} was taken over by another writer, "
                 "because it did not beat for longer than lease.timeout. Nothing became visible; write again"
@@ -154,6 +155,10 @@ class TurnLease:
     def _create(self, number: int, holder: str, commit_user: str, purpose: str, *, taken_over: bool) -> Turn | None:
         content = json.dumps({"holder": holder, "commit_user": commit_user, "purpose": purpose})
         if not self._files.create_if_absent(self._paths.lease_path(number), content.encode()):
+            return None
+        if self.newest() != number:
+            # So slow that the number had come, gone and been forgotten meanwhile.
+            self._files.delete(self._paths.lease_path(number))
             return None
         self._forget_before(number - _LEASES_KEPT)
         return Turn(number=number, holder=holder, taken_over=taken_over)

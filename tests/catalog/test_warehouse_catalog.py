@@ -201,3 +201,16 @@ def _same_log_names(catalog: MemoryCatalog, other: MemoryCatalog) -> MemoryCatal
     """Let two catalogs over the same files find the same logs in memory."""
     catalog.log_prefix = other.log_prefix
     return catalog
+
+
+def test_a_memory_catalog_never_meets_the_logs_of_one_that_is_gone() -> None:
+    prefixes = {MemoryCatalog(environment=fake_environment()).log_prefix for _ in range(50)}
+
+    assert len(prefixes) == 50
+
+
+def test_a_column_that_no_row_could_be_written_to_is_refused() -> None:
+    columns = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns"))])
+
+    with pytest.raises(InvalidInputError, match=r"column 'at' is TIMESTAMP\(9\).*TIMESTAMP\(6\)"):
+        MemoryCatalog().create_table(NAME, columns, primary_key=["id"])

@@ -142,6 +142,18 @@ def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
     assert streamed(table) == ["+I a 2 20"]
 
 
+def test_a_task_that_leaves_without_a_word_is_undone() -> None:
+    table = orders()
+    order = table.open_write(commit_user="job")
+
+    with table.task_write(order) as task:
+        task.write(rows("+I a 1 10"))
+
+    assert table.log is not None
+    table.log.begin(1)  # another slot, which would not end it
+    assert table.log.latest_offsets().of(0) > 1  # the log goes on behind the aborted record
+
+
 def test_bad_input_gives_the_turn_back() -> None:
     table = orders()
 

@@ -138,6 +138,27 @@ def test_the_ticket_of_a_dead_waiter_holds_nobody_up_for_long() -> None:
     assert clock.monotonic() < 3
 
 
+def test_a_sleeper_finds_out_however_many_turns_it_slept_through() -> None:
+    lease = _lease(FakeClock())
+    sleeper = lease.acquire(holder="a", commit_user="a", purpose="write")
+
+    for _ in range(20):
+        lease.release(lease.acquire(holder="b", commit_user="b", purpose="write"))
+        with pytest.raises(LeaseLostError, match="taken over"):
+            lease.check(sleeper)
+
+
+def test_a_turn_that_had_come_and_gone_before_it_was_taken_is_not_taken() -> None:
+    lease = _lease(FakeClock())
+    for _ in range(9):
+        lease.release(lease.acquire(holder="a", commit_user="a", purpose="write"))
+
+    late = lease._create(2, "late", "late", "write", taken_over=False)
+
+    assert late is None
+    assert lease.newest() == 9
+
+
 def test_old_leases_are_forgotten() -> None:
     lease = _lease(FakeClock())
 

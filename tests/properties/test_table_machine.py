@@ -1,0 +1,267 @@
+"""A table does whatever comes, in any order, with crashes anywhere; a dictionary says what it has to hold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from storage_lib import DynamicTable, NotFoundError, StreamPosition
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.table.log_part import LogPart
+from tests.support.fake_environment import FakeClock
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import applied, content, orders, rows, streamed
+
+Content: TypeAlias = dict[str, str]
+"""Price by key, both as text: ``{"a 1": "10"}``."""
+
+_TRANSACTION_TIMEOUT_SECONDS = 1000
+_CRASH_AT_MAX = 60
+
+_partition = st.sampled_from("ab")
+_id = st.integers(0, 4).map(str)
+_price = st.integers(0, 9).map(str)
+_kind = st.sampled_from(["+I", "+U", "-D"])
+_change = st.tuples(_kind, _partition, _id, _price).map(" ".join)
+_changes = st.lists(_change, min_size=1, max_size=6)
+_insert = st.tuples(st.just("+I"), _partition, _id, _price).map(" ".join)
+_inserts = st.lists(_insert, max_size=5)
+_scope = st.sampled_from([None, {}, {"dt": "a"}, {"dt": "b"}])
+_crash_at = st.none() | st.none() | st.integers(1, _CRASH_AT_MAX)
+
+
+def _apply(state: Content, changes: list[str]) -> None:
+    for change in changes:
+        kind, dt, id_, price = change.split()
+        if kind == "-D":
+            state.pop(f"{dt} {id_}", None)
+        else:
+            state[f"{dt} {id_}"] = price
+
+
+def _texts(state: Content) -> set[str]:
+    return {f"{key} {price}" for key, price in state.items()}
+
+
+def _difference(old: Content, new: Content) -> list[str]:
+    gone = [f"-D {key} {price}" for key, price in old.items() if key not in new]
+    return gone + [f"+U {key} {price}" for key, price in new.items() if old.get(key) != price]
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Every act is one process's; ``crash_at`` says at which of its I/Os that process dies, if it does."""
+
+    @initialize(buckets=st.sampled_from(["1", "2"]))
+    def create(self, buckets: str) -> None:
+        self.table = orders(None, **{"bucket": buckets, "manifest.merge-min-count": "3"})
+        self.state: Content = {}
+        self.content_at: dict[int, Content] = {}
+        """What each snapshot holds."""
+        self.reader_from: dict[int, Content] = {}
+        """What a reader has now that began at this snapshot: without the untracked changes since."""
+        self.identifiers = itertools.count(1)
+        self.log_may_be_behind = False
+
+    @rule(changes=_changes, tracked=st.sampled_from([True, True, False]), crash_at=_crash_at)
+    def append(self, changes: list[str], tracked: bool, crash_at: int | None) -> None:  # noqa: FBT001
+        new = dict(self.state)
+        _apply(new, changes)
+        self.act(
+            lambda table, identity: table.append(rows(*changes), change_tracking=tracked, **identity),  # type: ignore[arg-type]
+            new,
+            changes if tracked else [],
+            crash_at,
+            takes_turn=True,
+        )
+
+    @rule(inserts=_inserts, scope=_scope, tracked=st.booleans(), crash_at=_crash_at)
+    def overwrite(
+        self,
+        inserts: list[str],
+        scope: dict[str, object] | None,
+        tracked: bool,  # noqa: FBT001
+        crash_at: int | None,
+    ) -> None:
+        if scope:
+            inserts = [insert for insert in inserts if insert.split()[1] == scope["dt"]]
+        replaced = {insert.split()[1] for insert in inserts} if scope is None else set(scope.values()) or {"a", "b"}
+        new = {key: price for key, price in self.state.items() if key[0] not in replaced}
+        _apply(new, inserts)
+        self.act(
+            lambda table, identity: table.overwrite(
+                rows(*inserts),
+                partition=scope,
+                change_tracking=tracked,
+                **identity,  # type: ignore[arg-type]
+            ),
+            new,
+            _difference(self.state, new) if tracked else [],
+            crash_at,
+            takes_turn=tracked,
+        )
+
+    @rule(partition=_partition, tracked=st.booleans(), crash_at=_crash_at)
+    def drop_partition(self, partition: str, tracked: bool, crash_at: int | None) -> None:  # noqa: FBT001
+        new = {key: price for key, price in self.state.items() if key[0] != partition}
+
+        def drop(table: DynamicTable, identity: dict[str, object]) -> Snapshot | None:
+            try:
+                return table.drop_partitions([{"dt": partition}], change_tracking=tracked, **identity)  # type: ignore[arg-type]
+            except NotFoundError:
+                assert new == self.state
+                return None
+
+        self.act(drop, new, _difference(self.state, new) if tracked else [], crash_at, takes_turn=False)
+
+    @rule(full=st.booleans(), crash_at=_crash_at)
+    def compact(self, full: bool, crash_at: int | None) -> None:  # noqa: FBT001
+        self.act(
+            lambda table, identity: table.compact(full=full, **identity),  # type: ignore[arg-type]
+            self.state,
+            [],
+            crash_at,
+            takes_turn=False,
+        )
+
+    @rule(retain_last=st.integers(1, 3), crash_at=_crash_at)
+    def expire(self, retain_last: int, crash_at: int | None) -> None:
+        with suppress(SimulatedCrash):
+            self.process(crash_at).expire_snapshots(retain_last=retain_last)
+
+    @precondition(lambda self: self.log_may_be_behind)
+    @rule()
+    def broker_aborts_what_is_open(self) -> None:
+        clock = self.table.environment.clock
+        assert isinstance(clock, FakeClock)
+        clock.pass_time(_TRANSACTION_TIMEOUT_SECONDS)
+
+    @rule()
+    def somebody_takes_a_turn(self) -> None:
+        table = self.process(None)
+        table.abort_write(table.open_write(commit_user="passer-by"), [])
+        self.note_snapshots(self.state, [], None)
+        self.log_may_be_behind = False
+
+    def process(self, crash_at: int | None) -> DynamicTable:
+        """The table in a new process, which dies at its ``crash_at``-th I/O."""
+        faults = () if crash_at is None else (Fault(FaultKind.CRASH_BEFORE, at=crash_at),)
+        storage = FaultyFileIO(self.table.environment.file_io, *faults)
+        return reopened_in(storage, self.table, names=f"process-{next(self.identifiers)}")
+
+    def act(
+        self,
+        commit: Callable[[DynamicTable, dict[str, object]], Snapshot | None],
+        new: Content,
+        changes: list[str],
+        crash_at: int | None,
+        *,
+        takes_turn: bool,
+    ) -> None:
+        identifier = next(self.identifiers)
+        identity: dict[str, object] = {"commit_user": f"user-{identifier}", "commit_identifier": identifier}
+        has_died = False
+        try:
+            returned = commit(self.process(crash_at), identity)
+        except SimulatedCrash:
+            returned, has_died = None, True
+        made = self.process(None).file_store.snapshots.find_commit(f"user-{identifier}", identifier)
+        if not has_died:
+            assert returned == made
+            assert made is not None or new == self.state
+        if made is None and has_died:
+            self.note_snapshots(self.state, [], None)
+        else:
+            self.note_snapshots(new, changes, made)
+        if has_died:
+            self.log_may_be_behind = True
+        elif takes_turn:
+            self.log_may_be_behind = False
+        if made is not None:
+            # A replay by another process, whatever has become of the first.
+            assert commit(self.process(None), identity) == made
+            self.note_snapshots(self.state, [], None)
+            if takes_turn:
+                self.log_may_be_behind = False
+
+    def note_snapshots(self, new: Content, changes: list[str], made: Snapshot | None) -> None:
+        """``new`` was committed as ``made``; around it there may be snapshots that only repair the log."""
+        for reader in self.reader_from.values():
+            _apply(reader, changes)
+        newest = self.process(None).file_store.snapshots.latest_id() or 0
+        for snapshot_id in range(max(self.content_at, default=0) + 1, newest + 1):
+            is_before = made is not None and snapshot_id < made.id
+            self.content_at[snapshot_id] = dict(self.state if is_before else new)
+            self.reader_from[snapshot_id] = dict(self.content_at[snapshot_id])
+            if is_before:
+                _apply(self.reader_from[snapshot_id], changes)
+        self.state = dict(new)
+
+    @invariant()
+    def a_batch_read_is_the_model(self) -> None:
+        assert content(self.table) == _texts(self.state)
+
+    @invariant()
+    def every_snapshot_still_holds_what_it_held(self) -> None:
+        for snapshot_id in self.retained():
+            rows_then = self.table.to_arrow(snapshot_id=snapshot_id).to_pylist()
+            texts = {f"{row['dt']} {row['id']} {row['price']}" for row in rows_then}
+            assert len(texts) == len(rows_then)
+            assert texts == _texts(self.content_at[snapshot_id]), f"snapshot {snapshot_id}"
+
+    @invariant()
+    def every_snapshot_and_the_log_after_it_are_all_tracked_changes(self) -> None:
+        if self.log_may_be_behind:
+            return
+        for snapshot_id in self.retained():
+            changes = streamed(self.process(None), StreamPosition(snapshot_id=snapshot_id, split_index=0))
+            assert applied(changes) == _texts(self.reader_from[snapshot_id]), f"from snapshot {snapshot_id}"
+
+    @invariant()
+    def files_above_level_0_do_not_overlap(self) -> None:
+        store = self.table.file_store
+        key_of = store._key_value.comparable_key
+        runs: dict[tuple[bytes, int, int], list[tuple[object, object]]] = {}
+        for entry in store.scan.entries(store.snapshots.latest()):
+            if entry.file.level:
+                place = (entry.partition, entry.bucket, entry.file.level)
+                runs.setdefault(place, []).append((key_of(entry.file.min_key), key_of(entry.file.max_key)))
+        for run in runs.values():
+            for (_, last), (first, _) in pairwise(sorted(run, key=lambda bounds: bounds[0])):  # type: ignore[arg-type, return-value]
+                assert last < first  # type: ignore[operator]
+
+    @invariant()
+    def offsets_never_go_back(self) -> None:
+        parts = [LogPart.from_properties(self.table.file_store.snapshots.load(n).properties) for n in self.retained()]
+        offsets = [part.offsets.next_offsets for part in parts if part is not None and part.offsets is not None]
+        assert len(offsets) == len(parts)
+        for before, after in pairwise(offsets):
+            assert all(after.get(bucket, 0) >= offset for bucket, offset in before.items())
+
+    def retained(self) -> range:
+        history = self.process(None).file_store.snapshots
+        earliest = history.earliest_id()
+        return range(0) if earliest is None else range(earliest, (history.latest_id() or 0) + 1)
+
+    def teardown(self) -> None:
+        if hasattr(self, "table"):
+            self.somebody_takes_a_turn()
+            self.every_snapshot_and_the_log_after_it_are_all_tracked_changes()
+
+
+TableMachine.TestCase.settings = settings(
+    max_examples=30,
+    stateful_step_count=14,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestTableMachine = TableMachine.TestCase
