@@ -1,0 +1,169 @@
+"""Promise 6 over both stores: die at the k-th act on storage or log, for every k; others go on, nothing is lost.
+
+A new process reopens the table, commits something of its own and repeats what the dead one was about. Then every
+acknowledged commit, and this one, is there once: in the files, in the log, in the same order, from whatever snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from storage_lib import DynamicTable, NotFoundError, StreamPosition
+from storage_lib.errors import RetryableError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.support.fake_environment import FakeClock
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
+
+BEFORE = ("+I a 1 10", "+I a 2 20", "+I b 3 30", "+U a 1 11")
+"""What was acknowledged before anybody died."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """What the mortal process does; it leaves ``content``, and tells the log ``changes``, in any order."""
+
+    run: Callable[[DynamicTable], Snapshot | None]
+    content: frozenset[str]
+    changes: frozenset[str]
+
+
+def _drop(table: DynamicTable) -> Snapshot | None:
+    return table.drop_partitions([{"dt": "b"}], commit_user="mortal", commit_identifier=1)
+
+
+ACTS = {
+    "append": Act(
+        lambda table: table.append(
+            rows("+U a 1 12", "-D a 2 20", "+I b 4 40"), commit_user="mortal", commit_identifier=1
+        ),
+        frozenset({"a 1 12", "b 3 30", "b 4 40"}),
+        frozenset({"+U a 1 12", "-D a 2 20", "+I b 4 40"}),
+    ),
+    "tracked overwrite": Act(
+        lambda table: table.overwrite(rows("+I a 1 11", "+I a 5 50"), commit_user="mortal", commit_identifier=1),
+        frozenset({"a 1 11", "a 5 50", "b 3 30"}),
+        frozenset({"-D a 2 20", "+I a 5 50"}),
+    ),
+    "untracked overwrite": Act(
+        lambda table: table.overwrite(
+            rows("+I a 6 60"), change_tracking=False, commit_user="mortal", commit_identifier=1
+        ),
+        frozenset({"a 6 60", "b 3 30"}),
+        frozenset(),
+    ),
+    "compact": Act(
+        lambda table: table.compact(commit_user="mortal", commit_identifier=1),
+        frozenset({"a 1 11", "a 2 20", "b 3 30"}),
+        frozenset(),
+    ),
+    "drop": Act(_drop, frozenset({"a 1 11", "a 2 20"}), frozenset()),
+}
+UNTOUCHED = frozenset({"a 1 11", "a 2 20", "b 3 30"})
+
+
+def _table() -> DynamicTable:
+    # A short lease, so that taking the dead one's over takes few looks.
+    table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
+    table.append(rows(*BEFORE[:3]))
+    table.append(rows(*BEFORE[3:]))
+    return table
+
+
+def _mortal(table: DynamicTable, *faults: Fault) -> tuple[DynamicTable, FaultyFileIO]:
+    storage = FaultyFileIO(table.environment.file_io, *faults)
+    return reopened_in(storage, table, names="mortal"), storage
+
+
+def _every_death(act: Act) -> Iterator[tuple[str, DynamicTable]]:
+    """The table as each death leaves it: before the first of the act's I/Os, before the second, ..., after the last."""
+    table, storage = _mortal(_table())
+    act.run(table)
+    count = len(storage.calls)
+    faults = [Fault(FaultKind.CRASH_BEFORE, at=at) for at in range(1, count + 1)]
+    for fault in [*faults, Fault(FaultKind.CRASH_AFTER, at=count)]:
+        table = _table()
+        dying, storage = _mortal(table, fault)
+        with pytest.raises(SimulatedCrash):
+            act.run(dying)
+        yield f"{fault.kind.name} {fault.at} of {count}: {storage.calls[-1]}", table
+
+
+def _assert_sound(table: DynamicTable, expected: frozenset[str], changes: list[frozenset[str]], when: str) -> None:
+    """``changes``: what each tracked commit told the log, in order; of one key at most once."""
+    assert content(table) == set(expected), when
+    log = streamed(table)
+    told = [change for group in changes for change in group]
+    assert sorted(log) == sorted(told), when
+    for key in {_key(change) for change in told}:
+        assert [each for each in log if _key(each) == key] == [each for each in told if _key(each) == key], when
+
+
+def _key(change: str) -> tuple[str, ...]:
+    return tuple(change.split()[1:3])
+
+
+def _assert_every_start_leads_to(table: DynamicTable, expected: frozenset[str], when: str) -> None:
+    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+        start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
+        assert applied(streamed(table, start)) == expected, f"{when}, from snapshot {snapshot_id}"
+
+
+@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("times_out", [False, True], ids=["", "its transactions time out"])
+def test_whatever_dies_the_next_process_finds_everything_once(name: str, *, times_out: bool) -> None:
+    act = ACTS[name]
+    committed_before = [frozenset(BEFORE[:3]), frozenset(BEFORE[3:])]
+    for when, table in _every_death(act):
+        if times_out:
+            clock = table.environment.clock
+            assert isinstance(clock, FakeClock)
+            clock.pass_time(3600)
+        survivor = reopened(table)
+        has_happened = survivor.file_store.snapshots.find_commit("mortal", 1) is not None
+
+        survivor.append(rows("+I c 9 90"), commit_user="survivor", commit_identifier=1)
+
+        told = [act.changes] if has_happened else []
+        was = act.content if has_happened else UNTOUCHED
+        _assert_sound(survivor, was | {"c 9 90"}, [*committed_before, *told, frozenset({"+I c 9 90"})], when)
+        if act.changes or not has_happened:
+            _assert_every_start_leads_to(survivor, was | {"c 9 90"}, when)
+
+        again = reopened(table)
+        first = _or_not_found(act, again)
+        assert _or_not_found(act, reopened(table)) == first, when
+        told = [frozenset({"+I c 9 90"}), *([] if has_happened else [act.changes])]
+        before = [*committed_before, *([act.changes] if has_happened else [])]
+        _assert_sound(again, act.content | {"c 9 90"}, [*before, *told], when)
+        assert again.lease.holder() is None, when
+
+
+def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
+    try:
+        return act.run(table)
+    except NotFoundError:
+        pytest.fail("a replay of a drop has to find its commit before it looks for the partition")
+
+
+@pytest.mark.parametrize("name", ["append", "tracked overwrite"])
+@pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER])
+def test_an_outage_anywhere_is_survived_by_doing_it_again(name: str, kind: FaultKind) -> None:
+    act = ACTS[name]
+    table, storage = _mortal(_table())
+    act.run(table)
+    for at in range(1, len(storage.calls) + 1):
+        table = _table()
+        when = f"{kind.name} {at}: {storage.calls[at - 1]}"
+        try:
+            act.run(_mortal(table, Fault(kind, at=at))[0])
+        except RetryableError:
+            act.run(reopened(table))
+        # What could not be told to the log after the snapshot was made is told by whoever comes next.
+        passer_by = reopened(table)
+        passer_by.abort_write(passer_by.open_write(commit_user="passer-by"), [])
+        _assert_sound(table, act.content, [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), act.changes], when)
