@@ -230,7 +230,7 @@ class DynamicTable:
         Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
         retried.
         """
-        self._refuse_misfit(rows)
+        self._input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
         return self._write(self.open_write(commit_user=user, tracked=change_tracking), rows, identifier)
 
@@ -248,7 +248,7 @@ class DynamicTable:
         ``partition={}`` replaces the whole table. Raises as ``append``, and ``CommitConflictError`` (untracked only)
         when another commit replaced the same files meanwhile.
         """
-        self._refuse_misfit(rows)
+        self._input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.open_write(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
         return self._write(order, rows, identifier)
@@ -477,9 +477,6 @@ class DynamicTable:
             with suppress(StorageError):
                 self.file_store.abort(messages)
             raise
-
-    def _refuse_misfit(self, rows: Rows) -> None:
-        self._input.check_columns(rows.schema)
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         if commit_identifier is not None and commit_user is None:

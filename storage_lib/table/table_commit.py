@@ -275,6 +275,7 @@ class TableCommit:
         base, missing = repair.find()
         if turn.taken_over:
             # The previous holder may have died with transactions open, which would hold readers up until they time out.
+            self._lease.check(turn)
             for slot in range(self._bucket_count):
                 repair.log.begin(slot).abort()
         for _ in range(_REPAIR_ATTEMPTS_MAX):
@@ -300,6 +301,7 @@ class TableCommit:
         transactions: list[BucketTransaction] = []
         begun = []
         try:
+            self._lease.check(turn)
             for each in missing:
                 transaction = repair.log.begin(each.bucket)
                 begun.append(transaction)

@@ -110,6 +110,9 @@ class TableWrite:
             rows, kinds = rows.take(pa.array(indices)), kinds.take(pa.array(indices))
         with self._fencing_explained(bucket):
             if bucket not in self._transactions:
+                if self._turn is not None:
+                    # To begin is to fence whoever has the slot, and that may be the one who took our turn over.
+                    self._lease.check(self._turn)
                 self._transactions[bucket] = log.begin(bucket)
             self._transactions[bucket].write(bucket, rows, kinds)
 

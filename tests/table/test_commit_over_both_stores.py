@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, StreamPosition
+from storage_lib import DynamicTable, InvalidInputError, LeaseLostError, StreamPosition
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.schema.bucketing import group_rows
 from storage_lib.table.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
 from tests.support.faulty_file_io import SimulatedCrash
@@ -152,6 +157,63 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
     assert table.log is not None
     table.log.begin(1)  # another slot, which would not end it
     assert table.log.latest_offsets().of(0) > 1  # the log goes on behind the aborted record
+
+
+def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_successor() -> None:
+    table = orders(None, **{"lease.timeout": "5 s"})
+    sleeper = table.task_write(table.open_write(commit_user="sleeper"))
+    order = table.open_write(commit_user="successor")
+    successor = table.task_write(order)
+    successor.write(rows("+I a 2 20"))
+
+    with pytest.raises(LeaseLostError, match="taken over"):
+        sleeper.write(rows("+I a 1 10"))
+    sleeper.abort()
+    successor.write(rows("+I a 3 30"))
+    table.commit_write(order, [successor.prepare_commit()], 1)
+
+    assert content(table) == {"a 2 20", "a 3 30"}
+    assert streamed(table) == ["+I a 2 20", "+I a 3 30"]
+
+
+def test_a_commit_in_another_turn_since_the_base_makes_a_writer_start_over() -> None:
+    """The second rule: it has to hold also where the look at the lease came a moment too early."""
+    table = orders()
+    stale = table.open_write(commit_user="sleeper")
+    task = table.task_write(replace(stale, turn=None))
+    task.write(rows("+I a 1 10"))
+    message = replace(task.prepare_commit(), transactions=())
+    assert stale.turn is not None
+    table.lease.release(stale.turn)
+    table.append(rows("+I a 1 20"))
+    turn = table.lease.acquire(holder="sleeper", commit_user="sleeper", purpose="write")
+
+    with pytest.raises(LeaseLostError, match="another writer's turn"):
+        table.commit_write(replace(stale, turn=turn), [message], 1)
+
+    assert content(table) == {"a 1 20"}
+
+
+def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> None:
+    table = orders()
+    order = table.open_write(commit_user="writer")
+    task = table.task_write(order)
+    task.write(rows("+U a 1 11"))
+    stranger = table.file_store.new_write(None)
+    (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
+    for partition, bucket, _ in group_rows(batch, table.schema):
+        stranger.write(partition, bucket, batch, pa.array([0], pa.int8()))
+    table.file_store.commit.commit(
+        Committable(commit_user="flink", commit_identifier=1, messages=stranger.prepare_commit())
+    )
+
+    with pytest.raises(LeaseLostError, match="write again"):
+        table.commit_write(order, [task.prepare_commit()], 1)
+    table.append(rows("+U a 1 11"))
+
+    assert content(table) == {"a 1 11"}
+    assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
+    _assert_every_start_leads_to_the_same_table(table)
 
 
 def test_bad_input_gives_the_turn_back() -> None:
