@@ -39,7 +39,7 @@ def test_every_crash_is_survived_and_every_change_is_seen_once(
         crash = {"point": point, "batch": batch_id, "marker": str(tmp_path / f"crash-{batch_id}")}
         killed = run_driver(table, spark_conf, tmp_path, crash)
         assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
-        assert Path(crash["marker"]).read_text() == point
+        assert Path(str(crash["marker"])).read_text() == point
     finished = run_driver(table, spark_conf, tmp_path, None)
 
     assert finished.returncode == 0, finished.stderr[-3000:]

@@ -115,7 +115,7 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     checkpoint = tmp_path / "checkpoint"
     source.add(("+I", 1, "a"))
     source.add(("+I", 2, "b"))
-    run = {"checkpoint_location": str(checkpoint), "available_now": True, "compaction": False}
+    run: dict[str, Any] = {"checkpoint_location": str(checkpoint), "available_now": True, "compaction": False}
     finish(write_stream(source.stream(spark), table, **run))
     snapshots = table.file_store.snapshots.latest_id()
     for path in [checkpoint / "commits" / "1", checkpoint / "commits" / ".1.crc"]:
@@ -247,7 +247,7 @@ def test_compaction_runs_beside_the_stream(
     )
     stream.processAllAvailable()
     while stream.compaction is not None and stream.compaction.snapshot_count == 0 and stream.compaction.error is None:
-        stream.awaitTermination(0.1)
+        stream.awaitTermination(1)
     stream.stop()
 
     assert stream.compaction is not None

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -33,10 +34,12 @@ def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> li
             message = consumer.poll(timeout_seconds)
             if message is None:
                 raise TimeoutError(f"the end of {topic} never came")
+            partition, value = message.partition(), message.value()
             if message.error():
-                ended.add(message.partition())
-            elif message.value() is not None:
-                change = json.loads(message.value())
+                assert partition is not None
+                ended.add(partition)
+            elif value is not None:
+                change = json.loads(value)
                 row = change["after"] or change["before"]
                 seen.append((change["op"], row["id"], row["v"]))
     finally:
