@@ -29,7 +29,7 @@ class TableBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """In a task: its rows into both stores."""
-        return write_task(self._key.table(), self._order, iterator)
+        return write_task(self._key, self._order, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when all tasks have succeeded: one snapshot."""

@@ -9,44 +9,52 @@ commit process     commit()        the snapshot, then the transactions     a sec
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from storage_lib.spark.driver_turn import give_up
+from storage_lib.spark.table_cache import TableKey, table_at
 from storage_lib.spark.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
+from storage_lib.table.table_address import TableAddress
+from storage_lib.table.write_order import WriteOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from storage_lib.spark.table_cache import TableKey
-    from storage_lib.table.write_order import WriteOrder
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """What the planning process knows of a micro-batch."""
+
+    key: TableKey
+    order: WriteOrder
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):
-    """``order`` is None in the commit process, which learns it from the tasks."""
+    """``plan`` is None in the commit process, which learns it from the tasks."""
 
-    def __init__(self, key: TableKey, order: WriteOrder | None, commit_user: str) -> None:
-        self._key = key
-        self._order = order
+    def __init__(self, address: TableAddress, commit_user: str, plan: BatchPlan | None) -> None:
+        self._address = address
         self._commit_user = commit_user
+        self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """In a task: its rows into both stores."""
-        if self._order is None:
+        if self._plan is None:
             message = "this writer was made to commit a micro-batch; only the one that planned it can write"
             raise RuntimeError(message)
-        return write_task(self._key.table(), self._order, iterator)
+        return write_task(self._plan.key, self._plan.order, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
         finished = [message for message in messages_of(messages) if message is not None]
-        table = self._key.table()
         if finished:
-            commit_tasks(table, finished[0].order, finished, batchId)
+            commit_tasks(finished[0].key.table(), finished[0].order, finished, batchId)
         else:
-            give_up(table, self._commit_user, [])
+            give_up(table_at(self._address), self._commit_user, [])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
         """On the driver, when a task or the commit has failed: undo the others, give the turn back."""
-        give_up(self._key.table(), self._commit_user, messages_of(messages))
+        give_up(table_at(self._address), self._commit_user, messages_of(messages))

@@ -24,7 +24,7 @@ from storage_lib.spark.driver_turn import keep_alive
 from storage_lib.spark.spark_schema import check_read_schema, check_write_schema, struct_of
 from storage_lib.spark.statement_options import SOURCE_NAME, STREAMING, StatementOptions
 from storage_lib.spark.stream_reader import TableStreamReader
-from storage_lib.spark.stream_writer import TableStreamWriter
+from storage_lib.spark.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.table_cache import key_of, table_at
 from storage_lib.table.write_order import OverwriteScope
 
@@ -94,19 +94,20 @@ class DynamicTableSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""
         said = StatementOptions.parse(self.options)
-        table = table_at(said.address)
         if said.commit_user is None and said.checkpoint_location is None:
             message = (
-                f"table {table.name}: a stream into it needs .option('checkpointLocation', <directory>): "
+                f"table {said.address.name}: a stream into it needs .option('checkpointLocation', <directory>): "
                 "the query's id in there is what makes its commits exactly once"
             )
             raise InvalidInputError(message)
         user = said.commit_user or query_id_of(said.checkpoint_location or "")
-        order = None
+        plan = None
         if not self._planned_elsewhere:
+            table = table_at(said.address)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
             order = self._open(table, said, user, OverwriteScope(partition=()) if overwrite else None)
-        return TableStreamWriter(key_of(table), order, user)
+            plan = BatchPlan(key=key_of(table), order=order)
+        return TableStreamWriter(said.address, user, plan)
 
     def _open(
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None

@@ -10,6 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.table_cache import TableKey
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
 if TYPE_CHECKING:
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """What one task wrote, with the order it was written under: Spark's commit runs in another process."""
+    """What one task wrote, where and under which order: Spark commits a stream in a process that knows neither."""
 
+    key: TableKey
     order: WriteOrder
     written: TableCommitMessage
 
 
-def write_task(table: DynamicTable, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> TaskMessage:
+def write_task(key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> TaskMessage:
     """Write the rows of one task. If it fails, or is interrupted, nothing of it stays behind.
 
     A task that Spark has given up may still run to its end; it notices that its turn is over and undoes itself.
     """
+    table = key.table()
     context = TaskContext.get()
     task = table.task_write(order, task_index=0 if context is None else context.partitionId())
     try:
@@ -43,7 +46,7 @@ def write_task(table: DynamicTable, order: WriteOrder, batches: Iterable[pa.Reco
     except BaseException:
         task.abort()
         raise
-    return TaskMessage(order=order, written=written)
+    return TaskMessage(key=key, order=order, written=written)
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage | None]:
