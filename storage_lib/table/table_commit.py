@@ -111,7 +111,6 @@ class TableCommit:
         *,
         watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
-        even_if_empty: bool = False,
     ) -> Snapshot | None:
         """Make the messages of all tasks one snapshot; the turn is given back whatever happens.
 
@@ -126,7 +125,7 @@ class TableCommit:
             if earlier is not None:
                 self.abort(order, messages, release=False, committed=earlier)
                 return earlier
-            if not files and not transactions and not even_if_empty:
+            if not files and not transactions:
                 return None
             try:
                 self._refuse_shared_buckets(transactions)
