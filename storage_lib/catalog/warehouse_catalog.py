@@ -23,7 +23,15 @@ from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import KAFKA_PREFIX, LogSystem, TableOptions, canonical_key, is_secret
+from storage_lib.schema.table_options import (
+    KAFKA_PREFIX,
+    ChangelogMode,
+    LogSystem,
+    TableOptions,
+    UntrackedScan,
+    canonical_key,
+    is_secret,
+)
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
@@ -292,6 +300,17 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         message = f"table {name} has no primary key, which this version can't store yet; declare primary_key=[...]"
         raise InvalidInputError(message)
+    options = TableOptions.parse(schema.options)
+    for key, value, only in (
+        ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, ChangelogMode.UPSERT)),
+        ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
+        ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
+        ("num-sorted-run.stop-trigger", options.num_sorted_run_stop_trigger, (None,)),
+    ):
+        if value not in only:
+            allowed = " or ".join(str(each) for each in only if each is not None) or "nothing: leave it out"
+            message = f"table {name}: option {key}={value} does nothing right in this version yet; use {allowed}"
+            raise InvalidInputError(message)
     for field in schema.fields:
         if pa.types.is_timestamp(field.type.arrow) and field.type.arrow.unit == "ns":
             message = (

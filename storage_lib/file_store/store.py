@@ -102,7 +102,8 @@ class FileStore:
                     memtable_bytes_max=buffer_bytes,
                 )
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
-            newest = max((entry.file.max_sequence_number for entry in live), default=-1)
+            # Rows of an overwrite have 0, and whatever is appended has to be newer than those.
+            newest = max((entry.file.max_sequence_number for entry in live), default=0)
             return MergeTreeWriter(
                 key_value=self._key_value,
                 data_files=data_files,

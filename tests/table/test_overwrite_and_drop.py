@@ -29,15 +29,6 @@ def test_a_tracked_overwrite_tells_the_log_what_is_gone_changed_and_new() -> Non
     assert sorted(streamed(table)[4:]) == ["+I a 5 50", "+U a 2 21", "-D a 1 10"]
 
 
-def test_a_tracked_overwrite_tells_the_old_rows_too_where_the_log_holds_them() -> None:
-    table = orders(None, **{"log.changelog-mode": "all"})
-    table.append(rows("+I a 1 10"))
-
-    table.overwrite(rows("+I a 1 11"))
-
-    assert streamed(table) == ["+I a 1 10", "-U a 1 10", "+U a 1 11"]
-
-
 def test_an_overwrite_of_the_whole_table_without_rows_empties_it() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I b 2 20"))
