@@ -31,6 +31,7 @@ __all__ = ["KafkaNotSetUpError", "LocalKafka", "LocalKafkaError", "PortInUseErro
 
 JARS = Path(__file__).resolve().parents[2] / ".local" / "kafka" / "lib"
 LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 30_000)
 JVM = (
     "-Xms128m",
     "-Xmx512m",
@@ -303,12 +304,16 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _fill_with_free_ports(*ports: int) -> tuple[int, int]:
-    """Replace zeros by free ports; both are held while choosing, so that they differ."""
-    with contextlib.ExitStack() as held:
-        chosen = []
-        for port in ports:
-            probe = held.enter_context(socket.socket())
-            probe.bind((LOOPBACK, 0))
-            chosen.append(port or probe.getsockname()[1])
-    return chosen[0], chosen[1]
+def _fill_with_free_ports(port: int, controller_port: int) -> tuple[int, int]:
+    """Replace zeros by different free ports, below those that the system gives to clients.
+
+    A client that keeps reconnecting to a dead broker on one of its own range may be given just that port, connect to
+    itself, and so hold the port that the broker wants back.
+    """
+    start = uuid.uuid4().int
+    free = (
+        candidate
+        for offset in range(len(PORTS))
+        if (candidate := PORTS[(start + offset) % len(PORTS)]) not in (port, controller_port) and _is_free(candidate)
+    )
+    return port or next(free), controller_port or next(free)
