@@ -18,8 +18,8 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
 
     # WRITE: the driver takes the turn, a task writes the row to its bucket's memtable and to the log,
     row = pa.table({"dt": ["2013-01-05"], "id": [7], "price": ["9.50"]}).cast(columns)
-    order = table.open_write(commit_user="reader of this test")
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="reader of this test")
+    task = table.new_write(order)
     task.write(row)
     # and flushes both: the file is durable, the log transaction open. Nobody sees anything of it yet.
     message = task.prepare_commit()

@@ -55,7 +55,7 @@ def give_up(
     # Spark reports why the write failed; what can't be tidied now, the next opener of the table does.
     with suppress(StorageError):
         if _holds_turn(table, commit_user) and (order is None or order.writes_log):
-            again = table.open_write(commit_user=commit_user)
+            again = table.new_commit(commit_user=commit_user)
             table.abort_write(again, [])
     if order is not None:
         with suppress(StorageError):

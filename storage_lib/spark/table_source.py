@@ -113,7 +113,7 @@ class DynamicTableSource(DataSource):
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
     ) -> WriteOrder:
         user = commit_user or system_environment().new_name()
-        order = table.open_write(commit_user=user, tracked=said.change_tracking, overwrite=overwrite)
+        order = table.new_commit(commit_user=user, tracked=said.change_tracking, overwrite=overwrite)
         if order.turn is not None:
             keep_alive(table, order.turn)
         return order

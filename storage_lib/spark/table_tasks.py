@@ -36,7 +36,7 @@ def write_task(key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatc
     """
     table = key.table()
     context = TaskContext.get()
-    task = table.task_write(order, task_index=0 if context is None else context.partitionId())
+    task = table.new_write(order, task_index=0 if context is None else context.partitionId())
     try:
         for batch in batches:
             task.write(batch)

@@ -5,7 +5,7 @@
     look     table.describe()        table.snapshots()       table.files()
     care     table.compact()         table.drop_partitions([...])     table.expire_snapshots(retain_last=10)
 
-Engines write from many tasks: the driver opens (``open_write``), tasks write (``task_write``), the driver commits.
+Engines write from many tasks: the driver opens (``new_commit``), tasks write (``new_write``), the driver commits.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class DynamicTable:
             with_update_before=(
                 options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
             ),
-            new_task_write=self.task_write,
+            new_task_write=self.new_write,
         )
         self._description = TableDescription(
             name=name,
@@ -232,7 +232,7 @@ class DynamicTable:
         """
         self._input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
-        return self._write(self.open_write(commit_user=user, tracked=change_tracking), rows, identifier)
+        return self._write(self.new_commit(commit_user=user, tracked=change_tracking), rows, identifier)
 
     def overwrite(
         self,
@@ -250,10 +250,10 @@ class DynamicTable:
         """
         self._input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
-        order = self.open_write(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
+        order = self.new_commit(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
         return self._write(order, rows, identifier)
 
-    def open_write(
+    def new_commit(
         self,
         *,
         commit_user: str,
@@ -276,7 +276,7 @@ class DynamicTable:
             overwrite=overwrite,
         )
 
-    def task_write(self, order: WriteOrder, *, task_index: int = 0) -> TableWrite:
+    def new_write(self, order: WriteOrder, *, task_index: int = 0) -> TableWrite:
         """The writer of one task. Tasks that may have rows of one bucket each need an index of their own."""
         base = None
         if order.base_snapshot_id is not None:
@@ -453,7 +453,7 @@ class DynamicTable:
 
     def _write(self, order: WriteOrder, rows: Rows, commit_identifier: int) -> Snapshot | None:
         try:
-            task = self.task_write(order)
+            task = self.new_write(order)
             try:
                 task.write(rows)
                 message = task.prepare_commit()

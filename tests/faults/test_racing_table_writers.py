@@ -203,8 +203,8 @@ def _dies_before_its_log_part(table: DynamicTable) -> None:
     assert table.log is not None
     log = BreakingLog(table.log)
     dying = reopened(table, log)
-    order = dying.open_write(commit_user="1")
-    task = dying.task_write(order)
+    order = dying.new_commit(commit_user="1")
+    task = dying.new_write(order)
     task.write(own_rows("1", 1))
     message = task.prepare_commit()
     log.dies_before_commit = True

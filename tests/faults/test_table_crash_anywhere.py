@@ -166,5 +166,5 @@ def test_an_outage_anywhere_is_survived_by_doing_it_again(name: str, kind: Fault
             act.run(reopened(table))
         # What could not be told to the log after the snapshot was made is told by whoever comes next.
         passer_by = reopened(table)
-        passer_by.abort_write(passer_by.open_write(commit_user="passer-by"), [])
+        passer_by.abort_write(passer_by.new_commit(commit_user="passer-by"), [])
         _assert_sound(table, act.content, [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), act.changes], when)

@@ -146,7 +146,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def somebody_takes_a_turn(self) -> None:
         table = self.process(None)
-        table.abort_write(table.open_write(commit_user="passer-by"), [])
+        table.abort_write(table.new_commit(commit_user="passer-by"), [])
         self.note_snapshots(self.state, [], None)
         self.log_may_be_behind = False
 

@@ -72,8 +72,8 @@ def _overwrite(table: DynamicTable, name: str, commits: int) -> None:
 
 
 def _stall(table: DynamicTable, name: str, _commits: int) -> None:
-    order = table.open_write(commit_user=name)
-    task = table.task_write(order)
+    order = table.new_commit(commit_user=name)
+    task = table.new_write(order)
     task.write(own_rows(name, 1))
     message = task.prepare_commit()
     print("written", flush=True)

@@ -118,8 +118,8 @@ def test_an_untracked_commit_never_leaks_into_a_repair() -> None:
 
 def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visible() -> None:
     table = orders()
-    order = table.open_write(commit_user="job")
-    first, second = table.task_write(order), table.task_write(order)
+    order = table.new_commit(commit_user="job")
+    first, second = table.new_write(order), table.new_write(order)
     first.write(rows("+I a 1 10"))
     message = first.prepare_commit()
     second.write(rows("+I a 2 20"))
@@ -134,8 +134,8 @@ def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visibl
 
 def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
     table = orders()
-    order = table.open_write(commit_user="job")
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="job")
+    task = table.new_write(order)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
 
@@ -149,9 +149,9 @@ def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
 
 def test_a_task_that_leaves_without_a_word_is_undone() -> None:
     table = orders()
-    order = table.open_write(commit_user="job")
+    order = table.new_commit(commit_user="job")
 
-    with table.task_write(order) as task:
+    with table.new_write(order) as task:
         task.write(rows("+I a 1 10"))
 
     assert table.log is not None
@@ -161,9 +161,9 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
 
 def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_successor() -> None:
     table = orders(None, **{"lease.timeout": "5 s"})
-    sleeper = table.task_write(table.open_write(commit_user="sleeper"))
-    order = table.open_write(commit_user="successor")
-    successor = table.task_write(order)
+    sleeper = table.new_write(table.new_commit(commit_user="sleeper"))
+    order = table.new_commit(commit_user="successor")
+    successor = table.new_write(order)
     successor.write(rows("+I a 2 20"))
 
     with pytest.raises(LeaseLostError, match="taken over"):
@@ -179,8 +179,8 @@ def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_succ
 def test_a_commit_in_another_turn_since_the_base_makes_a_writer_start_over() -> None:
     """The second rule: it has to hold also where the look at the lease came a moment too early."""
     table = orders()
-    stale = table.open_write(commit_user="sleeper")
-    task = table.task_write(replace(stale, turn=None))
+    stale = table.new_commit(commit_user="sleeper")
+    task = table.new_write(replace(stale, turn=None))
     task.write(rows("+I a 1 10"))
     message = replace(task.prepare_commit(), transactions=())
     assert stale.turn is not None
@@ -196,8 +196,8 @@ def test_a_commit_in_another_turn_since_the_base_makes_a_writer_start_over() -> 
 
 def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> None:
     table = orders()
-    order = table.open_write(commit_user="writer")
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="writer")
+    task = table.new_write(order)
     task.write(rows("+U a 1 11"))
     stranger = table.file_store.new_write(None)
     (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()

@@ -52,7 +52,7 @@ def test_expiry_finishes_what_a_dead_writer_left_open() -> None:
 def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_published() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    task = table.task_write(table.open_write(commit_user="x", tracked=False))
+    task = table.new_write(table.new_commit(commit_user="x", tracked=False))
     task.write(rows("+I a 2 20"))
     foreign = Committable(
         commit_user="flink", commit_identifier=BATCH_COMMIT_IDENTIFIER, messages=task.prepare_commit().files
@@ -70,8 +70,8 @@ def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_p
 def test_a_commit_that_cannot_see_any_more_whose_turns_came_between_starts_over() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.open_write(commit_user="slow")
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="slow")
+    task = table.new_write(order)
     task.write(rows("+I a 2 20"))
     for _ in range(3):
         table.overwrite(rows("+I b 1 1"), change_tracking=False)
@@ -88,12 +88,12 @@ def test_a_commit_that_cannot_see_any_more_whose_turns_came_between_starts_over(
 def test_a_task_may_start_after_the_snapshot_of_its_order_has_expired() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.open_write(commit_user="slow")
+    order = table.new_commit(commit_user="slow")
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
     table.expire_snapshots(retain_last=1)
 
     other = reopened(table)
-    task = other.task_write(order)
+    task = other.new_write(order)
     task.write(rows("+U a 1 11"))
     other.commit_write(order, [task.prepare_commit()], 1)
 
@@ -104,8 +104,8 @@ def test_a_task_may_start_after_the_snapshot_of_its_order_has_expired() -> None:
 def test_an_overwrite_that_began_upon_an_expired_snapshot_conflicts_and_leaves_no_file() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.open_write(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write(order)
     task.write(rows("+I a 9 90"))
     message = task.prepare_commit()
     table.append(rows("+I a 2 20"))

@@ -41,8 +41,8 @@ def test_an_overwrite_of_the_whole_table_without_rows_empties_it() -> None:
 def test_what_a_stream_commits_while_an_overwrite_runs_wins() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I a 2 20"))
-    order = table.open_write(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write(order)
     task.write(rows("+I a 1 77", "+I a 2 88"))
 
     table.append(rows("+U a 1 11"))
@@ -55,8 +55,8 @@ def test_an_overwrite_whose_files_were_compacted_away_conflicts_and_leaves_nothi
     table = orders()
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 20"))
-    order = table.open_write(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.task_write(order)
+    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write(order)
     task.write(rows("+I a 9 90"))
     table.compact()
 
