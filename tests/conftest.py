@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from local_kafka import JARS, LocalKafka
 
@@ -18,6 +19,10 @@ MARKS_OF_FIXTURES = {
     "spark": ("spark", "integration"),
 }
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
+
+# Chance is seeded: the same examples at every run, everywhere.
+settings.register_profile("seeded", derandomize=True)
+settings.load_profile("seeded")
 
 
 def pytest_report_header() -> list[str]:

@@ -186,6 +186,9 @@ class In(Predicate):
         column = _decoded(batch.column(self.column))
         # What the column can't hold is in no row, and NaN equals nothing, as with "=".
         held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        if pa.types.is_floating(column.type) and 0.0 in held:
+            # Arrow looks values up by their bits, and the two zeros are equal.
+            held += [0.0, -0.0]
         found = pc.is_in(column, value_set=pa.array(held, column.type))
         return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
 

@@ -323,3 +323,10 @@ def test_a_text_column_in_a_dictionary_is_compared_as_text() -> None:
 
     assert (col("s") == "a").mask(batch).to_pylist() == [True, False, False]
     assert col("s").isin(["b"]).mask(batch).to_pylist() == [False, True, False]
+
+
+def test_the_two_zeros_are_one_value_in_a_list() -> None:
+    batch = pa.RecordBatch.from_pydict({"f": pa.array([0.0, -0.0, 1.0])})
+
+    for zero in (0.0, -0.0):
+        assert In("f", (zero,)).mask(batch).to_pylist() == [True, True, False]
