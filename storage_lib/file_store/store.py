@@ -16,7 +16,9 @@ from storage_lib.file_store.expire import FileStoreExpire
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
+from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
@@ -30,7 +32,7 @@ from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.partition import PartitionCodec
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _FOREIGN_FEATURES = (
@@ -174,11 +176,7 @@ class FileStore:
         return FileStoreCompact(
             scan=self.scan,
             key_value=self._key_value,
-            strategy=UniversalCompaction(
-                max_size_amplification_percent=self._options.compaction_max_size_amplification_percent,
-                size_ratio_percent=self._options.compaction_size_ratio,
-                compaction_trigger=self._options.num_sorted_run_compaction_trigger,
-            ),
+            strategy=_compaction_strategy(self._options),
             level_count=self._options.effective_num_levels,
             new_compactor=new_compactor,
             file_io=self._environment.file_io,
@@ -230,6 +228,20 @@ class FileStore:
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
         )
+
+
+def _compaction_strategy(options: TableOptions) -> CompactionStrategy:
+    if options.compaction_strategy is CompactionStrategyName.LEVELED:
+        return LeveledCompaction(
+            level0_trigger=options.compaction_level0_file_num_trigger,
+            level_base_bytes=options.compaction_max_bytes_for_level_base,
+            level_multiplier=options.compaction_max_bytes_for_level_multiplier,
+        )
+    return UniversalCompaction(
+        max_size_amplification_percent=options.compaction_max_size_amplification_percent,
+        size_ratio_percent=options.compaction_size_ratio,
+        compaction_trigger=options.num_sorted_run_compaction_trigger,
+    )
 
 
 def _refuse_foreign_features(table: str, options: TableOptions) -> None:

@@ -40,6 +40,13 @@ class LogSystem(StrEnum):
     KAFKA = "kafka"
 
 
+class CompactionStrategyName(StrEnum):
+    """Which rules say what to compact."""
+
+    UNIVERSAL = "universal"
+    LEVELED = "leveled"
+
+
 class LogConsistency(StrEnum):
     """When changes in the log become visible."""
 
@@ -104,6 +111,27 @@ class TableOptions:
     )
     num_sorted_run_stop_trigger: int | None = _option(
         "num-sorted-run.stop-trigger", None, parse_count, "Sorted runs at which writers wait for compaction."
+    )
+    compaction_strategy: CompactionStrategyName = _option(
+        "compaction.strategy",
+        CompactionStrategyName.UNIVERSAL,
+        parse_word(CompactionStrategyName),
+        "universal: written least; leveled: read and kept least. Other engines compact their own way.",
+    )
+    compaction_level0_file_num_trigger: int = _option(
+        "compaction.level0-file-num-trigger", 4, parse_count, "Leveled: files of level 0 that make it due."
+    )
+    compaction_max_bytes_for_level_base: int = _option(
+        "compaction.max-bytes-for-level-base",
+        1 << 30,
+        parse_bytes,
+        "Leveled: the most that the first level below 0 is meant to hold.",
+    )
+    compaction_max_bytes_for_level_multiplier: int = _option(
+        "compaction.max-bytes-for-level-multiplier",
+        5,
+        parse_count,
+        "Leveled: how many times as much as the level above a level holds.",
     )
     compaction_max_size_amplification_percent: int = _option(
         "compaction.max-size-amplification-percent",

@@ -131,6 +131,20 @@ def test_compactions_by_the_tables_strategy_keep_runs_few() -> None:
     assert [row[2] for row in table.rows()] == ["28", "29", "23", "24", "25", "26", "27"]
 
 
+def test_a_leveled_table_is_compacted_once_level_0_has_its_number_of_files() -> None:
+    options = {"bucket": "1", "compaction.strategy": "leveled", "compaction.level0-file-num-trigger": "3"}
+    table = StoredTable(orders_schema(options), fake_environment())
+    levels = []
+
+    for number in range(7):
+        table.append([("a", number % 2, str(number))])
+        table.compact(full=False)
+        levels.append([file.split("/")[1] for file in table.files()])
+
+    assert levels == [["0"], ["0", "0"], ["5"], ["0", "5"], ["0", "0", "5"], ["5"], ["0", "5"]]
+    assert table.rows() == [("a", 0, "6"), ("a", 1, "5")]
+
+
 def test_a_reader_whose_snapshot_was_expired_is_told_so(table: StoredTable) -> None:
     first = table.append([("a", 1, "x")])
     splits = table.store.scan.plan(first).splits()

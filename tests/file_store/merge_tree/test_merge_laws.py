@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.row_kind import RowKind
@@ -88,11 +89,13 @@ def test_a_merge_read_of_any_history_is_what_a_dictionary_holds(key: str, data: 
 
     for changes in commits:
         _commit(bucket, model, changes)
-        action = data.draw(st.sampled_from(["leave", "full", "universal"]))
+        action = data.draw(st.sampled_from(["leave", "full", "universal", "leveled"]))
         if action == "full":
             bucket.compact(FullCompaction())
         elif action == "universal":
             bucket.compact(UniversalCompaction(compaction_trigger=2))
+        elif action == "leveled":
+            bucket.compact(LeveledCompaction(level0_trigger=2, level_base_bytes=1500, level_multiplier=2))
 
     expected = sorted(map(repr, model.values()))
     in_key_order = bucket.rows(ordered=True)

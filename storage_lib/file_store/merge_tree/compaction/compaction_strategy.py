@@ -1,7 +1,7 @@
-"""Which runs of a bucket to merge, and to which level: a decision, as a value. Compactor carries it out.
+"""Which files of a bucket to merge, and to which level: a decision, as a value. Compactor carries it out.
 
-The rules of the game: runs are counted, not files, a file of level 0 being a run; only neighbours in age may be
-merged, newest first; the output never goes to level 0.
+The rules of the game: of two versions of a key the newer lies above the older, before and after; what is merged into a
+level takes in all that the level holds between its smallest and its largest key; the output never goes to level 0.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.merge_tree.compaction.key_intervals import KeyInterval, intervals_of
 from storage_lib.file_store.merge_tree.levels import Levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionUnit:
-    """Files to become one run of ``output_level``.
+    """Files to become one run of ``output_level``, or a stretch of it.
 
-    ``drops_deletes`` says that nothing older is left below, so that a row which only deletes has done its work.
+    ``older_keys`` are the key intervals of the files below the output. A row that only deletes has done its work
+    where its key lies in none of them.
     """
 
     files: tuple[DataFileMeta, ...]
     output_level: int
-    drops_deletes: bool
+    older_keys: tuple[KeyInterval, ...] = ()
 
 
 class CompactionStrategy(Protocol):
@@ -51,5 +53,5 @@ def unit_of_newest(levels: Levels, run_count: int) -> CompactionUnit:
     return CompactionUnit(
         files=tuple(file for level_run in runs[:run_count] for file in level_run.run.files),
         output_level=output_level,
-        drops_deletes=run_count == len(runs),
+        older_keys=intervals_of(file for level_run in runs[run_count:] for file in level_run.run.files),
     )

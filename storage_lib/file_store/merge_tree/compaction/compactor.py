@@ -14,6 +14,7 @@ from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.key_intervals import CoveredKeys, interval_of
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.file_store.merge_tree.merge_tree_reader import MERGE_BYTES_MAX, read_merged
@@ -40,7 +41,7 @@ class Compactor:
         try:
             for task in self._tasks(unit):
                 if task.is_rewrite:
-                    rewritten = self._rewrite(task.files, unit)
+                    rewritten = self._rewrite(task, unit.output_level)
                     written += rewritten
                     before += task.files
                     after += rewritten
@@ -64,47 +65,75 @@ class Compactor:
 
     def _tasks(self, unit: CompactionUnit) -> Iterator[_Task]:
         """Neighbours in key order that have to be rewritten together, and files that need not be."""
-        together: list[DataFileMeta] = []
-        overlapping = False
+        older = CoveredKeys(unit.older_keys, self.key_value.comparable_key)
+        together: list[_Piece] = []
         for section in interval_partition(unit.files, self.key_value.comparable_key):
             if len(section) > 1:
-                together += [file for run in section for file in run.files]
-                overlapping = True
+                together.append(self._piece([file for run in section for file in run.files], older))
                 continue
             for file in section[0].files:
+                piece = self._piece([file], older)
                 if self._is_small(file):
-                    together.append(file)
+                    together.append(piece)
                     continue
-                yield from self._task_of(together, unit, overlapping=overlapping)
-                together, overlapping = [], False
-                yield from self._task_of([file], unit, overlapping=False)
-        yield from self._task_of(together, unit, overlapping=overlapping)
+                yield from _task_of(together)
+                together = []
+                yield from _task_of([piece])
+        yield from _task_of(together)
 
-    def _task_of(self, files: list[DataFileMeta], unit: CompactionUnit, *, overlapping: bool) -> Iterable[_Task]:
-        if not files:
-            return
-        has_deletes_to_drop = unit.drops_deletes and any(file.delete_row_count != 0 for file in files)
-        yield _Task(files=tuple(files), is_rewrite=overlapping or len(files) > 1 or has_deletes_to_drop)
+    def _piece(self, files: list[DataFileMeta], older: CoveredKeys) -> _Piece:
+        interval = interval_of(files, self.key_value.comparable_key)
+        return _Piece(files=tuple(files), drops_deletes=not older.touch(interval))
 
     def _is_small(self, file: DataFileMeta) -> bool:
         # The last file of a rewrite is shorter than its target by chance: only under half of it is joining worth it.
         return file.file_size * 2 < self.data_files.target_file_size
 
-    def _rewrite(self, files: tuple[DataFileMeta, ...], unit: CompactionUnit) -> list[DataFileMeta]:
-        rows = read_merged(
-            files,
-            reader=self.reader,
-            key_value=self.key_value,
-            columns=self.key_value.value_names,
-            drop_deletes=unit.drops_deletes,
-            with_kv=True,
-            ordered=True,
-            merge_bytes_max=self.merge_bytes_max,
+    def _rewrite(self, task: _Task, output_level: int) -> list[DataFileMeta]:
+        rows = (
+            batch
+            for piece in task.pieces
+            for batch in read_merged(
+                piece.files,
+                reader=self.reader,
+                key_value=self.key_value,
+                columns=self.key_value.value_names,
+                drop_deletes=piece.drops_deletes,
+                with_kv=True,
+                ordered=True,
+                merge_bytes_max=self.merge_bytes_max,
+            )
         )
-        return self.data_files.write(rows, level=unit.output_level, file_source=FileSource.COMPACT)
+        return self.data_files.write(rows, level=output_level, file_source=FileSource.COMPACT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """Files that overlap, or one file. ``drops_deletes``: below is nothing older, so rows that only delete may go."""
+
+    files: tuple[DataFileMeta, ...]
+    drops_deletes: bool
+
+    @property
+    def must_be_rewritten(self) -> bool:
+        return len(self.files) > 1 or (self.drops_deletes and self.files[0].delete_row_count != 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    files: tuple[DataFileMeta, ...]
-    is_rewrite: bool
+    """Neighbouring pieces, in key order."""
+
+    pieces: tuple[_Piece, ...]
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        return tuple(file for piece in self.pieces for file in piece.files)
+
+    @property
+    def is_rewrite(self) -> bool:
+        return len(self.pieces) > 1 or self.pieces[0].must_be_rewritten
+
+
+def _task_of(pieces: list[_Piece]) -> Iterable[_Task]:
+    if pieces:
+        yield _Task(pieces=tuple(pieces))

@@ -1,11 +1,14 @@
-"""What universal and full compaction pick, as text cases."""
+"""What universal, leveled and full compaction pick, as text cases."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.file_store.merge_tree.levels import Levels, levels_of
 from tests.support.case_file import load_cases
@@ -13,6 +16,7 @@ from tests.support.data_file_metas import compare_numbers, file_meta
 
 UNIVERSAL = load_cases("universal_compaction.txt")
 FULL = load_cases("full_compaction.txt")
+LEVELED = load_cases("leveled_compaction.txt")
 
 
 @pytest.mark.parametrize("case", UNIVERSAL, ids=[case["case"] for case in UNIVERSAL])
@@ -30,6 +34,21 @@ def test_full_compaction_picks(case: dict[str, str]) -> None:
     assert _drawn(FullCompaction().pick(_levels(case["runs"]))) == case["pick"]
 
 
+@pytest.mark.parametrize("case", LEVELED, ids=[case["case"] for case in LEVELED])
+def test_leveled_compaction_picks(case: dict[str, str]) -> None:
+    trigger, base, multiplier = map(int, case["options"].split())
+    strategy = LeveledCompaction(level0_trigger=trigger, level_base_bytes=base, level_multiplier=multiplier)
+    files = []
+    for age, text in enumerate(reversed(case["files"].split())):
+        level, low, high, size = re.fullmatch(r"(\d+):(\d+)-(\d+):(\d+)", text).groups()  # type: ignore[union-attr]
+        files.append(file_meta(text, int(low), int(high), level=int(level), size=int(size), sequence=(age, age)))
+
+    unit = strategy.pick(levels_of(files, level_count=6, comparable_key=compare_numbers))
+
+    picked = "none" if unit is None else f"{' '.join(file.file_name for file in unit.files)} -> {unit.output_level}"
+    assert picked == case["pick"]
+
+
 def _levels(runs: str) -> Levels:
     files = []
     for age, text in enumerate(reversed(runs.split())):
@@ -45,4 +64,4 @@ def _drawn(unit: CompactionUnit | None) -> str:
     if unit is None:
         return "none"
     sizes = " ".join(str(file.file_size) for file in unit.files)
-    return f"{sizes} -> {unit.output_level}" + (" drop" if unit.drops_deletes else "")
+    return f"{sizes} -> {unit.output_level}" + ("" if unit.older_keys else " drop")

@@ -11,6 +11,7 @@ from storage_lib.errors import NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.key_intervals import intervals_of
 from storage_lib.schema.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk
 
@@ -18,7 +19,7 @@ INSERT, UPDATE, DELETE = RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE
 
 
 def _unit(files: Sequence[DataFileMeta], *, level: int = 5, drops: bool = True) -> CompactionUnit:
-    return CompactionUnit(files=tuple(files), output_level=level, drops_deletes=drops)
+    return CompactionUnit(files=tuple(files), output_level=level, older_keys=() if drops else intervals_of(files))
 
 
 def test_overlapping_files_become_one_file_and_survivors_keep_sequence_and_kind(bucket: BucketOnDisk) -> None:
@@ -43,6 +44,20 @@ def test_deletions_stay_while_something_older_is_below(bucket: BucketOnDisk) -> 
 
     assert bucket.files[0].delete_row_count == 1
     assert bucket.rows(drop_deletes=False, with_kv=True) == [(0, 0, 1, "a"), (2, 3, 2, None)]
+
+
+def test_deletions_go_from_those_keys_alone_that_nothing_older_has(bucket: BucketOnDisk) -> None:
+    bucket.commit([(1, "a"), (2, "b")])
+    bucket.commit([(2, None)], [DELETE])
+    bucket.commit([(8, "a"), (9, "b")])
+    bucket.commit([(9, None)], [DELETE])
+    bucket.files = tuple(replace(file, file_size=10**9) for file in bucket.files)
+    below = [file for file in bucket.files if file.max_sequence_number == 1]
+
+    unit = CompactionUnit(files=bucket.files, output_level=4, older_keys=intervals_of(below))
+    bucket.files = bucket.compactor().compact(unit).compact_after
+
+    assert bucket.rows(drop_deletes=False, with_kv=True) == [(0, 0, 1, "a"), (2, 3, 2, None), (3, 0, 8, "a")]
 
 
 def test_deletions_go_when_nothing_older_is_left(bucket: BucketOnDisk) -> None:
