@@ -20,6 +20,7 @@ from storage_lib.errors import (
 from storage_lib.file_store.commit_changes import appended_by, compacted_by, deleted, only_compaction
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict
+from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
@@ -147,6 +148,56 @@ class FileStoreCommit:
             )
         )
 
+    def restore(
+        self,
+        committable: Committable,
+        target: Snapshot,
+        *,
+        guard: Guard | None = None,
+        properties_of: PropertiesOf | None = None,
+    ) -> Snapshot | None:
+        """Make the table show what ``target`` shows, in a new snapshot; None if it does so already.
+
+        ``target`` may be older, or of another branch; its files have to be kept from being deleted by the caller.
+        What is live is decided when the snapshot is made, so this never conflicts. Raises otherwise as ``commit``.
+        """
+        wanted = self._scan.live_files(target)
+        if not self._changes_to(wanted, self._snapshots.latest()):
+            return None
+        return self._create(
+            _Request(
+                committable=committable,
+                kind=CommitKind.OVERWRITE,
+                changes_of=lambda latest: self._changes_to(wanted, latest),
+                guard=guard,
+                properties_of=properties_of,
+                identifiers_ascend=False,
+                restored=target,
+            )
+        )
+
+    def add_statistics(
+        self, committable: Committable, statistics: str, *, properties_of: PropertiesOf | None = None
+    ) -> Snapshot:
+        """Name a file of statistics in a snapshot that changes nothing else. Raises as ``commit``."""
+        return self._create(
+            _Request(
+                committable=committable,
+                kind=CommitKind.ANALYZE,
+                changes_of=lambda _: (),
+                guard=None,
+                properties_of=properties_of,
+                identifiers_ascend=False,
+                statistics=statistics,
+            )
+        )
+
+    def _changes_to(self, wanted: LiveFiles, latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        """What turns the live files of ``latest`` into ``wanted``."""
+        live = self._scan.live_files(latest)
+        gone = (deleted(entry) for entry in live if not wanted.holds(entry))
+        return (*gone, *(entry for entry in wanted if not live.holds(entry)))
+
     def _create(self, request: _Request) -> Snapshot:
         snapshot, _ = self._create_or_find(request)
         return snapshot
@@ -187,7 +238,7 @@ class FileStoreCommit:
         try:
             changes = request.changes_of(latest)
             self._check(latest, changes, request.kind)
-            written = draft.upon(latest, changes, self._template(request, uuid))
+            written = draft.upon(latest, changes, self._template(request, uuid), restored=request.restored)
         except (NotFoundError, SnapshotExpiredError):
             if self._snapshots.latest_id() == (None if latest is None else latest.id):
                 raise
@@ -280,6 +331,7 @@ class FileStoreCommit:
             total_record_count=0,
             delta_record_count=0,
             watermark=request.committable.watermark,
+            statistics=request.statistics,
             uuid=uuid,
         )
 
@@ -320,3 +372,5 @@ class _Request:
     properties_of: PropertiesOf | None
     identifiers_ascend: bool
     carries_identity: bool = True
+    restored: Snapshot | None = None
+    statistics: str | None = None

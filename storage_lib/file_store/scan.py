@@ -120,7 +120,8 @@ class FileStoreScan:
 
     def _live_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
         self._refuse_deletion_vectors(snapshot)
-        known = self._followed(snapshot)
+        is_in_history = self._is_in_history(snapshot)
+        known = self._followed(snapshot) if is_in_history else None
         if known is not None:
             return known
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
@@ -132,9 +133,17 @@ class FileStoreScan:
             manifests = [manifest for manifest in manifests if pruning.manifest_may_match(manifest)]
         read = self._read(snapshot, manifests)
         live = LiveFiles.empty().apply(entry for entries in read for entry in entries)
-        if complete:
+        if complete and is_in_history:
             self._remember(snapshot.id, live)
         return live
+
+    def _is_in_history(self, snapshot: Snapshot) -> bool:
+        """Whether the id means this snapshot: that of a tag may be expired, or of another branch."""
+        try:
+            known = self._snapshots.load(snapshot.id)
+        except (NotFoundError, SnapshotExpiredError):
+            return False
+        return known.delta_manifest_list == snapshot.delta_manifest_list
 
     def _followed(self, snapshot: Snapshot) -> LiveFiles | None:
         """The live files, if they are remembered or follow from remembered ones by a few snapshots' changes."""

@@ -40,14 +40,23 @@ class SnapshotDraft:
         self._delta: tuple[str, int, tuple[ManifestFileMeta, ...]] | None = None
         self._folds: list[tuple[tuple[str, ...], list[ManifestFileMeta]]] = []
 
-    def upon(self, previous: Snapshot | None, changes: Sequence[ManifestEntry], template: Snapshot) -> Snapshot:
+    def upon(
+        self,
+        previous: Snapshot | None,
+        changes: Sequence[ManifestEntry],
+        template: Snapshot,
+        *,
+        restored: Snapshot | None = None,
+    ) -> Snapshot:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
         ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
+        ``restored`` is the older snapshot whose files come back, if any: since a file that was deleted may not be added
+        again beside its DELETE, all manifests are folded then.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
-        base = self._folded(self._base_of(previous))
+        base = self._folded(self._base_of(previous), everything=restored is not None)
         base_name, base_size = self._stage_list(base)
         self._manifests.write(self._staged)
         self._staged = {}
@@ -57,6 +66,7 @@ class SnapshotDraft:
             previous,
             lists=(base_name, base_size, delta_name, delta_size),
             delta_rows=delta_rows,
+            restored=restored,
         )
 
     def discard(self, keep: Snapshot | None) -> None:
@@ -81,14 +91,14 @@ class SnapshotDraft:
         lists = (previous.base_manifest_list, previous.delta_manifest_list)
         return [manifest for name in lists for manifest in self._manifests.read_list(name)]
 
-    def _folded(self, base: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+    def _folded(self, base: list[ManifestFileMeta], *, everything: bool) -> list[ManifestFileMeta]:
         """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
         names = [manifest.file_name for manifest in base]
         for inputs, result in self._folds:
             start = names.index(inputs[0]) if inputs[0] in names else len(names)
             if tuple(names[start : start + len(inputs)]) == inputs:
                 return [*base[:start], *result, *base[start + len(inputs) :]]
-        chosen = self._merge.choose(base)
+        chosen = range(len(base)) if everything else self._merge.choose(base)
         manifests = [base[index] for index in chosen]
         # Rows that other writers track by id have fields that this library would not write back.
         if not manifests or any(manifest.min_row_id is not None for manifest in manifests):
@@ -132,10 +142,17 @@ def _signed_rows(entry: ManifestEntry) -> int:
 
 
 def _filled_in(
-    template: Snapshot, previous: Snapshot | None, *, lists: tuple[str, int, str, int], delta_rows: int
+    template: Snapshot,
+    previous: Snapshot | None,
+    *,
+    lists: tuple[str, int, str, int],
+    delta_rows: int,
+    restored: Snapshot | None,
 ) -> Snapshot:
     """Add what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
     base_name, base_size, delta_name, delta_size = lists
+    # Deletion vectors and statistics are of files and rows: they come back with these.
+    carried = previous if restored is None else restored
     marks = [template.watermark, None if previous is None else previous.watermark]
     return replace(
         template,
@@ -149,7 +166,7 @@ def _filled_in(
         total_record_count=delta_rows + (0 if previous is None else previous.total_record_count),
         watermark=max((mark for mark in marks if mark is not None), default=None),
         time_millis=template.time_millis if previous is None else max(template.time_millis, previous.time_millis),
-        index_manifest=None if previous is None else previous.index_manifest,
-        statistics=None if previous is None else previous.statistics,
+        index_manifest=None if carried is None else carried.index_manifest,
+        statistics=template.statistics or (None if carried is None else carried.statistics),
         next_row_id=None if previous is None else previous.next_row_id,
     )

@@ -22,10 +22,15 @@ from storage_lib.file_store.merge_tree.compaction.leveled_compaction import Leve
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
+from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.scan import FileStoreScan
+from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
+from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.parquet_format import ParquetFormat
@@ -77,6 +82,9 @@ class FileStore:
         self._data_files = DataFilePaths(paths, self._partitions)
         self._manifests = ManifestDirectory(environment.file_io, paths)
         self.snapshots = SnapshotHistory(environment.file_io, paths)
+        self.tags = TagDirectory(environment.file_io, paths)
+        self.consumers = ConsumerDirectory(environment.file_io, paths)
+        self.branches = BranchDirectory(environment.file_io, paths)
         self.scan = FileStoreScan(
             snapshots=self.snapshots,
             manifests=self._manifests,
@@ -187,10 +195,27 @@ class FileStore:
         """Drops old snapshots and the files only they need."""
         return FileStoreExpire(
             file_io=self._environment.file_io,
-            paths=self._paths,
             snapshots=self.snapshots,
-            manifests=self._manifests,
-            data_files=self._data_files,
+            consumers=self.consumers,
+            references=self.references,
+        )
+
+    @cached_property
+    def references(self) -> FileReferences:
+        """What snapshots, tags and branches need."""
+        return FileReferences(
+            paths=self._paths, manifests=self._manifests, data_files=self._data_files, branches=self.branches
+        )
+
+    @cached_property
+    def orphans(self) -> OrphanFiles:
+        """Finds what nobody needs."""
+        return OrphanFiles(
+            file_io=self._environment.file_io,
+            paths=self._paths,
+            references=self.references,
+            branches=self.branches,
+            partition_depth=len(self._schema.partition_keys),
         )
 
     def abort(self, messages: Sequence[CommitMessage], *, committed: Snapshot | None = None) -> None:

@@ -9,14 +9,47 @@ _RELEASED = "released-"
 _BEAT = "beat-"
 _WAITING = "waiting-"
 _BUCKET = "bucket-"
+_BRANCH = "branch-"
+_TAG = "tag-"
+_CONSUMER = "consumer-"
 _POSTPONED_BUCKET = -2
+MAIN_BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """The layout below ``root``, the table's directory (no slash at its end)."""
+    """The layout below ``root``, the table's directory (no slash at its end).
+
+    A branch has schemas, snapshots, tags, consumers and leases of its own, below ``branch/branch-<name>``; all
+    branches share manifests, statistics, indexes and data files.
+    """
 
     root: str
+    branch: str = MAIN_BRANCH
+
+    def of_branch(self, branch: str) -> TablePaths:
+        """The same table, seen from another branch."""
+        return TablePaths(self.root, branch)
+
+    @property
+    def branches_directory(self) -> str:
+        """Holds a directory for each branch but the main one."""
+        return f"{self.root}/branch"
+
+    @property
+    def history_directory(self) -> str:
+        """Holds what a branch has of its own; for the main branch, the table's directory."""
+        return self.root if self.branch == MAIN_BRANCH else f"{self.branches_directory}/{_BRANCH}{self.branch}"
+
+    @property
+    def branch_origin_path(self) -> str:
+        """Ours: says which snapshot of the table the branch was made from."""
+        return f"{self.history_directory}/created-from"
+
+    @staticmethod
+    def branch_of_directory(directory_name: str) -> str | None:
+        """The branch whose directory this is; None for other entries."""
+        return directory_name.removeprefix(_BRANCH) if directory_name.startswith(_BRANCH) else None
 
     @property
     def dropped_path(self) -> str:
@@ -26,7 +59,7 @@ class TablePaths:
     @property
     def schema_directory(self) -> str:
         """Holds ``schema-<n>``, n from 0."""
-        return f"{self.root}/schema"
+        return f"{self.history_directory}/schema"
 
     def schema_path(self, schema_id: int) -> str:
         """One version of the schema."""
@@ -35,7 +68,7 @@ class TablePaths:
     @property
     def snapshot_directory(self) -> str:
         """Holds ``snapshot-<n>``, n from 1, LATEST and EARLIEST."""
-        return f"{self.root}/snapshot"
+        return f"{self.history_directory}/snapshot"
 
     def snapshot_path(self, snapshot_id: int) -> str:
         """The file whose creation is the commit."""
@@ -64,28 +97,47 @@ class TablePaths:
         """Holds what ANALYZE found."""
         return f"{self.root}/statistics"
 
+    def statistics_path(self, name: str) -> str:
+        """One file of statistics."""
+        return f"{self.statistics_directory}/{name}"
+
+    @property
+    def changelog_directory(self) -> str:
+        """Holds ``changelog-<n>``: what other engines keep of expired snapshots."""
+        return f"{self.history_directory}/changelog"
+
     @property
     def tag_directory(self) -> str:
         """Holds ``tag-<name>``: snapshots kept by name."""
-        return f"{self.root}/tag"
+        return f"{self.history_directory}/tag"
 
     def tag_path(self, tag: str) -> str:
         """The snapshot kept as ``tag``."""
-        return f"{self.tag_directory}/tag-{tag}"
+        return f"{self.tag_directory}/{_TAG}{tag}"
+
+    @staticmethod
+    def tag_of_file(file_name: str) -> str | None:
+        """The tag whose file this is; None for other entries."""
+        return file_name.removeprefix(_TAG) if file_name.startswith(_TAG) else None
 
     @property
     def consumer_directory(self) -> str:
         """Holds ``consumer-<id>``: readers that need old snapshots."""
-        return f"{self.root}/consumer"
+        return f"{self.history_directory}/consumer"
 
     def consumer_path(self, consumer_id: str) -> str:
         """The progress of one consumer."""
-        return f"{self.consumer_directory}/consumer-{consumer_id}"
+        return f"{self.consumer_directory}/{_CONSUMER}{consumer_id}"
+
+    @staticmethod
+    def consumer_of_file(file_name: str) -> str | None:
+        """The consumer whose file this is; None for other entries."""
+        return file_name.removeprefix(_CONSUMER) if file_name.startswith(_CONSUMER) else None
 
     @property
     def lease_directory(self) -> str:
         """Holds the turns of writers and the tickets of those that wait."""
-        return f"{self.root}/lease"
+        return f"{self.history_directory}/lease"
 
     def lease_path(self, number: int) -> str:
         """Turn ``number``: who has it, and what for."""
@@ -150,6 +202,11 @@ class TablePaths:
     def new_data_file_name(writer_uuid: str, counter: int, extension: str) -> str:
         """``extension`` without a dot; readers take the file's format from it."""
         return f"data-{writer_uuid}-{counter}.{extension}"
+
+    @staticmethod
+    def new_statistics_name(writer_uuid: str, counter: int) -> str:
+        """What one ANALYZE found."""
+        return f"stat-{writer_uuid}-{counter}"
 
     @staticmethod
     def new_manifest_name(writer_uuid: str, counter: int) -> str:

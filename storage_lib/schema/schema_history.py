@@ -18,9 +18,13 @@ class SchemaHistory:
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
         self._files = NumberedFiles(file_io, paths.schema_directory, "schema-", hints=False)
 
+    def latest_id(self) -> int | None:
+        """The id of the newest version; None if there is no table."""
+        return self._files.latest_id()
+
     def latest(self) -> TableSchema | None:
         """The newest version; None if there is no table."""
-        latest_id = self._files.latest_id()
+        latest_id = self.latest_id()
         return None if latest_id is None else self.load(latest_id)
 
     def load(self, schema_id: int) -> TableSchema:

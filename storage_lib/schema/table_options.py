@@ -233,6 +233,10 @@ class TableOptions:
     scan_snapshot_id: int | None = _option(
         "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."
     )
+    scan_tag_name: str | None = _option("scan.tag-name", None, parse_text, "Read the snapshot that this tag keeps.")
+    scan_timestamp_millis: int | None = _option(
+        "scan.timestamp-millis", None, parse_integer, "Read the newest snapshot made up to then (epoch milliseconds)."
+    )
     scan_on_untracked: UntrackedScan = _option(
         "scan.on-untracked",
         UntrackedScan.IGNORE,

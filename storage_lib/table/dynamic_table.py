@@ -11,41 +11,51 @@ Engines write from many tasks: the driver opens (``new_commit``), tasks write (`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 
 from storage_lib.errors import (
-    CommitOutcomeUnknownError,
     InvalidInputError,
     NotFoundError,
     SnapshotExpiredError,
-    StorageError,
 )
-from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
+from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.table.identity import identity_of
 from storage_lib.table.input_rows import InputRows, Rows
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_branches import TableBranches
+from storage_lib.table.table_care import TableCare
 from storage_lib.table.table_commit import TableCommit
+from storage_lib.table.table_consumers import TableConsumers
 from storage_lib.table.table_description import TableDescription
 from storage_lib.table.table_overwrite import TableOverwrite, scope_of
+from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
+from storage_lib.table.table_rollback import TableRollback
+from storage_lib.table.table_tags import TableTags
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.time_travel import TimeTravel
 from storage_lib.table.turn import TurnLease
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
@@ -67,6 +77,7 @@ class DynamicTable:
         schema: TableSchema,
         options: TableOptions,
         log: LogStore | None,
+        branch: str = MAIN_BRANCH,
     ) -> None:
         self.name = name
         self.uuid = uuid
@@ -76,7 +87,7 @@ class DynamicTable:
         self.log = log
         self._address = address
         self.environment = environment
-        paths = TablePaths(location)
+        paths = TablePaths(location, branch)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
         self.lease = TurnLease(
             environment,
@@ -98,6 +109,13 @@ class DynamicTable:
             bucket_count=schema.bucket_count,
             takes_turns=bool(schema.primary_keys) or log is not None,
         )
+        difference = ContentDifference(
+            file_store=self.file_store,
+            schema=schema,
+            with_update_before=(
+                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
+            ),
+        )
         self._overwrite = TableOverwrite(
             table=name,
             schema=schema,
@@ -105,10 +123,45 @@ class DynamicTable:
             commit=self._commit,
             partitions=self._partitions,
             row_kind_column=options.row_kind_field,
-            with_update_before=(
-                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
-            ),
+            difference=difference,
             new_task_write=self.new_write,
+        )
+        self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
+        self.consumers = TableConsumers(table=name, environment=environment, file_store=self.file_store)
+        self._time_travel = TimeTravel(table=name, file_store=self.file_store, options=options)
+        restore = TableRestore(
+            table=name,
+            file_store=self.file_store,
+            commit=self._commit,
+            difference=difference,
+            row_kind_column=options.row_kind_field,
+            refuse_tracked=why_no_difference_can_be_appended(schema, options),
+            new_task_write=self.new_write,
+        )
+        self.branches = TableBranches(
+            table=name,
+            environment=environment,
+            paths=paths,
+            file_store=self.file_store,
+            tags=self.tags,
+            restore=restore,
+            schema_id=schema.id,
+            has_log=log is not None,
+        )
+        self._rollback = TableRollback(
+            table=name,
+            environment=environment,
+            time_travel=self._time_travel,
+            tags=self.tags,
+            restore=restore,
+            has_log=log is not None,
+        )
+        self._care = TableCare(
+            table=name,
+            environment=environment,
+            file_store=self.file_store,
+            commit=self._commit,
+            partitions=self._partitions,
         )
         self._description = TableDescription(
             name=name,
@@ -131,6 +184,30 @@ class DynamicTable:
             raise InvalidInputError(message)
         return self._address
 
+    def branch(self, name: str) -> DynamicTable:
+        """The table as a branch of it shows it, to be read and written; it has no log.
+
+        Raises ``NotFoundError`` for an unknown branch.
+        """
+        self.file_store.branches.check_exists(name)
+        schema = SchemaHistory(self.environment.file_io, TablePaths(self.location, name)).latest()
+        if schema is None:
+            message = f"branch {name!r} of table {self.name} was deleted just now"
+            raise NotFoundError(message)
+        options = self.options if schema.options == self.schema.options else TableOptions.parse(schema.options)
+        address = self._address
+        return DynamicTable(
+            name=f"{self.name}$branch_{name}",
+            uuid=f"{self.uuid}-branch-{name}",
+            location=self.location,
+            address=None if address is None else replace(address, name=f"{address.name}$branch_{name}"),
+            environment=self.environment,
+            schema=schema,
+            options=options,
+            log=None,
+            branch=name,
+        )
+
     @property
     def arrow_schema(self) -> pa.Schema:
         """The table's columns as Arrow types."""
@@ -144,16 +221,19 @@ class DynamicTable:
         columns: Sequence[str] | None = None,
         filter: Predicate | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
     ) -> pa.RecordBatchReader:
         """The rows of one snapshot (default: the newest), a few batches in memory at a time, in no particular order.
 
+        A snapshot is named by its id, by a tag, or by a moment (epoch milliseconds): the newest made up to then.
         Raises ``InvalidInputError`` for unknown columns and misfit literals, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
         """
         wanted = [field.name for field in self.schema.fields] if columns is None else list(columns)
         fields = [self.arrow_schema.field(self.schema.field(name).name) for name in wanted]
         predicate = None if filter is None else filter.validated(self.schema)
-        plan = self.plan(filter=predicate, snapshot_id=snapshot_id)
+        plan = self.plan(filter=predicate, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         batches = (
             batch
             for split in plan.splits(self.options.source_split_target_size_bytes)
@@ -167,15 +247,25 @@ class DynamicTable:
         columns: Sequence[str] | None = None,
         filter: Predicate | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
     ) -> pa.Table:
         """``read`` all at once."""
-        return self.read(columns=columns, filter=filter, snapshot_id=snapshot_id).read_all()
+        reader = self.read(
+            columns=columns, filter=filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+        )
+        return reader.read_all()
 
-    def plan(self, *, filter: Predicate | None = None, snapshot_id: int | None = None) -> Plan:  # noqa: A002  as above
+    def plan(
+        self,
+        *,
+        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+    ) -> Plan:
         """What has to be read: pass ``splits()`` to tasks and each to ``read_split`` with the same filter."""
-        chosen = snapshot_id if snapshot_id is not None else self.options.scan_snapshot_id
-        history = self.file_store.snapshots
-        snapshot = history.latest() if chosen is None else history.load(chosen)
+        snapshot = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         predicate = None if filter is None else filter.validated(self.schema)
         partition_filter = None
         if predicate is not None:
@@ -337,26 +427,19 @@ class DynamicTable:
         Never stops a writer. Raises ``CommitConflictError`` if another commit replaced the same files meanwhile:
         the work is dropped, run it again.
         """
-        user, identifier = self._identity(commit_user, commit_identifier)
-        earlier = self._commit.committed(user, identifier)
-        if earlier is not None:
-            return earlier
-        messages = [self.run_compaction(task) for task in self.plan_compaction(partition=partition, full=full)]
-        return self.commit_compaction(
-            [message for message in messages if message is not None], commit_user=user, commit_identifier=identifier
+        return self._care.compact(
+            partition=partition, full=full, commit_user=commit_user, commit_identifier=commit_identifier
         )
 
     def plan_compaction(
         self, partition: Mapping[str, object] | None = None, *, full: bool = True
     ) -> list[CompactionTask]:
         """What ``compact`` would do, one picklable task a bucket, for an engine to run side by side."""
-        predicate = None if not partition else self._partitions.predicate(partition)
-        snapshot = self.file_store.snapshots.latest()
-        return list(self.file_store.compact.plan(snapshot, full=full, partition_filter=predicate))
+        return self._care.plan_compaction(partition, full=full)
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Do one task; its files are durable but not yet part of the table."""
-        return self.file_store.compact.run(task)
+        return self._care.run_compaction(task)
 
     def commit_compaction(
         self,
@@ -366,10 +449,7 @@ class DynamicTable:
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
         """Commit what ``run_compaction`` returned; on ``CommitConflictError`` its files are deleted."""
-        if not messages:
-            return None
-        user, identifier = self._identity(commit_user, commit_identifier)
-        return self._commit_without_turn(tuple(messages), user, identifier)
+        return self._care.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
 
     def drop_partitions(
         self,
@@ -387,15 +467,7 @@ class DynamicTable:
         earlier = self._commit.committed(user, identifier)
         if earlier is not None:
             return earlier
-        predicate = self._partitions.predicate_of_any(partitions)
-        latest = self.file_store.snapshots.latest()
-        for spec in partitions:
-            if not self.file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
-                message = (
-                    f"table {self.name} has no partition {dict(spec)}; partitions() lists those it has. "
-                    "Nothing was dropped"
-                )
-                raise NotFoundError(message)
+        self._care.refuse_missing(partitions)
         if change_tracking:
             if len(partitions) > 1:
                 message = (
@@ -406,11 +478,39 @@ class DynamicTable:
             return self.overwrite(
                 empty, partition=partitions[0], change_tracking=True, commit_user=user, commit_identifier=identifier
             )
-        return self.file_store.commit.overwrite(
-            Committable(commit_user=user, commit_identifier=identifier),
-            partition_filter=predicate,
-            properties_of=self._commit.carried_forward,
+        return self._care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
+
+    def rollback_to(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Make the table show again what an older snapshot shows, in a new snapshot; None if it does so already.
+
+        With ``change_tracking`` (default: where the table has a log) downstream streams get the net change.
+        Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
+        """
+        return self._rollback.rollback_to(
+            snapshot_id=snapshot_id,
+            tag=tag,
+            timestamp_millis=timestamp_millis,
+            change_tracking=change_tracking,
+            commit_user=commit_user,
+            commit_identifier=commit_identifier,
         )
+
+    def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:
+        """Delete files of this table, all branches included, that no snapshot, tag or branch needs; or only list them.
+
+        What is younger than ``older_than`` stays: it may belong to a commit in the making, so give it more time than
+        the longest write takes.
+        """
+        return self._care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
         """Drop all but the newest ``retain_last`` snapshots, or of these only those made before a time (epoch ms).
@@ -418,15 +518,7 @@ class DynamicTable:
         Data never expires by this: only what no kept snapshot, tag or consumer needs is deleted. Snapshots whose
         changes are not yet in the log stay as well, until the next writer has published them.
         """
-        if retain_last < 1:
-            message = (
-                f"table {self.name}: retain_last is {retain_last}, but the newest snapshot has to stay: give 1 or more"
-            )
-            raise InvalidInputError(message)
-        retain_last = max(retain_last, self._commit.snapshots_needed())
-        if older_than_millis is None:
-            return self.file_store.expire.expire(retain_min=retain_last, retain_max=retain_last)
-        return self.file_store.expire.expire(retain_min=retain_last, older_than_millis=older_than_millis)
+        return self._care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 
     # --- look ---------------------------------------------------------------------------------------------------
 
@@ -465,27 +557,8 @@ class DynamicTable:
             raise
         return self.commit_write(order, [message], commit_identifier)
 
-    def _commit_without_turn(
-        self, messages: tuple[CommitMessage, ...], commit_user: str, commit_identifier: int
-    ) -> Snapshot:
-        committable = Committable(commit_user=commit_user, commit_identifier=commit_identifier, messages=messages)
-        try:
-            return self.file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
-        except CommitOutcomeUnknownError:
-            raise
-        except Exception:
-            with suppress(StorageError):
-                self.file_store.abort(messages)
-            raise
-
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
-        if commit_identifier is not None and commit_user is None:
-            message = (
-                f"table {self.name}: a commit_identifier means nothing without its commit_user; give both or neither"
-            )
-            raise InvalidInputError(message)
-        user = self.environment.new_name() if commit_user is None else commit_user
-        return user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+        return identity_of(self.name, self.environment, commit_user, commit_identifier)
 
 
 def _startup_mode(table: str, text: str) -> StartupMode:

@@ -103,7 +103,7 @@ class HybridSource:
         if self._log is None:
             after = newest or 0
             if self._startup is StartupMode.FROM_TIMESTAMP:
-                after = self._last_snapshot_before(self._timestamp_millis or 0)
+                after = history.last_before(self._timestamp_millis or 0)
             return StreamPosition(snapshot_id=after)
         offsets = (
             self._log.latest_offsets()
@@ -254,17 +254,3 @@ class HybridSource:
             )
             raise SnapshotExpiredError(message)
         return LogOffsets()
-
-    def _last_snapshot_before(self, timestamp_millis: int) -> int:
-        history = self._file_store.snapshots
-        newest, earliest = history.latest_id(), history.earliest_id()
-        if newest is None or earliest is None:
-            return 0
-        low, high = earliest, newest + 1
-        while low < high:
-            middle = (low + high) // 2
-            if history.load(middle).time_millis < timestamp_millis:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1

@@ -26,11 +26,10 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.net_change import net_change
+from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_write import TableWrite
@@ -49,7 +48,7 @@ class TableOverwrite:
         commit: TableCommit,
         partitions: PartitionSpecs,
         row_kind_column: str,
-        with_update_before: bool,
+        difference: ContentDifference,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -58,7 +57,7 @@ class TableOverwrite:
         self._commit = commit
         self._partitions = partitions
         self._row_kind_column = row_kind_column
-        self._with_update_before = with_update_before
+        self._difference = difference
         self._new_task_write = new_task_write
 
     def commit(
@@ -144,23 +143,7 @@ class TableOverwrite:
             old[entry.partition, entry.bucket].append(entry.file)
         for message in files:
             new[message.partition, message.bucket] += message.increment.new_files
-        for place in sorted({*old, *new}):
-            yield from net_change(
-                self._rows(append, place, old[place]),
-                self._rows(append, place, new[place]),
-                self._schema.primary_keys,
-                with_update_before=self._with_update_before,
-            )
-
-    def _rows(self, append: WriteOrder, place: tuple[bytes, int], files: list[DataFileMeta]) -> pa.Table:
-        partition, bucket = place
-        batches: Iterator[pa.RecordBatch] = iter(())
-        if files:
-            split = Split(
-                snapshot_id=append.base_snapshot_id or 0, partition=partition, bucket=bucket, files=tuple(files)
-            )
-            batches = self._file_store.read.read(split)
-        return pa.Table.from_batches(batches, schema=self._schema.arrow_schema)
+        yield from self._difference.between(old, new, snapshot_id=append.base_snapshot_id or 0)
 
     def _live(
         self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]

@@ -63,6 +63,11 @@ class ManifestDirectory:
         path = self._paths.manifest_path(name)
         return {record["_INDEX_TYPE"] for record in decode_container(self._file_io.read_bytes(path), path)}
 
+    def index_file_names(self, name: str) -> list[str]:
+        """The index files that an index manifest names."""
+        path = self._paths.manifest_path(name)
+        return [record["_FILE_NAME"] for record in decode_container(self._file_io.read_bytes(path), path)]
+
     def write(self, files: Mapping[str, bytes]) -> None:
         """Make new files by name, all durable when this returns: one round of syncs for all of them."""
         if not files:

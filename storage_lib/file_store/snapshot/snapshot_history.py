@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
@@ -18,6 +18,7 @@ from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
 
+FIRST_ID = 1
 _CACHED_MAX = 2048
 _LOADS_AT_ONCE = 8
 
@@ -69,6 +70,55 @@ class SnapshotHistory:
         with ThreadPoolExecutor(_LOADS_AT_ONCE) as threads:
             return list(threads.map(self.load, snapshot_ids))
 
+    def at(self, timestamp_millis: int) -> Snapshot:
+        """The newest snapshot made at or before a moment (epoch milliseconds).
+
+        Raises ``SnapshotExpiredError`` if that one has been expired, ``NotFoundError`` if there never was one.
+        """
+        found = self.last_before(timestamp_millis + 1)
+        earliest_id = self.earliest_id()
+        if earliest_id is not None and found >= earliest_id:
+            return self.load(found)
+        if earliest_id is None or earliest_id == FIRST_ID:
+            message = (
+                f"the table had no snapshot yet at {timestamp_millis} (epoch milliseconds; {self._paths.root}): "
+                "name a later moment"
+            )
+            raise NotFoundError(message)
+        message = (
+            f"the snapshots made up to {timestamp_millis} (epoch milliseconds) have been expired; the earliest kept is "
+            f"{earliest_id}, made at {self.load(earliest_id).time_millis} ({self._paths.snapshot_directory})"
+        )
+        raise SnapshotExpiredError(message)
+
+    def last_before(self, timestamp_millis: int) -> int:
+        """The id of the newest snapshot made before a moment, the one before the earliest kept if there is none.
+
+        Zero for a table without a commit. Times never fall from snapshot to snapshot.
+        """
+        newest, earliest = self.latest_id(), self.earliest_id()
+        if newest is None or earliest is None:
+            return 0
+        low, high = earliest, newest + 1
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                is_before = self.load(middle).time_millis < timestamp_millis
+            except SnapshotExpiredError:
+                is_before = True  # expired while we looked: whatever comes after it is what counts
+            if is_before:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def begin_with(self, snapshot: Snapshot) -> None:
+        """Make this the first and only snapshot of a new history, under the id that it has."""
+        if not self._files.create(snapshot.id, encode_snapshot(snapshot)):
+            message = f"{self._paths.snapshot_path(snapshot.id)} is there already: somebody else makes the same history"
+            raise AlreadyExistsError(message)
+        self._files.write_earliest(snapshot.id)
+
     def find_commit(
         self, commit_user: str, commit_identifier: int, *, ascending: bool = False, up_to: int | None = None
     ) -> Snapshot | None:
@@ -103,6 +153,10 @@ class SnapshotHistory:
             for expired in [known for known in self._cache if known < snapshot_id]:
                 del self._cache[expired]
         return [known for known in self._files.ids() if known < snapshot_id]
+
+    def ids(self) -> list[int]:
+        """The ids of all snapshots whose files are there, expired ones too, ascending."""
+        return self._files.ids()
 
     def load_expired(self, snapshot_id: int) -> Snapshot | None:
         """A snapshot that counts as expired but whose file is still there; None if it is gone."""

@@ -1,0 +1,126 @@
+"""Files in a table's directory that nobody needs: of writers that died, and of interrupted clean-ups.
+
+1. List what could be a table's file, by name and place; whatever else lies there is left alone.
+2. Keep what is younger than the age: a commit in the making has written its files and not yet its snapshot.
+3. Read what snapshots, tags and branches need, *after* listing: a commit that came between is seen.
+4. Delete the rest, or only tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.references import FileReferences
+from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
+from storage_lib.io.file_io import FileIO, FileStatus
+from storage_lib.io.table_paths import TablePaths
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanResult:
+    """What was found, and removed unless it was a dry run; ``paths`` are sorted."""
+
+    paths: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class OrphanFiles:
+    """Looks through the directory of one table, all of its branches included."""
+
+    def __init__(
+        self,
+        *,
+        file_io: FileIO,
+        paths: TablePaths,
+        references: FileReferences,
+        branches: BranchDirectory,
+        partition_depth: int,
+    ) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._references = references
+        self._branches = branches
+        self._partition_depth = partition_depth
+
+    def remove(self, *, modified_until_ms: int, dry_run: bool) -> OrphanResult:
+        """Delete what nobody needs and was last written up to a moment (epoch milliseconds of the storage's clock)."""
+        candidates = {
+            path: status.size_bytes for path, status in self._candidates() if status.modified_ms <= modified_until_ms
+        }
+        if not candidates:
+            return OrphanResult()
+        needed = self._needed()
+        orphans = sorted(candidates.keys() - needed)
+        if not dry_run:
+            for path in orphans:
+                self._file_io.delete(path)
+        return OrphanResult(paths=tuple(orphans), size_bytes=sum(candidates[path] for path in orphans))
+
+    def _needed(self) -> set[str]:
+        for attempt in range(_ATTEMPTS):
+            try:
+                files = self._references.of_table()
+            except (NotFoundError, SnapshotExpiredError):
+                # Something was expired while it was read. Never guess: begin again.
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            return files.data | files.manifests | files.lists
+        return set()
+
+    def _candidates(self) -> Iterator[tuple[str, FileStatus]]:
+        yield from self._in_main_directories()
+        yield from self._in_buckets(self._paths.root, self._partition_depth)
+        whole = self._branches.all_names()
+        started = (
+            self._paths.branch_of_directory(entry.name)
+            for entry in self._file_io.list_directory(self._paths.branches_directory)
+        )
+        for branch in sorted({*whole, *(name for name in started if name is not None)}):
+            yield from self._in_history(self._paths.of_branch(branch), is_whole=branch in whole)
+
+    def _in_main_directories(self) -> Iterator[tuple[str, FileStatus]]:
+        for directory, prefixes in (
+            (self._paths.manifest_directory, ("manifest-", "index-manifest-")),
+            (self._paths.index_directory, ("index-",)),
+            (self._paths.statistics_directory, ("stat-",)),
+        ):
+            yield from self._files(directory, lambda name, prefixes=prefixes: name.startswith(prefixes))  # type: ignore[misc]
+
+    def _in_buckets(self, directory: str, depth: int) -> Iterator[tuple[str, FileStatus]]:
+        """Every file of every bucket; partitions are as deep as there are partition columns."""
+        for entry in self._file_io.list_directory(directory):
+            if not entry.is_directory:
+                continue
+            path = f"{directory}/{entry.name}"
+            if depth > 0 and "=" in entry.name:
+                yield from self._in_buckets(path, depth - 1)
+            elif depth == 0 and self._paths.bucket_of_directory(entry.name) is not None:
+                yield from self._files(path, lambda _: True)
+
+    def _in_history(self, paths: TablePaths, *, is_whole: bool) -> Iterator[tuple[str, FileStatus]]:
+        """What a crash leaves of names written aside, and dead waiters; of what is no branch, everything."""
+        directories = (
+            paths.schema_directory,
+            paths.snapshot_directory,
+            paths.tag_directory,
+            paths.consumer_directory,
+            paths.changelog_directory,
+            paths.lease_directory,
+        )
+        for directory in directories:
+            yield from self._files(directory, paths.is_waiting_name if is_whole else lambda _: True)
+
+    def _files(self, directory: str, fits: Callable[[str], bool]) -> Iterator[tuple[str, FileStatus]]:
+        for entry in self._file_io.list_directory(directory):
+            if not entry.is_directory and (fits(entry.name) or _is_written_aside(entry.name)):
+                yield f"{directory}/{entry.name}", entry
+
+
+def _is_written_aside(name: str) -> bool:
+    """Whether a file was to be renamed or linked when it was complete."""
+    return name.startswith(".") and name.endswith(".tmp")

@@ -1,0 +1,111 @@
+"""The branches of a table: histories that began at one of its snapshots and go on by themselves.
+
+    branch/branch-<name>/{schema, snapshot, tag, consumer, lease}     data files and manifests stay in the table
+
+A branch is there as soon as its newest schema is: that file is written last, and deleted first. What lies in the
+directory of a branch without it was left by a crash, and is nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
+from storage_lib.file_store.snapshot.tag import Tag, check_reference_name
+from storage_lib.file_store.snapshot.tag_directory import TagDirectory
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_schema import TableSchema
+
+
+class BranchDirectory:
+    """Makes and deletes branches of one table; ``paths`` may be those of any of its branches."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def names(self) -> list[str]:
+        """Every branch but the main one, sorted."""
+        entries = self._file_io.list_directory(self._paths.branches_directory)
+        names = (self._paths.branch_of_directory(entry.name) for entry in entries if entry.is_directory)
+        return sorted(name for name in names if name is not None and self.exists(name))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a whole branch of that name."""
+        schema_id = SchemaHistory(self._file_io, self._paths.of_branch(name)).latest_id()
+        if schema_id is None:
+            return False
+        history = self.history(name)
+        first = history.earliest_id()
+        try:
+            return first is None or history.load(first).schema_id <= schema_id
+        except NotFoundError:
+            return True
+
+    def check_exists(self, name: str) -> None:
+        """Raise ``NotFoundError`` listing the branches there are, if this is none."""
+        if not self.exists(name):
+            path = self._paths.of_branch(name).history_directory
+            known = ", ".join(self.names()) or "none"
+            message = f"there is no branch {name!r} ({path}); branches there: {known}"
+            raise NotFoundError(message)
+
+    def history(self, name: str) -> SnapshotHistory:
+        """The snapshots of a branch."""
+        return SnapshotHistory(self._file_io, self._paths.of_branch(name))
+
+    def tags(self, name: str) -> TagDirectory:
+        """The tags of a branch."""
+        return TagDirectory(self._file_io, self._paths.of_branch(name))
+
+    def changelogs(self, name: str) -> list[Snapshot]:
+        """The expired snapshots of which another engine keeps the changelog: snapshots in form."""
+        directory = self._paths.of_branch(name).changelog_directory
+        paths = [f"{directory}/{entry.name}" for entry in self._file_io.list_directory(directory)]
+        return [
+            decode_snapshot(self._file_io.read_bytes(path), path)
+            for path in sorted(paths)
+            if path.startswith(f"{directory}/changelog-")
+        ]
+
+    def all_names(self) -> list[str]:
+        """The main branch, and every other."""
+        return [MAIN_BRANCH, *self.names()]
+
+    def create(
+        self, name: str, *, schemas: Sequence[TableSchema], snapshot: Snapshot | None, tag: Tag | None = None
+    ) -> None:
+        """Make a branch that begins with ``snapshot`` (None: empty), ``schemas`` being all up to its newest, ascending.
+
+        Raises ``AlreadyExistsError`` for a branch of that name. What an interrupted creation left is made anew.
+        """
+        check_reference_name("branch", name)
+        if name == MAIN_BRANCH:
+            message = f"{MAIN_BRANCH!r} is the table itself; give the branch another name"
+            raise InvalidInputError(message)
+        if self.exists(name):
+            message = f"there is a branch {name!r} already; delete it, or give the new one another name"
+            raise AlreadyExistsError(message)
+        paths = self._paths.of_branch(name)
+        self._file_io.delete_tree(paths.history_directory)
+        if tag is not None:
+            self.tags(name).create(tag)
+        origin = json.dumps({"snapshot": 0 if snapshot is None else snapshot.id})
+        self._file_io.write_bytes(paths.branch_origin_path, origin.encode())
+        if snapshot is not None:
+            self.history(name).begin_with(snapshot)
+        history = SchemaHistory(self._file_io, paths)
+        for schema in schemas:
+            history.append(schema)
+
+    def delete(self, name: str) -> None:
+        """Delete what a branch has of its own; its data files are left to the caller."""
+        paths = self._paths.of_branch(name)
+        self._file_io.delete_tree(paths.schema_directory)
+        self._file_io.delete_tree(paths.history_directory)

@@ -1,0 +1,72 @@
+"""Readers that need old snapshots: each names the next one that it is going to read (docs/format.md, 1.16)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.file_store.snapshot.tag import check_reference_name
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_paths import TablePaths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """``modified_ms`` is when it last said where it is, by the storage's clock (epoch milliseconds)."""
+
+    name: str
+    next_snapshot_id: int
+    modified_ms: int
+
+
+class ConsumerDirectory:
+    """The consumers of one branch."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def put(self, name: str, next_snapshot_id: int) -> None:
+        """Say where a consumer is, new or known; durable."""
+        check_reference_name("consumer", name)
+        path = self._paths.consumer_path(name)
+        self._file_io.replace(path, json.dumps({"nextSnapshot": next_snapshot_id}).encode())
+        self._file_io.sync([path])
+
+    def load(self, name: str) -> Consumer:
+        """One consumer; ``NotFoundError`` listing those there are."""
+        known = self.load_all()
+        for consumer in known:
+            if consumer.name == name:
+                return consumer
+        names = ", ".join(consumer.name for consumer in known) or "none"
+        message = f"there is no consumer {name!r} ({self._paths.consumer_path(name)}); consumers there: {names}"
+        raise NotFoundError(message)
+
+    def load_all(self) -> list[Consumer]:
+        """Every consumer, by name. Raises ``CorruptFileError`` for a file that doesn't say where it is."""
+        consumers = []
+        for entry in self._file_io.list_directory(self._paths.consumer_directory):
+            name = self._paths.consumer_of_file(entry.name)
+            if name is None:
+                continue
+            path = self._paths.consumer_path(name)
+            try:
+                next_snapshot_id = _decoded(self._file_io.read_bytes(path), path)
+            except NotFoundError:
+                continue
+            consumers.append(Consumer(name=name, next_snapshot_id=next_snapshot_id, modified_ms=entry.modified_ms))
+        return sorted(consumers, key=lambda consumer: consumer.name)
+
+    def delete(self, name: str) -> None:
+        """Forget a consumer; fine if it is gone."""
+        self._file_io.delete(self._paths.consumer_path(name))
+
+
+def _decoded(data: bytes, path: str) -> int:
+    try:
+        return int(json.loads(data)["nextSnapshot"])
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{path} does not say what snapshot it needs next: write it anew, or delete it if nobody needs it"
+        raise CorruptFileError(message) from error

@@ -1,0 +1,55 @@
+"""The tags of one branch: create, load, list, delete. A tag is never changed."""
+
+from __future__ import annotations
+
+from storage_lib.errors import NotFoundError
+from storage_lib.file_store.snapshot.tag import Tag, check_reference_name, decode_tag, encode_tag
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_paths import TablePaths
+
+
+class TagDirectory:
+    """Files by name. Whether what a tag names is still there is its maker's business (``TableTags``)."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def create(self, tag: Tag) -> bool:
+        """Make the tag; False if there is one of that name."""
+        check_reference_name("tag", tag.name)
+        return self._file_io.create_if_absent(self._paths.tag_path(tag.name), encode_tag(tag))
+
+    def load(self, name: str) -> Tag:
+        """The tag; ``NotFoundError`` listing those there are."""
+        path = self._paths.tag_path(name)
+        try:
+            return decode_tag(name, self._file_io.read_bytes(path), path)
+        except NotFoundError:
+            known = ", ".join(self.names()) or "none"
+            message = f"there is no tag {name!r} ({path}); tags there: {known}"
+            raise NotFoundError(message) from None
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a tag of that name."""
+        return self._file_io.exists(self._paths.tag_path(name))
+
+    def names(self) -> list[str]:
+        """Sorted."""
+        entries = self._file_io.list_directory(self._paths.tag_directory)
+        return sorted(name for entry in entries if (name := self._paths.tag_of_file(entry.name)) is not None)
+
+    def load_all(self) -> list[Tag]:
+        """Every tag by name; one deleted meanwhile is left out."""
+        tags = []
+        for name in self.names():
+            path = self._paths.tag_path(name)
+            try:
+                tags.append(decode_tag(name, self._file_io.read_bytes(path), path))
+            except NotFoundError:
+                continue
+        return tags
+
+    def delete(self, name: str) -> None:
+        """Delete the tag's file; fine if it is gone."""
+        self._file_io.delete(self._paths.tag_path(name))

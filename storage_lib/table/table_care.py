@@ -1,0 +1,134 @@
+"""What keeps a table small and quick: compaction, dropped partitions, expiry. None of it needs a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, NotFoundError, StorageError
+from storage_lib.file_store.commit_message import CommitMessage, Committable
+from storage_lib.file_store.compact import CompactionTask
+from storage_lib.file_store.expire import ExpireResult
+from storage_lib.file_store.orphan_files import OrphanResult
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.table.identity import identity_of
+from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.table_commit import TableCommit
+
+
+class TableCare:
+    """The care verbs of ``DynamicTable``, which says what they promise."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        file_store: FileStore,
+        commit: TableCommit,
+        partitions: PartitionSpecs,
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+        self._commit = commit
+        self._partitions = partitions
+
+    def compact(
+        self,
+        *,
+        partition: Mapping[str, object] | None,
+        full: bool,
+        commit_user: str | None,
+        commit_identifier: int | None,
+    ) -> Snapshot | None:
+        """Plan, run and commit in this process."""
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._commit.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        messages = [self.run_compaction(task) for task in self.plan_compaction(partition, full=full)]
+        return self.commit_compaction(
+            [message for message in messages if message is not None], commit_user=user, commit_identifier=identifier
+        )
+
+    def plan_compaction(self, partition: Mapping[str, object] | None, *, full: bool) -> list[CompactionTask]:
+        """One task a bucket that has something to merge."""
+        predicate = None if not partition else self._partitions.predicate(partition)
+        snapshot = self._file_store.snapshots.latest()
+        return list(self._file_store.compact.plan(snapshot, full=full, partition_filter=predicate))
+
+    def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
+        """Do one task; its files are durable but not yet part of the table."""
+        return self._file_store.compact.run(task)
+
+    def commit_compaction(
+        self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None
+    ) -> Snapshot | None:
+        """Commit the outputs of tasks; those of a commit that fails are deleted."""
+        if not messages:
+            return None
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        committable = Committable(commit_user=user, commit_identifier=identifier, messages=tuple(messages))
+        try:
+            return self._file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            with suppress(StorageError):
+                self._file_store.abort(messages)
+            raise
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        *,
+        commit_user: str,
+        commit_identifier: int,
+    ) -> Snapshot:
+        """Take the files of every partition that matches out, untracked."""
+        return self._file_store.commit.overwrite(
+            Committable(commit_user=commit_user, commit_identifier=commit_identifier),
+            partition_filter=self._partitions.predicate_of_any(partitions),
+            properties_of=self._commit.carried_forward,
+        )
+
+    def refuse_missing(self, partitions: Sequence[Mapping[str, object]]) -> None:
+        """Raise ``NotFoundError`` naming a spec that no partition matches."""
+        self._partitions.predicate_of_any(partitions)
+        latest = self._file_store.snapshots.latest()
+        for spec in partitions:
+            if not self._file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
+                message = (
+                    f"table {self._table} has no partition {dict(spec)}; partitions() lists those it has. "
+                    "Nothing was dropped"
+                )
+                raise NotFoundError(message)
+
+    def expire_snapshots(self, *, retain_last: int, older_than_millis: int | None) -> ExpireResult:
+        """Expire by count and age, but nothing that the log still needs."""
+        if retain_last < 1:
+            message = (
+                f"table {self._table}: retain_last is {retain_last}, but the newest snapshot has to stay: give 1 or "
+                "more"
+            )
+            raise InvalidInputError(message)
+        retain_last = max(retain_last, self._commit.snapshots_needed())
+        if older_than_millis is None:
+            return self._file_store.expire.expire(retain_min=retain_last, retain_max=retain_last)
+        return self._file_store.expire.expire(retain_min=retain_last, older_than_millis=older_than_millis)
+
+    def remove_orphan_files(self, *, older_than: timedelta, dry_run: bool) -> OrphanResult:
+        """Delete what nobody needs and has been lying there for so long."""
+        if older_than < timedelta(0):
+            message = (
+                f"table {self._table}: older_than is {older_than}, but no file is younger than now; give 0 or more"
+            )
+            raise InvalidInputError(message)
+        now_ms = self._environment.clock.now_millis()
+        return self._file_store.orphans.remove(
+            modified_until_ms=now_ms - round(older_than.total_seconds() * 1000), dry_run=dry_run
+        )

@@ -1,0 +1,68 @@
+"""``table.consumers``: readers that keep the snapshots which they have yet to read from expiring."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.consumer_directory import Consumer
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+
+
+class TableConsumers:
+    """The consumers of one branch of a table."""
+
+    def __init__(self, *, table: str, environment: Environment, file_store: FileStore) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+
+    def create(self, name: str, next_snapshot_id: int | None = None) -> Consumer:
+        """Register a reader that is going to read ``next_snapshot_id`` next (default: the one after the newest).
+
+        Registering it again says where it is now, be it later or earlier. Raises ``SnapshotExpiredError`` for a
+        snapshot that has gone already.
+        """
+        if next_snapshot_id is None:
+            next_snapshot_id = (self._file_store.snapshots.latest_id() or 0) + 1
+        if next_snapshot_id < 1:
+            message = f"table {self._table}: snapshots count from 1, there is no {next_snapshot_id} to read next"
+            raise InvalidInputError(message)
+        directory = self._file_store.consumers
+        known = {consumer.name: consumer for consumer in directory.load_all()}
+        directory.put(name, next_snapshot_id)
+        earliest_id = self._file_store.snapshots.earliest_id()
+        if earliest_id is not None and next_snapshot_id < earliest_id:
+            if name in known:
+                directory.put(name, known[name].next_snapshot_id)
+            else:
+                directory.delete(name)
+            message = (
+                f"table {self._table}: snapshot {next_snapshot_id} has been expired, consumer {name!r} can't read it; "
+                f"the earliest kept is {earliest_id}"
+            )
+            raise SnapshotExpiredError(message)
+        return directory.load(name)
+
+    def advance(self, name: str, next_snapshot_id: int) -> Consumer:
+        """Say that a consumer has read up to before ``next_snapshot_id``; ``NotFoundError`` for an unknown one."""
+        self._file_store.consumers.load(name)
+        return self.create(name, next_snapshot_id)
+
+    def delete(self, name: str) -> None:
+        """Forget a consumer; ``NotFoundError`` if there is none."""
+        self._file_store.consumers.load(name)
+        self._file_store.consumers.delete(name)
+
+    def list(self) -> tuple[Consumer, ...]:
+        """Every consumer, by name."""
+        return tuple(self._file_store.consumers.load_all())
+
+    def expire(self, *, older_than: timedelta) -> tuple[str, ...]:
+        """Forget consumers that have not said where they are for so long; their names."""
+        before_ms = self._environment.clock.now_millis() - round(older_than.total_seconds() * 1000)
+        names = tuple(consumer.name for consumer in self.list() if consumer.modified_ms < before_ms)
+        for name in names:
+            self._file_store.consumers.delete(name)
+        return names

@@ -1,0 +1,126 @@
+"""Makes the table show again what an older snapshot shows, or another branch's: always in a new snapshot.
+
+Snapshots are never taken back: whoever has read one may rely on its number, the log can't be rolled back, and other
+writers go on meanwhile. What was rolled back can itself be rolled back.
+
+untracked   files for files: those that came since go, those that went come back. Costs metadata only, needs no turn.
+tracked     the difference between the two contents is appended, in a turn, to both stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit import Guard
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.table_options import OWN_PREFIX, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.content_difference import ContentDifference, places_that_differ
+from storage_lib.table.table_commit import TableCommit
+from storage_lib.table.table_write import TableWrite
+from storage_lib.table.write_order import WriteOrder
+
+
+class TableRestore:
+    """Commits restored contents of one table. The target's files have to be kept by the caller (``TableTags``)."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        file_store: FileStore,
+        commit: TableCommit,
+        difference: ContentDifference,
+        row_kind_column: str,
+        refuse_tracked: str | None,
+        new_task_write: Callable[[WriteOrder], TableWrite],
+    ) -> None:
+        self._table = table
+        self._file_store = file_store
+        self._commit = commit
+        self._difference = difference
+        self._row_kind_column = row_kind_column
+        self._refuse_tracked = refuse_tracked
+        self._new_task_write = new_task_write
+
+    def restore(
+        self,
+        target: Snapshot,
+        *,
+        tracked: bool,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None = None,
+    ) -> Snapshot | None:
+        """Commit the content of ``target`` as the newest; None if it is that already.
+
+        ``guard`` may object to the snapshot that is followed. Properties of the target that are not this library's
+        (source offsets) come back with it. Raises as ``TableCommit.commit``.
+        """
+        earlier = self._commit.committed(commit_user, commit_identifier)
+        if earlier is not None:
+            return earlier
+        own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
+        if tracked:
+            return self._append_difference(target, commit_user, commit_identifier, {**own, **properties}, guard)
+        committable = Committable(
+            commit_user=commit_user, commit_identifier=commit_identifier, properties={**own, **properties}
+        )
+        return self._file_store.commit.restore(
+            committable, target, guard=guard, properties_of=self._commit.carried_forward
+        )
+
+    def _append_difference(
+        self,
+        target: Snapshot,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None,
+    ) -> Snapshot | None:
+        if self._refuse_tracked is not None:
+            message = (
+                f"table {self._table}: {self._refuse_tracked}, so a difference can't be appended to it; "
+                "use change_tracking=False"
+            )
+            raise InvalidInputError(message)
+        order = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore")
+        try:
+            base = None
+            if order.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            if guard is not None:
+                guard(base)
+            scan = self._file_store.scan
+            old, new = places_that_differ(scan.live_files(base), scan.live_files(target))
+            write = self._new_task_write(order)
+            try:
+                for rows, kinds in self._difference.between(old, new, snapshot_id=target.id):
+                    write.write(self._with_kinds(rows, kinds))
+                message_of_task = write.prepare_commit()
+            except BaseException:
+                write.abort()
+                raise
+        except BaseException:
+            self._commit.abort(order, [])
+            raise
+        return self._commit.commit(order, [message_of_task], commit_identifier, properties=properties)
+
+    def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
+
+
+def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:
+    """The reason why rows appended to this table would not put one content in place of another; None if they do."""
+    if not schema.primary_keys:
+        return "it has no primary key"
+    if options.merge_engine != "deduplicate":
+        return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
+    return None

@@ -1,0 +1,127 @@
+"""``table.tags``: snapshots kept by name, whatever expires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, SnapshotExpiredError, StorageError
+from storage_lib.file_store.references import Files
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.tag import Tag
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.schema.option_values import parse_millis
+
+_WORK_RETAINED_MS = 24 * 60 * 60 * 1000
+
+
+class TableTags:
+    """Makes, lists and deletes the tags of one branch of a table."""
+
+    def __init__(self, *, table: str, environment: Environment, file_store: FileStore) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+
+    def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
+        """Keep a snapshot (default: the newest) until the tag is deleted, or for ``time_retained`` ("7 d").
+
+        Raises ``AlreadyExistsError`` for a tag of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
+        snapshot, ``InvalidInputError`` for a name that is none and for a table without a commit.
+        """
+        history = self._file_store.snapshots
+        snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
+        if snapshot is None:
+            message = f"table {self._table} has no snapshot to tag yet; commit something first"
+            raise InvalidInputError(message)
+        return self._keep(name, snapshot, _millis(self._table, time_retained))
+
+    def delete(self, name: str) -> None:
+        """Delete a tag, and the files that only it kept; ``NotFoundError`` if there is none."""
+        tag = self._file_store.tags.load(name)
+        files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
+        self._file_store.tags.delete(name)
+        if files is not None:
+            self._delete_unneeded(files)
+
+    def list(self) -> tuple[Tag, ...]:
+        """Every tag, by name."""
+        return tuple(self._file_store.tags.load_all())
+
+    def expire(self) -> tuple[str, ...]:
+        """Delete the tags whose time has passed; their names."""
+        now_ms = self._environment.clock.now_millis()
+        names = tuple(tag.name for tag in self.list() if tag.is_expired(now_ms))
+        for name in names:
+            self.delete(name)
+        return names
+
+    @contextmanager
+    def keeping(self, snapshot: Snapshot, *, is_of_branch: bool = False) -> Iterator[None]:
+        """Keep the files of a snapshot while the body works with them, by a tag that is deleted at its end.
+
+        Raises ``SnapshotExpiredError`` if they are not kept any more. A crash leaves the tag for a day
+        (``expire`` removes it then).
+        """
+        name = f"restoring-{self._environment.new_name()}"
+        self._keep(name, snapshot, _WORK_RETAINED_MS, is_checked=not is_of_branch)
+        try:
+            yield
+        finally:
+            with suppress(StorageError):
+                self._file_store.tags.delete(name)
+
+    def _keep(self, name: str, snapshot: Snapshot, retained_ms: int | None, *, is_checked: bool = True) -> Tag:
+        tag = Tag(
+            name=name,
+            snapshot=snapshot,
+            create_time_ms=self._environment.clock.now_millis(),
+            time_retained_ms=retained_ms,
+        )
+        if not self._file_store.tags.create(tag):
+            message = f"table {self._table} has a tag {name!r} already; delete it first, or choose another name"
+            raise AlreadyExistsError(message)
+        # An expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed us now, it will see the tag.
+        if is_checked and not self._is_in_history(snapshot) and not self._is_tagged(snapshot, name):
+            self._file_store.tags.delete(name)
+            message = (
+                f"table {self._table}: snapshot {snapshot.id} was expired before tag {name!r} could keep it; "
+                "name a newer snapshot"
+            )
+            raise SnapshotExpiredError(message)
+        return tag
+
+    def _is_tagged(self, snapshot: Snapshot, but: str) -> bool:
+        """Whether another tag keeps the snapshot."""
+        return any(
+            tag.name != but and tag.snapshot.delta_manifest_list == snapshot.delta_manifest_list for tag in self.list()
+        )
+
+    def _is_in_history(self, snapshot: Snapshot) -> bool:
+        earliest_id = self._file_store.snapshots.earliest_id()
+        return earliest_id is not None and snapshot.id >= earliest_id
+
+    def _delete_unneeded(self, files: Files) -> None:
+        needed = self._file_store.references.of_others()
+        needed |= self._file_store.references.of_own(self._file_store.snapshots)
+        for path in (files - needed).in_order():
+            self._environment.file_io.delete(path)
+
+
+def _millis(table: str, duration: timedelta | str | None) -> int | None:
+    if duration is None:
+        return None
+    if isinstance(duration, timedelta):
+        millis = round(duration.total_seconds() * 1000)
+    else:
+        try:
+            millis = parse_millis(duration)
+        except ValueError as error:
+            message = f"table {table}: time_retained={duration!r}; {error}"
+            raise InvalidInputError(message) from error
+    if millis <= 0:
+        message = f"table {table}: time_retained={duration!r} is no time to keep a tag for"
+        raise InvalidInputError(message)
+    return millis

@@ -1,0 +1,39 @@
+"""What lies in a table's directory, and what of it somebody needs, told by code that is not the library's clean-up."""
+
+from __future__ import annotations
+
+from storage_lib import DynamicTable
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.file_io import FileIO
+
+
+def every_file(files: FileIO, directory: str) -> set[str]:
+    """Paths of all files below a directory."""
+    found: set[str] = set()
+    for entry in files.list_directory(directory):
+        path = f"{directory}/{entry.name}"
+        found |= every_file(files, path) if entry.is_directory else {path}
+    return found
+
+
+def data_files(table: DynamicTable) -> set[str]:
+    """Paths of the data files that lie there."""
+    return {path for path in every_file(table.environment.file_io, table.location) if "/data-" in path}
+
+
+def manifests(table: DynamicTable) -> set[str]:
+    """Paths of the manifests and lists that lie there."""
+    return every_file(table.environment.file_io, f"{table.location}/manifest")
+
+
+def needed_by_snapshots(*stores: FileStore) -> set[str]:
+    """Data files that any retained snapshot or tag of these stores shows, planned one by one."""
+    needed: set[str] = set()
+    for store in stores:
+        earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
+        ids = range(0) if earliest is None or latest is None else range(earliest, latest + 1)
+        snapshots = [*(store.snapshots.load(n) for n in ids), *(tag.snapshot for tag in store.tags.load_all())]
+        for snapshot in snapshots:
+            for entry in store.scan.plan(snapshot).entries:
+                needed.update(store._data_files.of(entry))
+    return needed

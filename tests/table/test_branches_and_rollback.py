@@ -1,0 +1,337 @@
+"""A branch is written beside the table and published at once; a rollback is one more snapshot."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib import (
+    AlreadyExistsError,
+    DynamicTable,
+    InvalidInputError,
+    MemoryCatalog,
+    NotFoundError,
+    SnapshotExpiredError,
+    StreamPosition,
+)
+from tests.support.every_file import data_files, every_file, needed_by_snapshots
+from tests.support.fake_environment import fake_environment
+from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
+
+BOTH = pytest.mark.parametrize("log", ["none", "kafka"])
+
+
+def table_of(log: str) -> DynamicTable:
+    """Two keys, one of them updated, in two snapshots and a compaction."""
+    table = orders(None, **{"log.system": log})
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    table.append(rows("+U a 1 11"))
+    table.compact()
+    return table
+
+
+def all_stores(table: DynamicTable) -> set[str]:
+    fresh = reopened(table)
+    return needed_by_snapshots(fresh.file_store, *(fresh.branch(name).file_store for name in fresh.branches.list()))
+
+
+def assert_the_log_tells_the_same(table: DynamicTable) -> None:
+    if table.log is not None:
+        assert applied(streamed(table)) == content(table)
+        for snapshot_id in table.snapshots()["snapshot_id"].to_pylist():
+            assert applied(streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))) == content(table)
+
+
+@BOTH
+def test_a_rollback_shows_the_older_content_in_a_new_snapshot(log: str) -> None:
+    table = table_of(log)
+
+    snapshot = table.rollback_to(snapshot_id=1)
+
+    assert snapshot is not None
+    assert snapshot.id == 4
+    assert content(table) == content(reopened(table)) == {"a 1 10", "b 2 20"}
+    assert_the_log_tells_the_same(table)
+    assert table.tags.list() == ()
+
+
+@BOTH
+def test_a_rollback_can_be_rolled_back_and_written_on(log: str) -> None:
+    table = table_of(log)
+    table.rollback_to(snapshot_id=1)
+    table.append(rows("+I c 3 30"))
+
+    table.rollback_to(snapshot_id=3)
+    assert content(reopened(table)) == {"a 1 11", "b 2 20"}
+    table.append(rows("-D b 2 20", "+U a 1 12"))
+    table.compact()
+
+    assert content(reopened(table)) == {"a 1 12"}
+    assert_the_log_tells_the_same(table)
+
+
+@BOTH
+def test_a_rollback_to_a_tag_whose_snapshot_has_expired_keeps_its_files_for_good(log: str) -> None:
+    table = table_of(log)
+    table.tags.create("first", 1)
+    table.compact()
+    table.expire_snapshots(retain_last=1)
+
+    table.rollback_to(tag="first")
+    table.tags.delete("first")
+    table.append(rows("+I c 3 30"))
+    table.expire_snapshots(retain_last=1)
+
+    assert content(reopened(table)) == {"a 1 10", "b 2 20", "c 3 30"}
+    assert data_files(table) == all_stores(table)
+    assert_the_log_tells_the_same(table)
+
+
+def test_expiry_between_keeps_what_a_later_rollback_brought_back() -> None:
+    """The file of snapshot 1 is taken out by 2, brought back by 4: expiring 1 to 2 must leave it."""
+    table = orders(None, **{"log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    table.overwrite(rows("+I a 1 11"), partition={})
+    table.overwrite(rows("+I a 1 12"), partition={})
+    table.rollback_to(snapshot_id=1)
+    table.append(rows("+I b 2 20"))
+
+    for retain_last in (4, 3, 2, 1):
+        table.expire_snapshots(retain_last=retain_last)
+        for snapshot_id in table.snapshots()["snapshot_id"].to_pylist():
+            assert reopened(table).to_arrow(snapshot_id=snapshot_id).num_rows
+    assert content(reopened(table)) == {"a 1 10", "b 2 20"}
+
+
+def test_rolling_back_to_what_is_there_makes_no_snapshot() -> None:
+    for log in ("none", "kafka"):
+        table = table_of(log)
+        assert table.rollback_to(snapshot_id=3) is None
+        assert table.snapshots().num_rows == 3
+
+
+def test_the_same_rollback_commits_once() -> None:
+    for log in ("none", "kafka"):
+        table = table_of(log)
+        first = table.rollback_to(snapshot_id=1, commit_user="on call", commit_identifier=1)
+        table.append(rows("+I c 3 30"))
+        assert reopened(table).rollback_to(snapshot_id=1, commit_user="on call", commit_identifier=1) == first
+        assert content(table) == {"a 1 10", "b 2 20", "c 3 30"}
+
+
+def test_a_rollback_of_a_table_with_a_log_may_leave_the_log_alone() -> None:
+    table = table_of("kafka")
+    before = streamed(table)
+    table.rollback_to(snapshot_id=1, change_tracking=False)
+    assert content(table) == {"a 1 10", "b 2 20"}
+    assert streamed(table) == before
+
+
+def test_a_rollback_brings_back_what_others_noted_in_the_snapshot() -> None:
+    """Source offsets, for example, so that the source is rewound too."""
+    table = orders(None, **{"log.system": "none"})
+    order = table.new_commit(commit_user="ingest")
+    task = table.new_write(order)
+    task.write(rows("+I a 1 10"))
+    table._commit.commit(order, [task.prepare_commit()], 1, properties={"source.offsets": "7"})
+    table.append(rows("+I a 2 20"))
+    snapshot = table.rollback_to(snapshot_id=1)
+    assert snapshot is not None
+    assert snapshot.properties["source.offsets"] == "7"
+    assert snapshot.properties["dynamic-table.rolled-back-to"] == "1"
+
+
+def test_what_can_not_be_rolled_back_to_is_refused() -> None:
+    table = table_of("none")
+    with pytest.raises(InvalidInputError, match="say what to roll back to"):
+        table.rollback_to()
+    with pytest.raises(NotFoundError, match="snapshot 9"):
+        table.rollback_to(snapshot_id=9)
+    with pytest.raises(NotFoundError, match="no tag 'x'"):
+        table.rollback_to(tag="x")
+    table.expire_snapshots(retain_last=1)
+    with pytest.raises(SnapshotExpiredError):
+        table.rollback_to(snapshot_id=1)
+
+
+@BOTH
+def test_a_branch_is_written_and_read_beside_the_table(log: str) -> None:
+    table = table_of(log)
+    table.branches.create("dev")
+    dev = table.branch("dev")
+
+    dev.append(rows("+U a 1 99", "+I c 3 30"))
+    dev.compact()
+    table.append(rows("+I d 4 40"))
+
+    assert content(dev) == content(table.branch("dev")) == {"a 1 99", "b 2 20", "c 3 30"}
+    assert content(table) == content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
+    assert dev.log is None
+    assert_the_log_tells_the_same(table)
+    assert table.branches.list() == ("dev",)
+
+
+@BOTH
+def test_a_branch_is_published_at_once_and_the_log_gets_the_net_change(log: str) -> None:
+    table = table_of(log)
+    table.branches.create("audit")
+    branch = table.branch("audit")
+    branch.append(rows("+U a 1 12", "+I c 3 30"))
+    branch.append(rows("-D b 2 20", "+U a 1 13"))
+    told = streamed(table) if table.log is not None else []
+
+    snapshot = table.branches.fast_forward("audit")
+
+    assert snapshot is not None
+    assert snapshot.id == 4
+    assert content(reopened(table)) == {"a 1 13", "c 3 30"}
+    if table.log is not None:
+        assert sorted(streamed(table)[len(told) :]) == ["+I c 3 30", "+U a 1 13", "-D b 2 20"]
+    assert_the_log_tells_the_same(table)
+
+
+@BOTH
+def test_a_published_branch_may_go_on_and_publishing_it_twice_changes_nothing(log: str) -> None:
+    table = table_of(log)
+    table.branches.create("audit")
+    table.branch("audit").append(rows("+I c 3 30"))
+    table.branches.fast_forward("audit")
+    table.compact()
+
+    assert table.branches.fast_forward("audit") is None or content(table) == {"a 1 11", "b 2 20", "c 3 30"}
+    table.branch("audit").append(rows("+I d 4 40"))
+    table.branches.fast_forward("audit")
+
+    assert content(reopened(table)) == {"a 1 11", "b 2 20", "c 3 30", "d 4 40"}
+    assert_the_log_tells_the_same(table)
+
+
+@BOTH
+def test_a_table_that_has_moved_on_is_not_fast_forwarded(log: str) -> None:
+    table = table_of(log)
+    table.branches.create("audit")
+    table.branch("audit").append(rows("+I c 3 30"))
+    table.append(rows("+I d 4 40"))
+
+    with pytest.raises(InvalidInputError, match="has changed since branch 'audit'"):
+        table.branches.fast_forward("audit")
+
+    assert content(table) == {"a 1 11", "b 2 20", "d 4 40"}
+    assert table.tags.list() == ()
+    assert table.lease.holder() is None
+
+
+@BOTH
+def test_a_compaction_of_the_table_does_not_stand_in_a_branchs_way(log: str) -> None:
+    table = orders(None, **{"log.system": log})
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+U a 1 11"))
+    table.branches.create("audit")
+    table.branch("audit").append(rows("+I c 3 30"))
+    table.compact()
+
+    table.branches.fast_forward("audit")
+
+    assert content(reopened(table)) == {"a 1 11", "c 3 30"}
+    assert_the_log_tells_the_same(table)
+
+
+def test_a_branch_of_a_tag_and_one_of_a_snapshot_begin_with_that_content() -> None:
+    table = table_of("none")
+    table.tags.create("first", 1)
+    table.branches.create("of-tag", tag="first")
+    table.branches.create("of-snapshot", snapshot_id=2)
+    assert content(table.branch("of-tag")) == {"a 1 10", "b 2 20"}
+    assert content(table.branch("of-snapshot")) == {"a 1 11", "b 2 20"}
+    assert table.branch("of-tag").to_arrow(tag="first").num_rows == 2
+
+
+def test_a_branch_of_a_table_without_a_commit_begins_empty() -> None:
+    table = orders(None, **{"log.system": "none"})
+    table.branches.create("first")
+    assert content(table.branch("first")) == set()
+    table.branch("first").append(rows("+I a 1 10"))
+    table.branches.fast_forward("first")
+    assert content(reopened(table)) == {"a 1 10"}
+
+
+def test_expiry_of_either_side_leaves_the_other_whole_and_deletion_takes_exactly_what_is_left() -> None:
+    table = table_of("none")
+    table.branches.create("dev", snapshot_id=2)
+    dev = table.branch("dev")
+    dev.append(rows("+U a 1 50"))
+    dev.append(rows("+U a 1 51"))
+    table.append(rows("+I d 4 40"))
+    table.compact()
+
+    table.expire_snapshots(retain_last=1)
+    assert [dev.to_arrow(snapshot_id=n).num_rows for n in (2, 3, 4)] == [2, 2, 2]
+    assert content(reopened(table).branch("dev")) == {"a 1 51", "b 2 20"}
+
+    dev.compact()
+    dev.expire_snapshots(retain_last=1)
+    assert content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
+    assert content(reopened(table).branch("dev")) == {"a 1 51", "b 2 20"}
+    assert data_files(table) == all_stores(table)
+
+    table.branches.delete("dev")
+    assert data_files(table) == all_stores(table)
+    assert content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
+    assert not [path for path in every_file(table.environment.file_io, table.location) if "/branch/" in path]
+    with pytest.raises(NotFoundError, match="no branch 'dev'"):
+        table.branch("dev")
+
+
+def test_a_published_branch_may_be_deleted_and_either_side_expire() -> None:
+    table = table_of("none")
+    table.branches.create("audit")
+    branch = table.branch("audit")
+    branch.append(rows("+I c 3 30"))
+    table.branches.fast_forward("audit")
+    table.append(rows("+U c 3 31"))
+    table.compact()
+
+    table.expire_snapshots(retain_last=1)
+    assert content(reopened(table).branch("audit")) == {"a 1 11", "b 2 20", "c 3 30"}
+    table.branches.delete("audit")
+
+    assert content(reopened(table)) == {"a 1 11", "b 2 20", "c 3 31"}
+    assert data_files(table) == all_stores(table)
+
+
+def test_what_can_not_be_a_branch_is_refused() -> None:
+    table = table_of("none")
+    table.branches.create("dev")
+    with pytest.raises(AlreadyExistsError, match="'dev' already"):
+        table.branches.create("dev")
+    for name in ("main", "", "7", "a/b"):
+        with pytest.raises(InvalidInputError):
+            table.branches.create(name)
+    with pytest.raises(InvalidInputError, match="not both"):
+        table.branches.create("x", tag="t", snapshot_id=1)
+    with pytest.raises(InvalidInputError, match="is a branch itself"):
+        table.branch("dev").branches.create("deeper")
+    for act in (table.branches.delete, table.branches.fast_forward, table.branch):
+        with pytest.raises(NotFoundError, match="branches there: dev"):
+            act("nowhere")
+
+
+def test_a_branch_half_made_is_none_and_is_made_anew() -> None:
+    table = table_of("none")
+    files = table.environment.file_io
+    table.branches.create("dev")
+    files.delete_tree(f"{table.location}/branch/branch-dev/schema")
+
+    assert table.branches.list() == ()
+    table.branches.create("dev", snapshot_id=1)
+    assert content(table.branch("dev")) == {"a 1 10", "b 2 20"}
+
+
+def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = orders(catalog, **{"log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 20"))
+    table._rollback._restore._refuse_tracked = "it has no primary key"
+    with pytest.raises(InvalidInputError, match="use change_tracking=False"):
+        table.rollback_to(snapshot_id=1, change_tracking=True)
+    assert table.lease.holder() is None
