@@ -11,6 +11,8 @@ from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
@@ -36,8 +38,10 @@ class FileStoreRead:
         paths: TablePaths,
         data_files: DataFilePaths,
         snapshots: SnapshotHistory,
+        merge_function: MergeFunction = DEDUPLICATE,
     ) -> None:
         self._key_value = key_value
+        self._merge_function = merge_function
         self._formats = tuple(formats)
         self._file_io = file_io
         self._paths = paths
@@ -61,6 +65,7 @@ class FileStoreRead:
                 split.files,
                 reader=self.reader(split.partition, split.bucket),
                 key_value=self._key_value,
+                merge_function=self._merge_function,
                 columns=self._key_value.value_names if columns is None else columns,
                 predicate=None if predicate is None else predicate.validated(self._key_value.schema),
                 ordered=ordered,

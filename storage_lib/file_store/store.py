@@ -20,6 +20,7 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.file_store.orphan_files import OrphanFiles
@@ -50,7 +51,6 @@ _FOREIGN_FEATURES = (
     "record-level.expire-time",
     "row-tracking.enabled",
     "rowkind.field",
-    "sequence.field",
 )
 """Options of other engines that change which rows a table shows, or where they are, in ways not known here."""
 
@@ -75,6 +75,7 @@ class FileStore:
         self._schema = schema
         self._options = options
         self._key_value = KeyValueSchema(schema=schema)
+        self._merge_function = merge_function_of(table, schema, options)
         self._format = ParquetFormat(
             compression=options.file_compression, compression_level=options.file_compression_zstd_level
         )
@@ -110,6 +111,7 @@ class FileStore:
                     reader=self.read.reader(partition, bucket),
                     top_level=self._options.effective_num_levels - 1,
                     memtable_bytes_max=buffer_bytes,
+                    merge_function=self._merge_function,
                 )
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
             # Rows of an overwrite have 0, and whatever is appended has to be newer than those.
@@ -119,6 +121,7 @@ class FileStore:
                 data_files=data_files,
                 next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK,
                 memtable_bytes_max=buffer_bytes,
+                merge_function=self._merge_function,
             )
 
         return FileStoreWrite(
@@ -168,6 +171,7 @@ class FileStore:
             paths=self._paths,
             data_files=self._data_files,
             snapshots=self.snapshots,
+            merge_function=self._merge_function,
         )
 
     @cached_property
@@ -179,6 +183,7 @@ class FileStore:
                 key_value=self._key_value,
                 reader=self.read.reader(partition, bucket),
                 data_files=self._data_file_writer(partition, bucket),
+                merge_function=self._merge_function,
             )
 
         return FileStoreCompact(

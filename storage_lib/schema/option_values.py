@@ -1,4 +1,4 @@
-"""How option values are spelled: sizes (``128 mb``), durations (``7 d``, ``30 s``), booleans, numbers, words."""
+"""How option values are spelled: sizes (``128 mb``), durations (``7 d``, ``30 s``), booleans, numbers, names, words."""
 
 from __future__ import annotations
 
@@ -86,6 +86,15 @@ def parse_text(text: str) -> str:
         message = "it may not be empty"
         raise ValueError(message)
     return text.strip()
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """``a, b`` -> ("a", "b"). ``ValueError`` for none, an empty one, or one that comes twice."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        message = "it has to be names of columns, separated by commas, each once"
+        raise ValueError(message)
+    return names
 
 
 _Word = TypeVar("_Word", bound=StrEnum)

@@ -19,6 +19,7 @@ from storage_lib.schema.option_values import (
     parse_count,
     parse_integer,
     parse_millis,
+    parse_names,
     parse_text,
     parse_word,
     spelled_bytes,
@@ -31,6 +32,22 @@ OWN_PREFIX = "dynamic-table."
 SESSION_PREFIX = "table-storage."
 _SECRET_WORDS = ("password", "secret", "token", "jaas", "credential", "access.key", "access-key")
 _INT_MAX = 2147483647
+
+
+class MergeEngine(StrEnum):
+    """How versions of one key become one row."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+class SortOrder(StrEnum):
+    """Which of two values of a sequence field is newer: the greater or the smaller."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
 
 
 class LogSystem(StrEnum):
@@ -102,7 +119,21 @@ class TableOptions:
     write_only: bool = _option(
         "write-only", default=False, parse=parse_boolean, text="Leave compaction to dedicated jobs."
     )
-    merge_engine: str = _option("merge-engine", "deduplicate", parse_text, "How versions of one key become one row.")
+    merge_engine: MergeEngine = _option(
+        "merge-engine",
+        MergeEngine.DEDUPLICATE,
+        parse_word(MergeEngine),
+        "How versions of one key become one row: deduplicate, partial-update, aggregation or first-row.",
+    )
+    sequence_field: tuple[str, ...] = _option(
+        "sequence.field", (), parse_names, "Columns that tell which version of a key is newer; default: the later one."
+    )
+    sequence_field_sort_order: SortOrder = _option(
+        "sequence.field.sort-order",
+        SortOrder.ASCENDING,
+        parse_word(SortOrder),
+        "ascending: the greater value of the sequence field is newer.",
+    )
     num_levels: int | None = _option(
         "num-levels", None, parse_count, "Levels of the LSM tree; default: the compaction trigger plus one."
     )
@@ -295,7 +326,8 @@ class TableOptions:
         for key, value, only in (
             ("file.format", self.file_format, ("parquet",)),
             ("file.compression", self.file_compression, ("zstd",)),
-            ("merge-engine", self.merge_engine, ("deduplicate",)),
+            # Engines join here as they are built.
+            ("merge-engine", self.merge_engine, (MergeEngine.DEDUPLICATE,)),
             ("log.format", self.log_format, ("debezium-json",)),
             ("log.key.format", self.log_key_format, ("json",)),
             ("log.consistency", self.log_consistency, (LogConsistency.TRANSACTIONAL,)),
@@ -314,7 +346,7 @@ _ALIASES = {
     "log.properties.bootstrap.servers": "log.kafka.bootstrap.servers",
 }
 _OLDER_VALUES = {("log.scan", "initial"): "full", ("log.scan", "latest-offset"): "latest"}
-_OF_PAIMON = ("bucket-key", "changelog-producer", "sequence.field", "path", "type", "rowkind.field")
+_OF_PAIMON = ("bucket-key", "changelog-producer", "path", "type", "rowkind.field")
 _SEPARATORS = re.compile(r"[-._ ]")
 _SLIPS_MAX = 2
 
@@ -352,6 +384,8 @@ def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
         return spelled_bytes(value)
     if isinstance(value, int) and parse is parse_millis:
         return spelled_millis(value)
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value)
 
 

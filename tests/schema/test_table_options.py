@@ -54,7 +54,6 @@ OF_PAIMON = [
     "scan.timestamp",
     "scan.timestamp-millis",
     "scan.version",
-    "sequence.field",
     "snapshot.clean-empty-directories",
     "snapshot.expire.limit",
     "source.split.open-file-cost",

@@ -15,6 +15,8 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.levels import Levels, levels_of
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import MERGE_BYTES_MAX, read_merged
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
@@ -41,6 +43,7 @@ class BucketOnDisk:
     memtable_bytes_max: int = 256 * 1024 * 1024
     merge_bytes_max: int = MERGE_BYTES_MAX
     file_format: ParquetFormat = PARQUET
+    merge_function: MergeFunction = DEDUPLICATE
     files: tuple[DataFileMeta, ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -77,6 +80,7 @@ class BucketOnDisk:
             data_files=self.data_files,
             next_sequence=self.levels.max_sequence_number + 1,
             memtable_bytes_max=self.memtable_bytes_max,
+            merge_function=self.merge_function,
         )
 
     def overwriter(self) -> OverwriteWriter:
@@ -87,6 +91,7 @@ class BucketOnDisk:
             reader=self.reader,
             top_level=LEVEL_COUNT - 1,
             memtable_bytes_max=self.memtable_bytes_max,
+            merge_function=self.merge_function,
         )
 
     def compactor(self) -> Compactor:
@@ -96,6 +101,7 @@ class BucketOnDisk:
             reader=self.reader,
             data_files=self.data_files,
             merge_bytes_max=self.merge_bytes_max,
+            merge_function=self.merge_function,
         )
 
     def batch(self, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -136,6 +142,7 @@ class BucketOnDisk:
                 self.files,
                 reader=self.reader,
                 key_value=self.key_value,
+                merge_function=self.merge_function,
                 columns=names,
                 predicate=predicate,
                 **{"merge_bytes_max": self.merge_bytes_max, **options},

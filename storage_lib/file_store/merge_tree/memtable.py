@@ -1,4 +1,4 @@
-"""Rows not yet flushed; on the way out they are sorted by key and one version of each key is left."""
+"""Rows not yet flushed; on the way out they are sorted by key and the versions of each key merged into one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
-from storage_lib.file_store.merge_tree.merge_keys import Indices, merge_keys
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
+from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, merge_keys
+from storage_lib.file_store.merge_tree.merge_versions import merge_versions
 
 SHARED_ROWS_MIN = 1 / 8
 """A selection of fewer of a batch's rows is copied at once, so that a few rows never hold a whole batch in memory."""
@@ -50,8 +53,9 @@ class _Arrival:
 class Memtable:
     """Collects what one bucket's writer was given. Sequence numbers follow arrival."""
 
-    def __init__(self, key_value: KeyValueSchema) -> None:
+    def __init__(self, key_value: KeyValueSchema, merge_function: MergeFunction = DEDUPLICATE) -> None:
         self._key_value = key_value
+        self._merge_function = merge_function
         self._required = [field.name for field in key_value.schema.arrow_schema if not field.nullable]
         self._arrivals: list[_Arrival] = []
         self._size_bytes = 0
@@ -67,9 +71,15 @@ class Memtable:
         """Take all rows, or the selected ones in that order; returns how many.
 
         They get the sequence numbers from ``first_sequence`` on. Raises ``InvalidInputError`` if a column that is
-        NOT NULL holds a null; nothing is taken then. The batch must not be changed afterwards.
+        NOT NULL holds a null, or for a kind of change that can't be merged; nothing is taken then. The batch must not
+        be changed afterwards.
         """
         self._refuse_nulls(rows)
+        if not self._merge_function.keeps_newest:
+            if rows_selected is not None:
+                rows, kinds = rows.take(pa.array(rows_selected)), kinds.take(pa.array(rows_selected))
+            rows, kinds = self._merge_function.lifted(rows, kinds)
+            rows_selected = None
         arrival = _Arrival(rows=rows, kinds=kinds, rows_selected=rows_selected, first_sequence=first_sequence)
         if len(arrival) == 0:
             return 0
@@ -80,9 +90,9 @@ class Memtable:
         return len(arrival)
 
     def drain(self) -> pa.RecordBatch | None:
-        """All rows as one KV batch sorted by key with the newest version of each; the memtable is empty afterwards.
+        """All rows as one KV batch sorted by key, the versions of each merged; the memtable is empty afterwards.
 
-        None if there was nothing. Only keys are sorted; every column is gathered once.
+        None if there was nothing. To keep the newest, only keys are sorted, and every column is gathered once.
         """
         arrivals = self._arrivals
         self.clear()
@@ -93,7 +103,12 @@ class Memtable:
         place = _places(arrivals)
         rows = pa.concat_batches([arrival.rows for arrival in arrivals])
         kinds = pa.concat_arrays([arrival.kinds for arrival in arrivals])
-        newest = self._newest(rows, place)
+        keys = self._keys(rows, place)
+        if not self._merge_function.keeps_newest:
+            # Nothing is selected here: ``put`` has seen to that.
+            versions = self._key_value.to_key_value(rows, kinds, _sequence_numbers(arrivals))
+            return merge_versions(versions, keys, self._merge_function, final=False)
+        newest = keys.newest(ordered=True)
         taken = newest if place is None else place[newest]
         gathered = pa.array(taken)
         return self._key_value.to_key_value(
@@ -104,11 +119,11 @@ class Memtable:
         """Forget all rows."""
         self._arrivals, self._size_bytes = [], 0
 
-    def _newest(self, rows: pa.RecordBatch, place: Indices | None) -> Indices:
+    def _keys(self, rows: pa.RecordBatch, place: Indices | None) -> MergeKeys:
         columns = [rows.column(name) for name in self._key_value.key_names]
         if place is not None:
             columns = [column.take(pa.array(place)) for column in columns]
-        return merge_keys(columns, self._key_value.key_types).newest(ordered=True)
+        return merge_keys(columns, self._key_value.key_types)
 
     def _refuse_nulls(self, rows: pa.RecordBatch) -> None:
         for name in self._required:

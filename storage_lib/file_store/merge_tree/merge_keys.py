@@ -49,6 +49,9 @@ class MergeKeys(Protocol):
     def newest(self, *, ordered: bool) -> Indices:
         """The last row of each key; sorted by key if asked, else in any order."""
 
+    def grouped(self) -> tuple[Indices, Indices]:
+        """The order that sorts the rows by key, equal keys as they stand, and where in it each key begins."""
+
     def matches(self, other: Self) -> tuple[Indices, Indices]:
         """REQUIRES both free of repeats and self sorted. Rows of self, and the rows of other with the same keys."""
 
@@ -116,19 +119,31 @@ class IntegerKeys:
         values, count = self.values, len(self.values)
         if count == 0 or bool(np.all(values[1:] > values[:-1])):
             return np.arange(count, dtype=np.int64)
+        order, in_order = self._sorted()
+        is_last = np.empty(count, dtype=np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=is_last[:-1])
+        is_last[-1] = True
+        return order[is_last]
+
+    def grouped(self) -> tuple[Indices, Indices]:
+        """By the same sort."""
+        values, count = self.values, len(self.values)
+        if bool(np.all(values[1:] >= values[:-1])):
+            return np.arange(count, dtype=np.int64), _starts(values[1:] != values[:-1], count)
+        order, in_order = self._sorted()
+        return order, _starts(in_order[1:] != in_order[:-1], count)
+
+    def _sorted(self) -> tuple[Indices, npt.NDArray[np.int64]]:
+        """A stable order, and something that differs where keys differ, in that order."""
+        values, count = self.values, len(self.values)
         low = int(values.min())
         bits = (count - 1).bit_length()
         if (int(values.max()) - low).bit_length() + bits <= PACKED_BITS:
             packed = ((values - low) << bits) | np.arange(count, dtype=np.int64)
             packed.sort()
-            order, in_order = packed & ((1 << bits) - 1), packed >> bits
-        else:
-            order = np.argsort(values, kind="stable")
-            in_order = values[order]
-        is_last = np.empty(count, dtype=np.bool_)
-        np.not_equal(in_order[1:], in_order[:-1], out=is_last[:-1])
-        is_last[-1] = True
-        return order[is_last]
+            return packed & ((1 << bits) - 1), packed >> bits
+        order = np.argsort(values, kind="stable")
+        return order, values[order]
 
     def matches(self, other: IntegerKeys) -> tuple[Indices, Indices]:
         """By binary search of the other's keys; fastest when they are sorted too."""
@@ -202,6 +217,24 @@ class FrameKeys:
         in_order = IntegerKeys(codes[alone]).interleave(IntegerKeys(codes[tied]))
         return np.concatenate([alone, tied])[in_order]
 
+    def grouped(self) -> tuple[Indices, Indices]:
+        """By codes where they are exact, else by a stable sort."""
+        count = self.frame.height
+        if count == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing, nothing
+        codes, is_exact = order_codes(self.frame, PACKED_BITS - (count - 1).bit_length())
+        if is_exact:
+            return IntegerKeys(codes).grouped()
+        in_order = _with_position(self.frame).sort(self.frame.columns, maintain_order=True)
+        keys = in_order.select(self.frame.columns)
+        differs = keys.slice(1).select(
+            pl.any_horizontal(
+                column != before for column, before in zip(keys.slice(1), keys.slice(0, count - 1), strict=True)
+            )
+        )
+        return _positions(in_order), _starts(differs.to_series().to_numpy(), count)
+
     def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
         """By a hash join."""
         mine = _with_position(self.frame)
@@ -230,6 +263,11 @@ def _with_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _positions(frame: pl.DataFrame) -> Indices:
     return frame[POSITION].to_numpy()
+
+
+def _starts(differs_from_last: npt.NDArray[np.bool_], count: int) -> Indices:
+    """Positions of the rows whose key is not that of the row before; ``differs_from_last`` is about rows 1 and up."""
+    return np.concatenate([np.zeros(min(count, 1), dtype=np.int64), np.flatnonzero(differs_from_last) + 1])
 
 
 def _has_equal_neighbour(values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -17,9 +17,10 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.interval_partition import Section, interval_partition
-from storage_lib.file_store.merge_tree.merge_function import without_retracts
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction, without_retracts
 from storage_lib.file_store.merge_tree.merge_keys import merge_keys
-from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, sort_merge
+from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, sort_merge, sort_merge_with
 from storage_lib.file_store.merge_tree.sorted_run import SortedRun
 from storage_lib.schema.predicate import Predicate
 
@@ -32,6 +33,7 @@ def read_merged(
     *,
     reader: DataFileReader,
     key_value: KeyValueSchema,
+    merge_function: MergeFunction = DEDUPLICATE,
     columns: Sequence[str],
     predicate: Predicate | None = None,
     drop_deletes: bool = True,
@@ -39,7 +41,7 @@ def read_merged(
     ordered: bool = False,
     merge_bytes_max: int = MERGE_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """The newest version of each key in ``files``, as non-empty batches of ``columns`` in the order asked.
+    """What ``merge_function`` makes of each key's versions, as non-empty batches of ``columns`` in the order asked.
 
     Rows that don't match ``predicate`` are left out. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
     ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps rows that only delete.
@@ -51,7 +53,14 @@ def read_merged(
         message = "A read needs at least one column; ask for a key column to count rows."
         raise InvalidInputError(message)
     output = (*((SEQUENCE_NUMBER, VALUE_KIND) if with_kv else ()), *columns)
-    read = _Read(reader=reader, key_value=key_value, output=output, predicate=predicate, drop_deletes=drop_deletes)
+    read = _Read(
+        reader=reader,
+        key_value=key_value,
+        merge_function=merge_function,
+        output=output,
+        predicate=predicate,
+        drop_deletes=drop_deletes,
+    )
     for section in interval_partition(files, key_value.comparable_key):
         if len(section) == 1:
             yield from read.raw(section[0])
@@ -63,6 +72,7 @@ def read_merged(
 class _Read:
     reader: DataFileReader
     key_value: KeyValueSchema
+    merge_function: MergeFunction
     output: tuple[str, ...]
     predicate: Predicate | None
     drop_deletes: bool
@@ -77,11 +87,15 @@ class _Read:
         files = [file for run in section for file in run.files]
         ranks = _ranks(files)
         system = ((SEQUENCE_NUMBER,) if ranks is None else ()) + ((VALUE_KIND,) if self._has_deletes(files) else ())
-        columns = self._columns_with(*system, *self.key_value.key_names)
+        columns = self._columns_to_merge(*system, *self.key_value.key_names)
         batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
         batch_rows = min(BATCH_ROWS_MAX, max(1, batch_rows))
         runs = [self._keyed(run, columns, ranks or {}, batch_rows) for run in section]
-        for batch in sort_merge(runs, ordered=ordered, by_sequence=ranks is None):
+        if self.merge_function.keeps_newest:
+            merged = sort_merge(runs, ordered=ordered, by_sequence=ranks is None)
+        else:
+            merged = sort_merge_with(runs, self.merge_function, final=self.drop_deletes)
+        for batch in merged:
             yield from self._finished(batch)
 
     def _keyed(
@@ -107,6 +121,13 @@ class _Read:
     def _columns_with(self, *more: str) -> tuple[str, ...]:
         filtered = sorted(self.predicate.columns) if self.predicate is not None else ()
         return tuple(dict.fromkeys((*more, *self.output, *filtered)))
+
+    def _columns_to_merge(self, *more: str) -> tuple[str, ...]:
+        columns = self._columns_with(*more)
+        if self.merge_function.keeps_newest:
+            return columns
+        needed = self.merge_function.columns_for(frozenset(columns) & frozenset(self.key_value.value_names))
+        return tuple(dict.fromkeys((*columns, *sorted(needed))))
 
     def _has_deletes(self, files: Sequence[DataFileMeta]) -> bool:
         return self.drop_deletes and any(file.delete_row_count != 0 for file in files)

@@ -12,6 +12,8 @@ from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.memtable import Memtable
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 
 FRESH_LEVEL = 0
@@ -21,11 +23,17 @@ class MergeTreeWriter:
     """Appends to one bucket. One thread at a time; several buckets' writers run side by side."""
 
     def __init__(
-        self, *, key_value: KeyValueSchema, data_files: DataFileWriter, next_sequence: int, memtable_bytes_max: int
+        self,
+        *,
+        key_value: KeyValueSchema,
+        data_files: DataFileWriter,
+        next_sequence: int,
+        memtable_bytes_max: int,
+        merge_function: MergeFunction = DEDUPLICATE,
     ) -> None:
         """``next_sequence`` must be above the bucket's highest sequence number at the writer's base snapshot."""
         self._data_files = data_files
-        self._memtable = Memtable(key_value)
+        self._memtable = Memtable(key_value, merge_function)
         self._memtable_bytes_max = memtable_bytes_max
         self._next_sequence = next_sequence
         self._new_files: list[DataFileMeta] = []
@@ -43,7 +51,8 @@ class MergeTreeWriter:
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
         """Take all rows, or only the selected ones in that order (which saves the caller a copy).
 
-        Raises ``InvalidInputError`` for a null in a NOT NULL column; nothing is taken then.
+        Raises ``InvalidInputError`` for a null in a NOT NULL column, or for a kind of change that the merge function
+        can't merge; nothing is taken then.
         """
         self._next_sequence += self._memtable.put(rows, kinds, self._next_sequence, rows_selected)
         if self._memtable.size_bytes >= self._memtable_bytes_max:

@@ -16,7 +16,8 @@ from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.memtable import Memtable
-from storage_lib.file_store.merge_tree.merge_function import without_retracts
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction, without_retracts
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
 
@@ -38,12 +39,14 @@ class OverwriteWriter:
         reader: DataFileReader,
         top_level: int,
         memtable_bytes_max: int,
+        merge_function: MergeFunction = DEDUPLICATE,
     ) -> None:
+        self._merge_function = merge_function
         self._key_value = key_value
         self._data_files = data_files
         self._reader = reader
         self._top_level = top_level
-        self._memtable = Memtable(key_value)
+        self._memtable = Memtable(key_value, merge_function)
         self._memtable_bytes_max = memtable_bytes_max
         self._arrived = 0
         self._spilled: list[DataFileMeta] = []
@@ -54,7 +57,7 @@ class OverwriteWriter:
         return self._memtable.size_bytes
 
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
-        """Take all rows, or only the selected ones in that order; of rows with one key the last counts."""
+        """Take all rows, or only the selected ones in that order; rows with one key are merged."""
         self._arrived += self._memtable.put(rows, kinds, self._arrived, rows_selected)
         if self._memtable.size_bytes >= self._memtable_bytes_max:
             self.flush()
@@ -94,6 +97,7 @@ class OverwriteWriter:
             self._spilled,
             reader=self._reader,
             key_value=self._key_value,
+            merge_function=self._merge_function,
             columns=self._key_value.value_names,
             with_kv=True,
             ordered=True,

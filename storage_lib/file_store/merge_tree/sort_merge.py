@@ -1,4 +1,4 @@
-"""Merges sorted runs and keeps the newest version of each key, a few batches of each run in memory.
+"""Merges sorted runs, a few batches of each in memory: the newest version of each key, or what a function makes of all.
 
 1. Every run shows one batch. The smallest of their last keys is the bound: up to it, all versions are in memory.
 2. Cut the batches at the bound. The longest cut is the base; it is never sorted.
@@ -7,12 +7,14 @@
 5. Hand out base and others, one after the other, or interleaved where the caller asked for order.
 6. Runs whose batch is used up show the next one. A run that is alone is handed on as it is.
 
+A merge function in place of "the newest" gets all versions up to the bound (step 2) at once and does the rest.
+
 "Newer" is a comparison of the files' ranks where their sequence intervals allow it, else of `_SEQUENCE_NUMBER`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +23,9 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_integers
+from storage_lib.file_store.merge_tree.merge_versions import merge_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +46,39 @@ def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequen
 
     Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
     """
+    return _merged_pieces(runs, lambda cuts: _merge(cuts, ordered=ordered, by_sequence=by_sequence))
+
+
+def sort_merge_with(
+    runs: Sequence[Iterator[KeyedBatch]], merge_function: MergeFunction, *, final: bool
+) -> Iterator[pa.RecordBatch]:
+    """What the function makes of the versions of each key of all runs, sorted by key.
+
+    Runs hand out non-empty batches of the same columns: those that the function and its order need.
+    """
+
+    def merge(cuts: Sequence[KeyedBatch]) -> Iterator[pa.RecordBatch]:
+        keys = as_integers([cut.keys for cut in cuts])
+        rows = pa.concat_batches([cut.rows for cut in cuts])
+        merged = merge_versions(rows, keys[0].concat(keys[1:]), merge_function, final=final)
+        if merged.num_rows:
+            yield merged
+
+    return _merged_pieces(runs, merge)
+
+
+def _merged_pieces(
+    runs: Sequence[Iterator[KeyedBatch]], merge: Callable[[Sequence[KeyedBatch]], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """``merge`` gets, piece by piece in the order of keys, all rows of some keys, older ranks first."""
     cursors = [cursor for cursor in map(_Cursor, runs) if cursor.advance()]
     while len(cursors) > 1:
         bound = min(cursor.last_key for cursor in cursors)
         cuts = [cut for cursor in cursors if (cut := cursor.cut_up_to(bound)) is not None]
-        yield from _merge(sorted(cuts, key=lambda cut: cut.rank), ordered=ordered, by_sequence=by_sequence)
+        if len(cuts) == 1:
+            yield cuts[0].rows
+        else:
+            yield from merge(sorted(cuts, key=lambda cut: cut.rank))
         cursors = [cursor for cursor in cursors if not cursor.is_used_up or cursor.advance()]
     for cursor in cursors:
         yield from cursor.rest()
@@ -91,9 +123,6 @@ class _Cursor:
 
 def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
     """The newest version of each key of some cuts, given oldest first."""
-    if len(cuts) == 1:
-        yield cuts[0].rows
-        return
     cuts = [replace(cut, keys=keys) for cut, keys in zip(cuts, as_integers([cut.keys for cut in cuts]), strict=True)]
     base = max(cuts, key=lambda cut: len(cut.keys))
     others = [cut for cut in cuts if cut is not base]

@@ -17,6 +17,8 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.compaction.key_intervals import CoveredKeys, interval_of
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import MERGE_BYTES_MAX, read_merged
 
 
@@ -28,6 +30,7 @@ class Compactor:
     reader: DataFileReader
     data_files: DataFileWriter
     merge_bytes_max: int = MERGE_BYTES_MAX
+    merge_function: MergeFunction = DEDUPLICATE
 
     def compact(self, unit: CompactionUnit) -> Increment:
         """Make the unit's files one sorted run of its output level.
@@ -97,6 +100,7 @@ class Compactor:
                 piece.files,
                 reader=self.reader,
                 key_value=self.key_value,
+                merge_function=self.merge_function,
                 columns=self.key_value.value_names,
                 drop_deletes=piece.drops_deletes,
                 with_kv=True,
