@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .local/venv
 CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
+BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
@@ -35,8 +36,8 @@ format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
 
-bench: setup ## Run every benchmark in benchmarks/
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(VENV)/bin/python $$script $(ARGS); done
+bench: setup ## Run the benchmarks, or one: ONLY=file_store; they want a quiet machine
+	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name $(ARGS); done
 
 lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked
 	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)

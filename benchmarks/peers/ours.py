@@ -1,0 +1,87 @@
+"""This project's library; by default every commit is synced to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.peers.workload import BUCKETS, FILTER_ABOVE, SCANNED, SCHEMA, Totals, totals_of
+from storage_lib import DynamicTable, RetryableError, WarehouseCatalog, col
+from storage_lib.io.environment import system_environment
+from storage_lib.io.local_file_io import LocalFileIO
+
+NAME = "db.t"
+_THREADS = 2
+_TRIES = 100
+
+
+class Ours:
+    """``durable=False`` leaves out every fsync, as the peers do."""
+
+    def __init__(self, directory: Path, *, durable: bool) -> None:
+        environment = system_environment(LocalFileIO(durable=durable))
+        self._catalog = WarehouseCatalog(str(directory), environment=environment)
+        self._table: DynamicTable | None = None
+
+    @property
+    def table(self) -> DynamicTable:
+        """The table, opened on first use."""
+        if self._table is None:
+            self._table = self._catalog.load_table(NAME)
+        return self._table
+
+    def create(self, *, partitioned: bool = False) -> None:
+        """Four buckets, or one in each partition."""
+        self._table = self._catalog.create_table(
+            NAME,
+            SCHEMA,
+            primary_key=["dt", "id"] if partitioned else ["id"],
+            partition_by=["dt"] if partitioned else [],
+            options={"bucket": "1" if partitioned else str(BUCKETS), "write-only": "true"},
+        )
+
+    def open(self) -> None:
+        """Load it anew."""
+        self._table = None
+
+    def upsert(self, rows: pa.Table) -> None:
+        """An append; with a key that is an upsert. Tried again where others are faster, as a DAG does."""
+        for attempt in range(_TRIES):
+            try:
+                self.table.append(rows)
+            except RetryableError:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    def scan(self) -> Totals:
+        """Splits side by side."""
+        return totals_of(self._read(SCANNED))
+
+    def filter(self) -> int:
+        """By predicate."""
+        return int(self.table.to_arrow(columns=["name"], filter=col("score") > FILTER_ABOVE).num_rows)
+
+    def look_up(self, ids: Sequence[int]) -> list[str]:
+        """By key."""
+        rows = self.table.to_arrow(columns=["id", "name"], filter=col("id").isin(list(ids)))
+        return list(rows.sort_by("id")["name"].to_pylist())
+
+    def compact(self) -> None:
+        """Full."""
+        self.table.compact()
+
+    def count_day(self, day: str) -> int:
+        """Of one partition."""
+        return int(self.table.to_arrow(columns=["id"], filter=col("dt") == day).num_rows)
+
+    def _read(self, columns: Sequence[str]) -> pa.Table:
+        table = self.table
+        splits = table.plan().splits(table.options.source_split_target_size_bytes)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            parts = threads.map(lambda split: list(table.read_split(split, columns=columns)), splits)
+        return pa.Table.from_batches([batch for part in parts for batch in part])
