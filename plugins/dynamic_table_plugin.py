@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 
+from dynamic_table import sink_listener
+
 __all__ = ["DynamicTablePlugin"]
 
 
 class DynamicTablePlugin(AirflowPlugin):
-    """Says that dynamic tables are here. Operators, hook and trigger need no registration."""
+    """Brings the listener that stops sinks. Operators, hook and trigger need no registration."""
 
     name = "dynamic_table"
+    listeners = [sink_listener]  # noqa: RUF012  as Airflow declares it

@@ -5,6 +5,7 @@ Only the standard library. With SimpleAuthManager and all users admins no token 
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -208,8 +209,8 @@ class AirflowRest:
         """Return whether the API answers and scheduler, DAG processor and triggerer are alive."""
         try:
             health = self.get("/monitor/health")
-        except (AirflowError, OSError):
-            return False
+        except (AirflowError, OSError, ValueError, http.client.HTTPException):
+            return False  # nobody there, or somebody else
         parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
         return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
 

@@ -59,10 +59,12 @@ class LocalAirflow:
         """Start what does not run yet, wait until it is healthy, and return its REST client."""
         if self.is_running():
             return self.rest
+        self.stop()  # what is left of one that has died in part
         self.home.mkdir(parents=True, exist_ok=True)
         port = self.port or _free_port()
+        _refuse_taken(port)
         settings = self._environment(port)
-        subprocess.run([*_airflow(), "db", "migrate"], env=settings, check=True, stdout=subprocess.DEVNULL)
+        self._migrate(settings)
         pids: dict[str, int] = {}
         for name, arguments in COMPONENTS.items():
             pids[name] = self._launch(name, arguments, settings)
@@ -113,6 +115,18 @@ class LocalAirflow:
         """Return our components' pids, less those that meanwhile name somebody else's process (after a reboot)."""
         state = self._state()
         return {pid for name, pid in state["pids"].items() if _start_ticks(pid) in (0, state["started"][name])}
+
+    def _migrate(self, settings: Mapping[str, str]) -> None:
+        """Make or update the metadata database."""
+        log = self.home / "migrate.log"
+        with log.open("w") as said:
+            migrated = subprocess.run(
+                [*_airflow(), "db", "migrate"], env=settings, check=False, stdout=said, stderr=subprocess.STDOUT
+            )
+        if migrated.returncode != 0:
+            end = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
+            message = f"Airflow's database could not be made; the end of {log}:\n{end}"
+            raise AirflowError(message)
 
     def _launch(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> int:
         """Start a component as the leader of its own session, so that its whole family can be found again."""
@@ -181,6 +195,20 @@ def _airflow() -> list[str]:
     return [sys.executable, "-m", "airflow"]
 
 
+def _refuse_taken(port: int) -> None:
+    """Refuse a port on which somebody listens: his answers would be taken for our Airflow's."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            message = (
+                f"Port {port} on 127.0.0.1 can't be had ({error.strerror}). `lsof -i :{port}` tells who listens there; "
+                "end that, or choose another port."
+            )
+            raise AirflowError(message) from error
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -230,10 +258,13 @@ def main() -> None:
     chosen = parser.parse_args()
     extra = {"warehouse": chosen.warehouse, "bootstrap_servers": chosen.bootstrap_servers}
     airflow = LocalAirflow(home=chosen.home, port=chosen.port, connection_extra=extra)
-    if chosen.act == "up":
-        airflow.start()
-    if chosen.act == "down":
-        airflow.stop()
+    try:
+        if chosen.act == "up":
+            airflow.start()
+        if chosen.act == "down":
+            airflow.stop()
+    except AirflowError as error:
+        sys.exit(f"local_airflow: {error}")
     print(airflow.rest.base_url if airflow.is_running() else "not running")
 
 

@@ -1,7 +1,7 @@
 """Who commits: the same answer on every try of a task, so that a commit whose answer was lost is found, not repeated.
 
-User = DAG, run, task and map index. Identifier = a token made at the first try, kept in the task's state store, and
-forgotten on success: a task that someone clears after it succeeded commits anew.
+User = DAG, run, task and map index. Identifier = a token made at the first try and kept in the task's state store for
+the tries that Airflow makes by itself. A task that someone clears commits anew, whether it had succeeded or failed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow.sdk import Context
 
-__all__ = ["CommitIdentity", "commit_identity"]
+__all__ = ["CommitIdentity", "commit_identity", "task_instance_name"]
 
 TOKEN_KEY = "commit_identifier"  # noqa: S105  a name, not a secret
 # The UI and every JSON reader keep integers of this size exact; the last bits are left for the parts of one task.
@@ -46,13 +46,22 @@ class CommitIdentity:
 @contextmanager
 def commit_identity(context: Context) -> Iterator[CommitIdentity]:
     """Give the identity of this task instance; forget its token once the block has ended without an error."""
-    ti = context["ti"]
     store = context.get("task_state_store")
-    token = None if store is None else store.get(TOKEN_KEY)
-    if not isinstance(token, int):
+    # Clearing a task raises its last possible try: that tells Airflow's own tries from a person's.
+    last_try = context["ti"].max_tries
+    kept: Any = None if store is None else store.get(TOKEN_KEY)
+    if isinstance(kept, dict) and kept["last_try"] == last_try:
+        token = kept["token"]
+    else:
         token = secrets.randbits(TOKEN_BITS)
         if store is not None:
-            store.set(TOKEN_KEY, token)
-    yield CommitIdentity(user=f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}", token=token)
+            store.set(TOKEN_KEY, {"token": token, "last_try": last_try})
+    yield CommitIdentity(user=task_instance_name(context), token=token)
     if store is not None:
         store.delete(TOKEN_KEY)
+
+
+def task_instance_name(context: Context) -> str:
+    """Return what names a task of a run, whichever try this is."""
+    ti = context["ti"]
+    return f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["QualityReport", "check_expectations"]
 
 SEVERITIES = ("critical", "warning", "info")
+KEYS = ("type", "kwargs", "severity")
+# What Great Expectations writes beside them into an exported suite; it changes nothing here.
+REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
 
 
@@ -121,10 +124,16 @@ def _checked(spec: object) -> dict[str, Any]:
     """Return the expectation with its severity; an InvalidInputError tells what is wrong with it."""
     from storage_lib.errors import InvalidInputError
 
-    if not isinstance(spec, Mapping) or not spec.get("type"):
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
         message = f"An expectation is {{'type': 'expect_...', 'kwargs': {{...}}, 'severity': ...}}, not {spec!r}."
+        raise InvalidInputError(message)
+    if unknown := sorted(str(key) for key in spec if key not in (*KEYS, *REMARKS)):
+        message = f"{spec['type']} has the unknown key {unknown[0]!r}; known are {', '.join(KEYS)}."
+        raise InvalidInputError(message)
+    if not isinstance(kwargs := spec.get("kwargs") or {}, Mapping):
+        message = f"The kwargs of {spec['type']} are {kwargs!r}; they have to be a mapping like {{'column': 'id'}}."
         raise InvalidInputError(message)
     if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
         message = f"Severity {severity!r} of {spec['type']} is none of {', '.join(SEVERITIES)}."
         raise InvalidInputError(message)
-    return {"type": spec["type"], "kwargs": dict(spec.get("kwargs") or {}), "severity": severity}
+    return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity}

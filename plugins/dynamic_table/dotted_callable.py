@@ -16,7 +16,7 @@ def load_callable(path: str) -> Callable[..., Any]:
     from storage_lib.errors import InvalidInputError
 
     module_name, colon, name = path.partition(":")
-    if not (module_name and colon and name):
+    if not (module_name and colon and name) or path.startswith("."):
         message = f"{path!r} is not a callable's path: write 'package.module:function'."
         raise InvalidInputError(message)
     try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.rendered_argument import REMEDY
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["checked_partition", "checked_partitions", "partition_label"]
+__all__ = ["checked_partition", "checked_partitions", "partition_label", "partition_text"]
 
 # What a template renders where a run has no partition key, no date, no such parameter.
 EMPTY_VALUES = frozenset({"", "none", "null", "nan", "undefined"})
@@ -19,7 +21,7 @@ def checked_partition(partition: object) -> dict[str, str]:
     from storage_lib.errors import InvalidInputError
 
     if not isinstance(partition, Mapping) or not partition:
-        message = f"A partition is a mapping like {{'dt': '2024-05-14'}}, not {partition!r}."
+        message = f"A partition is a mapping like {{'dt': '2024-05-14'}}, not {partition!r}. {REMEDY}"
         raise InvalidInputError(message)
     for column, value in partition.items():
         if str(value).strip().lower() in EMPTY_VALUES:
@@ -28,7 +30,7 @@ def checked_partition(partition: object) -> dict[str, str]:
                 "for it. Trigger it with one, or name the partition in the form."
             )
             raise InvalidInputError(message)
-    return {str(column): _text(value) for column, value in partition.items()}
+    return {str(column): partition_text(value) for column, value in partition.items()}
 
 
 def checked_partitions(partitions: object) -> list[dict[str, str]]:
@@ -38,15 +40,16 @@ def checked_partitions(partitions: object) -> list[dict[str, str]]:
     if isinstance(partitions, Mapping):
         return [checked_partition(partitions)]
     if not isinstance(partitions, list | tuple) or not partitions:
-        message = f"Partitions are a list of mappings like [{{'dt': '2024-05-14'}}], not {partitions!r}."
+        message = f"Partitions are a list of mappings like [{{'dt': '2024-05-14'}}], not {partitions!r}. {REMEDY}"
         raise InvalidInputError(message)
     return [checked_partition(partition) for partition in partitions]
 
 
-def partition_label(partitions: Iterable[Mapping[str, str]]) -> str:
+def partition_label(partitions: Iterable[Mapping[str, str | None]]) -> str:
     """Return ``dt=2024-05-14/region=eu, ...`` for people."""
     return ", ".join("/".join(f"{column}={value}" for column, value in one.items()) for one in partitions)
 
 
-def _text(value: Any) -> str:
+def partition_text(value: Any) -> str:
+    """Return a partition column's value as a table reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

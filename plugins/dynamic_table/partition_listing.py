@@ -6,8 +6,10 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from dynamic_table.partition_argument import partition_text
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from storage_lib import DynamicTable
     from storage_lib.schema.predicate import Predicate
@@ -15,26 +17,36 @@ if TYPE_CHECKING:
 __all__ = ["partition_filter", "partitions_before"]
 
 
-def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict[str, str]]:
+def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict[str, str | None]]:
     """Return the partitions whose ``column`` is smaller than ``limit``, compared as the column's type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from storage_lib.errors import InvalidInputError
     from storage_lib.schema.literal import typed_literal
 
     names = list(table.schema.partition_keys)
-    if column not in names:
-        raise InvalidInputError(f"{table.name} is partitioned by {names}, not by {column!r}.")
+    _check_partitioned_by(table, [column])
     field = table.schema.field(column)
     bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
     found = table.partitions().select(names)
     chosen = found.filter(pc.less(found[column], bound)).sort_by(column)
-    return [{name: str(row[name]) for name in names} for row in chosen.to_pylist()]
+    return [
+        {name: None if row[name] is None else partition_text(row[name]) for name in names} for row in chosen.to_pylist()
+    ]
 
 
-def partition_filter(partition: Mapping[str, str]) -> Predicate:
+def partition_filter(table: DynamicTable, partition: Mapping[str, str]) -> Predicate:
     """Return the predicate that holds for the partition's rows only; the table reads the text as its columns' types."""
     from storage_lib import col
 
+    _check_partitioned_by(table, partition)
     return reduce(and_, [col(column) == value for column, value in partition.items()])
+
+
+def _check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
+    from storage_lib.errors import InvalidInputError
+
+    names = list(table.schema.partition_keys)
+    for column in columns:
+        if column not in names:
+            raise InvalidInputError(f"{table.name} is partitioned by {names}, not by {column!r}.")

@@ -1,8 +1,8 @@
 """Which failures of a task are worth another try, and after how many seconds.
 
 Retries belong to the DAG: put ``RETRY_ARGUMENTS`` into its ``default_args``. A lost race is tried again at once, an
-outage after a while, both with a jitter so that two losers do not meet again; whatever else the library refuses would
-be refused again. A worker that dies is not asked for a policy: there ``retry_delay`` counts.
+outage after a while, both with a jitter so that two losers do not meet again; everything else would end the same way
+again, and fails at once. A worker that dies is not asked for a policy: there ``retry_delay`` counts.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ DELAY_SECONDS: Mapping[str, float] = {
     "LeaseLostError": 1,
     "CommitOutcomeUnknownError": 2,
     "UnavailableError": 10,
+    "SinkFailedError": 10,
 }
+# Errors of the system that a person has to mend; the others (a connection reset, a full disk) may pass.
+LASTING = ("FileNotFoundError", "PermissionError", "FileExistsError", "NotADirectoryError", "IsADirectoryError")
+PASSING = ("OSError", "MemoryError")
 DELAY_SECONDS_MAX = 300.0
 JITTER = 0.5
 
 
 class StorageRetryPolicy(RetryPolicy):
-    """Tells retryable errors of the library from the others; what is not the library's is left to Airflow."""
+    """Tells what may pass from what will not; what Airflow itself raises is left to Airflow."""
 
     def evaluate(
         self,
@@ -51,7 +55,12 @@ class StorageRetryPolicy(RetryPolicy):
             return RetryDecision.fail(reason=f"{name}: trying again would end the same way")
         if "UndefinedError" in ancestry:
             return RetryDecision.fail(reason="a template uses a name that this run does not have")
-        return RetryDecision.default()
+        if "AirflowNotFoundException" in ancestry:
+            return RetryDecision.fail(reason="the connection or variable has to be made first")
+        passes = not any(kind in ancestry for kind in LASTING) and any(kind in ancestry for kind in PASSING)
+        if passes or type(exception).__module__.startswith("airflow."):
+            return RetryDecision.default()
+        return RetryDecision.fail(reason=f"{name}: not known to pass by itself")
 
 
 def _delay(first: float, try_number: int, context: Context | None) -> timedelta:

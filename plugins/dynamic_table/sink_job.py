@@ -1,7 +1,9 @@
 """A streaming sink as a process of its own: started by a task, outliving it, watched through a file.
 
     <jobs>/<table>/checkpoint/        Spark's checkpoint, shared by all jobs of the table: they continue each other
+    <jobs>/<table>/start.lock         held by the task that starts a job
     <jobs>/<table>/job-0001/          one job
+        owner                         whose it is: the task of a DAG run
         spec.json                     what it was told to do; secrets come in its environment
         process.json                  its pid, and when that process started: a pid may be used again
         heartbeat.json                what it says of itself, replaced atomically
@@ -13,23 +15,35 @@ Knows neither Airflow nor the library.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["BY_HAND", "SinkJob", "SinkReport", "SinkState", "SinkWatch", "newest_job", "open_job_directory"]
+__all__ = [
+    "BY_HAND",
+    "SINK_JOB_KEY",
+    "SinkJob",
+    "SinkReport",
+    "SinkState",
+    "SinkWatch",
+    "newest_job",
+    "open_job_directory",
+    "turn_to_start",
+]
 
 BY_HAND = "a person ended or cleared the task"
+SINK_JOB_KEY = "sink_job"  # of a task's state store
 
 
 class SinkState(StrEnum):
@@ -92,6 +106,11 @@ class SinkJob:
         return self.directory / "log.txt"
 
     @property
+    def owner(self) -> str:
+        """Whose job this is; empty where nobody said so."""
+        return _text_of(self.directory / "owner") or ""
+
+    @property
     def _process_path(self) -> Path:
         return self.directory / "process.json"
 
@@ -118,7 +137,7 @@ class SinkJob:
         lives = self._lives()  # asked first: a job that writes its last heartbeat and then ends is not lost
         heartbeat = _json_of(self.heartbeat_path)
         said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
-        if said is SinkState.STOPPED and self._stop_reason() == BY_HAND:
+        if said is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
             return SinkReport(state=SinkState.CANCELLED, heartbeat=heartbeat)
         if said.is_ended:
             return SinkReport(state=said, heartbeat=heartbeat)
@@ -149,12 +168,6 @@ class SinkJob:
             return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
-
-    def _stop_reason(self) -> str | None:
-        try:
-            return self.stop_path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
 
     def _process(self) -> dict[str, int]:
         known: dict[str, int] = _json_of(self._process_path)
@@ -197,8 +210,11 @@ def newest_job(table_directory: Path) -> SinkJob | None:
     return SinkJob(directories[-1]) if directories else None
 
 
-def open_job_directory(table_directory: Path) -> SinkJob:
-    """Make the next job's directory. Making it is atomic: of two starters at once one takes the next number."""
+def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
+    """Make the next job's directory, for ``owner``.
+
+    Making it is atomic: of two starters at once one takes the next number.
+    """
     table_directory.mkdir(parents=True, exist_ok=True)
     last = newest_job(table_directory)
     number = int(last.directory.name.removeprefix("job-")) if last else 0
@@ -207,7 +223,25 @@ def open_job_directory(table_directory: Path) -> SinkJob:
         job = SinkJob(table_directory / f"job-{number:04d}")
         with suppress(FileExistsError):
             job.directory.mkdir()
+            (job.directory / "owner").write_text(owner, encoding="utf-8")
             return job
+
+
+@contextmanager
+def turn_to_start(table_directory: Path) -> Iterator[None]:
+    """Let one task at a time look for a table's sink and start one; who comes second finds what the first started."""
+    table_directory.mkdir(parents=True, exist_ok=True)
+    with (table_directory / "start.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def _text_of(path: Path) -> str | None:
+    """Return the file's text; None where there is no file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
 
 
 def _json_of(path: Path) -> dict[str, Any]:

@@ -4,10 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.rendered_argument import checked_mapping, checked_options, checked_text, is_nothing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["is_permanent", "secrets_apart"]
+    from storage_lib.spark.sink_spec import SinkSource
+
+__all__ = ["checked_source", "is_permanent", "secrets_apart"]
+
+# Spark finds these before it runs anything: the query itself is wrong.
+WRONG_QUERIES = ("AnalysisException", "ParseException")
+
+
+def checked_source(source: object) -> SinkSource:
+    """Return what an operator's ``source`` says; an InvalidInputError names the key that is wrong."""
+    from storage_lib.errors import InvalidInputError
+    from storage_lib.spark.sink_spec import SinkSource
+
+    given = checked_mapping(source, "source")
+    known = ("kind", "name", "schema", "options")
+    if unknown := sorted(set(given) - set(known)):
+        message = f"source has the unknown key {unknown[0]!r}; known are {', '.join(known)}."
+        raise InvalidInputError(message)
+    return SinkSource(
+        kind=checked_text(given.get("kind"), "source['kind']"),
+        name=checked_text(given.get("name"), "source['name']"),
+        schema=None if is_nothing(schema := given.get("schema")) else checked_text(schema, "source['schema']"),
+        options=checked_options(given.get("options"), "source['options']"),
+    )
 
 
 def secrets_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -27,5 +52,8 @@ def is_permanent(error: Any) -> bool:
     """Tell whether a heartbeat's ``error``, which begins with its class, would only come again."""
     from storage_lib import errors
 
-    kind = getattr(errors, str(error or "").partition(":")[0].strip(), None)
+    name = str(error or "").partition(":")[0].strip()
+    if name.rpartition(".")[2] in WRONG_QUERIES:
+        return True
+    kind = getattr(errors, name, None)
     return isinstance(kind, type) and issubclass(kind, errors.PermanentError)

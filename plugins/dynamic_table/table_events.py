@@ -43,7 +43,7 @@ def announce(
     table: str,
     op: str,
     version: int | None,
-    partitions: Sequence[Mapping[str, str]] = (),
+    partitions: Sequence[Mapping[str, str | None]] = (),
     aspect: str | None = None,
     **details: Any,
 ) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class TableName:
     @classmethod
     def parse(cls, text: str) -> TableName:
         """Read ``database.table``; ``InvalidInputError`` for anything else."""
-        parts = text.split(".")
+        parts = str(text).split(".")  # a template may have rendered to something else
         if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts):
             message = (
                 f"{text!r} is no table name; write database.table, each part of letters, digits, '_' and '-' "

@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.warehouse_catalog import open_catalog
-from storage_lib.errors import StorageError
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import Environment, system_environment
+from storage_lib.schema.option_values import parse_boolean
 from storage_lib.spark.changelog_source import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
 from storage_lib.spark.foreign_topic import COLUMN_TYPES
@@ -29,6 +30,8 @@ from storage_lib.spark.spark_session import session
 from storage_lib.spark.stream_verbs import TableStream, write_stream
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
@@ -76,12 +79,12 @@ class StreamingSink:
         spec = self._spec
         catalog = open_catalog(spec.warehouse, spec.resolved_catalog_options(os.environ))
         table = catalog.load_table(spec.table)
+        tracking = _change_tracking(spec.write_options)
         spark = session(f"streaming sink {spec.table}", master=spec.master, conf=spec.spark_conf)
         spark.sparkContext.setLogLevel("WARN")
         df = _source(spark, catalog, table, spec)
         if spec.select:
             df = df.selectExpr(*spec.select)
-        tracking = spec.write_options.get("change-tracking")
         return write_stream(
             df,
             table,
@@ -89,7 +92,7 @@ class StreamingSink:
             output_mode=spec.output_mode,
             trigger_seconds=spec.trigger_seconds,
             available_now=spec.available_now,
-            change_tracking=None if tracking is None else tracking == "true",
+            change_tracking=tracking,
             query_name=spec.query_name,
         )
 
@@ -127,6 +130,20 @@ class StreamingSink:
         with self._lock:
             self._heartbeat = replace(self._heartbeat, written_millis=self._environment.clock.now_millis(), **changes)
             self._environment.file_io.replace(self._spec.heartbeat_path, self._heartbeat.to_json().encode())
+
+
+def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
+    """The one option that a sink's write knows; ``InvalidInputError`` for any other, which would do nothing."""
+    unknown = sorted(set(write_options) - {"change-tracking"})
+    if unknown:
+        message = f"write option {unknown[0]!r} is unknown to a streaming sink; it knows change-tracking"
+        raise InvalidInputError(message)
+    text = write_options.get("change-tracking")
+    try:
+        return None if text is None else parse_boolean(text)
+    except ValueError as error:
+        message = f"write option change-tracking is {text!r}; {error}"
+        raise InvalidInputError(message) from error
 
 
 def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable, spec: SinkSpec) -> DataFrame:

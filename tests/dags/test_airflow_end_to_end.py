@@ -180,6 +180,24 @@ def test_marking_the_task_stops_its_sink_cleanly(
     assert rest.wait(dag_id, run) == verdict
 
 
+def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
+    rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable
+) -> None:
+    ready(rest, "light_stream_deferred")
+    triggerer = json.loads((airflow.home / "local_airflow.json").read_text())["pids"]["triggerer"]
+    os.kill(triggerer, signal.SIGSTOP)
+    try:
+        run = rest.trigger("light_stream_deferred")
+        job = running_job(airflow, events)
+        rest.wait_for_task("light_stream_deferred", run, "stream_sink", "deferred")
+
+        rest.mark("light_stream_deferred", run, "stream_sink", "success")
+
+        wait_until(lambda: job.report().state is SinkState.CANCELLED, seconds=30)
+    finally:
+        os.kill(triggerer, signal.SIGCONT)
+
+
 def running_job(airflow: LocalAirflow, table: DynamicTable) -> SinkJob:
     """Wait for the sink of the run that was just triggered."""
     folder = airflow.home / "dynamic_table_jobs" / table.name

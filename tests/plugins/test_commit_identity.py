@@ -34,6 +34,18 @@ def test_a_task_cleared_after_success_commits_anew() -> None:
     assert second.token != first.token
 
 
+def test_a_task_cleared_after_it_failed_commits_anew() -> None:
+    """Else it would find what the failed tries had committed and leave that as it is, whatever was mended since."""
+    store = DictStore()
+    with pytest.raises(ValueError, match="wrong"), commit_identity(task_context(TASK, store=store)) as first:
+        raise ValueError("wrong")
+
+    with commit_identity(task_context(TASK, store=store, max_tries=7)) as second:
+        pass
+
+    assert second.token != first.token
+
+
 def test_the_user_names_dag_run_task_and_map_index() -> None:
     with commit_identity(task_context(TASK, run_id="manual__1", map_index=3)) as identity:
         assert identity.arguments()["commit_user"] == "airflow/dag/manual__1/compact/3"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from airflow.sdk import RetryAction
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from jinja2 import UndefinedError
 
 from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.stream_sink import SinkFailedError
 from dynamic_table.retry_policy import DELAY_SECONDS, StorageRetryPolicy
 from storage_lib import errors
 from tests.support.task_context import task_context
@@ -37,8 +39,30 @@ def test_a_template_without_its_value_fails_at_once() -> None:
     assert POLICY.evaluate(UndefinedError("'ds' is undefined"), 1, 5).action is RetryAction.FAIL
 
 
-def test_what_is_not_the_librarys_is_left_to_airflow() -> None:
-    assert POLICY.evaluate(ConnectionError("reset"), 1, 5).action is RetryAction.DEFAULT
+@pytest.mark.parametrize(
+    "passing", [ConnectionError("reset"), TimeoutError(), OSError(28, "no space"), MemoryError(), AirflowException("?")]
+)
+def test_what_may_pass_is_left_to_airflow(passing: Exception) -> None:
+    assert POLICY.evaluate(passing, 1, 5).action is RetryAction.DEFAULT
+
+
+@pytest.mark.parametrize(
+    "lasting",
+    [
+        TypeError("no such argument"),
+        ValueError("no number"),
+        ImportError("no module"),
+        FileNotFoundError(2, "gone"),
+        PermissionError(13, "not yours"),
+        AirflowNotFoundException("no such connection"),
+    ],
+)
+def test_what_would_fail_again_fails_at_once(lasting: Exception) -> None:
+    assert POLICY.evaluate(lasting, 1, 5).action is RetryAction.FAIL
+
+
+def test_a_sink_that_died_is_started_again() -> None:
+    assert POLICY.evaluate(SinkFailedError("lost"), 1, 5).action is RetryAction.RETRY
 
 
 def test_the_delay_doubles_up_to_five_minutes() -> None:

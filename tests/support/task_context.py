@@ -26,10 +26,12 @@ class DictStore(dict[str, Any]):
 
 
 def task_context(
-    task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1
+    task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1, max_tries: int = 5
 ) -> Context:
-    """Return the context of one try; give the same ``store`` to the next try of the same task."""
-    ti = SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task.task_id, map_index=map_index, stats_tags={})
+    """Return the context of one try; give the same ``store`` to the next try, another ``max_tries`` after clearing."""
+    ti = SimpleNamespace(
+        dag_id="dag", run_id=run_id, task_id=task.task_id, map_index=map_index, max_tries=max_tries, stats_tags={}
+    )
     context = {
         "ti": ti,
         "task": task,

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partition
+from dynamic_table.rendered_argument import checked_flag
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ class CompactTableOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact and return the snapshot's id, None if nothing was to be done."""
         partition = None if self.partition is None else checked_partition(self.partition)
+        full = checked_flag(self.full, "full")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            snapshot = table.compact(partition=partition, full=bool(self.full), **identity.arguments())
+            snapshot = table.compact(partition=partition, full=full, **identity.arguments())
         return announce(
             context,
             table=self.table,

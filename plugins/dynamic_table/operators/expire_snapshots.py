@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_count, checked_number, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +55,11 @@ class ExpireSnapshotsOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
         """Expire, and return how many snapshots and files went. Repeating it is harmless: it makes no commit."""
-        hours = self.older_than_hours
+        hours = None if is_nothing(self.older_than_hours) else checked_number(self.older_than_hours, "older_than_hours")
+        retain_last = checked_count(self.retain_last, "retain_last", least=1)
         expired = self.hook.load_table(self.table).expire_snapshots(
-            retain_last=int(self.retain_last),
-            older_than_millis=None if hours is None else int(time.time() * 1000 - float(hours) * HOUR_MILLIS),
+            retain_last=retain_last,
+            older_than_millis=None if hours is None else int(time.time() * 1000 - hours * HOUR_MILLIS),
         )
         return {
             "table": self.table,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ class ListTablesOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[str]:  # noqa: ARG002  Airflow's signature
         """Return the names, sorted."""
-        if self.tables:
-            return sorted(self.tables)
+        if chosen := checked_names(self.tables, "tables"):
+            return sorted(set(chosen))
         hook = DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
         return sorted(hook.get_conn().list_tables(self.database))

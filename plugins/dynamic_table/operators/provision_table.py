@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_mapping, checked_names, checked_options, checked_text
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ class ProvisionTableOperator(BaseOperator):
         table = catalog.create_table(
             self.table,
             self._arrow_schema(),
-            primary_key=self.primary_key,
-            partition_by=self.partition_by,
-            options={key: str(value) for key, value in (self.options or {}).items()},
+            primary_key=checked_names(self.primary_key, "primary_key"),
+            partition_by=checked_names(self.partition_by, "partition_by"),
+            options=checked_options(self.options, "options"),
             comment=self.comment,
             if_not_exists=True,
         )
@@ -82,5 +83,6 @@ class ProvisionTableOperator(BaseOperator):
 
         from storage_lib.schema.data_types import parse_data_type
 
-        types = {name: parse_data_type(text) for name, text in self.columns.items()}
+        columns = checked_mapping(self.columns, "columns")
+        types = {name: parse_data_type(checked_text(text, f"columns[{name!r}]")) for name, text in columns.items()}
         return pa.schema([pa.field(name, kind.arrow, nullable=kind.nullable) for name, kind in types.items()])

@@ -12,6 +12,7 @@ from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partitions, partition_label
+from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from storage_lib import DynamicTable
 
 __all__ = ["ReprocessPartitionsOperator"]
+
+ON_EMPTY = ("fail", "skip", "clear")
 
 
 class ReprocessPartitionsOperator(BaseOperator):
@@ -38,7 +41,7 @@ class ReprocessPartitionsOperator(BaseOperator):
     :param rows_kwargs: keyword arguments for it. (templated)
     :param change_tracking: write the difference between old and new content into the log as well. (templated)
     :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
-        it is, ``clear`` empties it. (templated)
+        it is, ``clear`` empties it; the task itself is skipped when all its partitions are. (templated)
     :param dynamic_table_conn_id: the connection.
     """
 
@@ -80,28 +83,40 @@ class ReprocessPartitionsOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Replace them and return the last snapshot's id, the partitions and the number of rows."""
         partitions = checked_partitions(self.partitions)
-        version, row_count = None, 0
+        change_tracking = checked_flag(self.change_tracking, "change_tracking")
+        checked_choice(self.on_empty, "on_empty", ON_EMPTY)
+        replaced, version, row_count = [], None, 0
         with commit_identity(context) as identity:
             for part, partition in enumerate(partitions):
                 rows = self._rows_of(partition)
+                if rows is None:
+                    continue
                 snapshot = self.dynamic_table.overwrite(
-                    rows, partition=partition, change_tracking=bool(self.change_tracking), **identity.arguments(part)
+                    rows, partition=partition, change_tracking=change_tracking, **identity.arguments(part)
                 )
+                replaced.append(partition)
                 version = snapshot.id if snapshot else version
                 row_count += rows.num_rows
                 self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
-        return announce(
-            context, table=self.table, op="reprocess", version=version, partitions=partitions, rows=row_count
-        )
+        if not replaced:
+            raise AirflowSkipException(f"{self.rows} has no rows for {partition_label(partitions)} of {self.table}.")
+        return announce(context, table=self.table, op="reprocess", version=version, partitions=replaced, rows=row_count)
 
-    def _rows_of(self, partition: Mapping[str, str]) -> pa.Table:
-        """Ask the source; a partition is replaced by nothing only if that was asked for."""
+    def _rows_of(self, partition: Mapping[str, str]) -> pa.Table | None:
+        """Ask the source; None to leave the partition as it is. It becomes empty only if that was asked for."""
+        import pyarrow as pa
+
         from storage_lib.errors import InvalidInputError
 
-        rows: pa.Table = load_callable(self.rows)(partition, **(self.rows_kwargs or {}))
+        source = load_callable(checked_text(self.rows, "rows"))
+        rows = source(partition, **checked_mapping(self.rows_kwargs, "rows_kwargs"))
+        if not isinstance(rows, pa.Table):
+            message = f"{self.rows} returned a {type(rows).__name__}; it has to return a pyarrow.Table."
+            raise InvalidInputError(message)
         if rows.num_rows or self.on_empty == "clear":
             return rows
         message = f"{self.rows} has no rows for {partition_label([partition])} of {self.table}, so it stays as it is."
         if self.on_empty == "skip":
-            raise AirflowSkipException(message)
+            self.log.warning(message)
+            return None
         raise InvalidInputError(f"{message} Drop the partition, or set on_empty to 'skip' or 'clear'.")

@@ -12,9 +12,27 @@ from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import BaseOperator, ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from dynamic_table.commit_identity import task_instance_name
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.sink_job import BY_HAND, SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
-from dynamic_table.sink_settings import is_permanent, secrets_apart
+from dynamic_table.rendered_argument import (
+    checked_count,
+    checked_flag,
+    checked_names,
+    checked_number,
+    checked_options,
+    is_nothing,
+)
+from dynamic_table.sink_job import (
+    BY_HAND,
+    SINK_JOB_KEY,
+    SinkJob,
+    SinkState,
+    SinkWatch,
+    newest_job,
+    open_job_directory,
+    turn_to_start,
+)
+from dynamic_table.sink_settings import checked_source, is_permanent, secrets_apart
 from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
 
 if TYPE_CHECKING:
@@ -40,9 +58,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     The sink outlives the worker, the scheduler and the triggerer: another try finds it by the id in the task's state
     store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
     table has one sink at a time.
-
-    A deferred task is watched a second or two after it was deferred; if it is marked before, or while no triggerer
-    runs, nobody tells the sink. The next task of the table then names the file that stops it.
 
     :param table: ``database.table`` to write into. (templated)
     :param source: what to read: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
@@ -82,7 +97,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         "write_options": "json",
         "spark_conf": "json",
     }
-    external_id_key = "sink_job"
+    external_id_key = SINK_JOB_KEY
     ui_color = "#d9f0ec"
 
     def __init__(
@@ -124,6 +139,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         self.stop_timeout_seconds = stop_timeout_seconds
         self.command = command
         self._job: SinkJob | None = None
+        self._killed = False
 
     @cached_property
     def hook(self) -> DynamicTableHook:
@@ -142,21 +158,34 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         return self._conclude(context)
 
     def on_kill(self) -> None:
-        """Stop the sink: somebody ended the task while it held a worker."""
+        """Stop the sink: somebody ended the task while it held a worker. What runs here goes on for some seconds."""
+        self._killed = True
         if self._job:
             self._job.request_stop(BY_HAND)
 
     # -- ResumableJobMixin: the id of a job is its directory
 
-    def submit_job(self, context: Context) -> str:  # noqa: ARG002  the mixin's signature
-        """Start the sink; refuse while another one writes the table."""
-        table_directory = self._jobs_root() / self.table
-        self._wait_for_predecessor(newest_job(table_directory))
+    def submit_job(self, context: Context) -> str:
+        """Start the sink; refuse while another task's writes the table.
+
+        A try that died before its job's id was stored has left a job that is this task's all the same.
+        """
         self.hook.load_table(self.table)  # a wrong name fails here, not in a process that nobody reads
-        self._job = open_job_directory(table_directory)
+        wanted = self._wanted()
         shown, secret, environment = secrets_apart(self.hook.options)
-        spec = self._spec(self._job, catalog_options=shown, secret_options=secret)
-        self._job.launch(self.command, spec.to_json(), environment=environment)
+        table_directory = self._jobs_root() / self.table
+        with turn_to_start(table_directory):
+            last, owner = newest_job(table_directory), task_instance_name(context)
+            if last and last.owner == owner and last.report().state.is_active:
+                self._job = last
+                return str(last.directory)
+            self._wait_for_predecessor(last)
+            self._job = open_job_directory(table_directory, owner=owner)
+            if self._killed:  # killed later than this, the job finds the wish to stop in its directory
+                message = f"The task was ended before the sink of {self.table} was started"
+                raise AirflowFailException(message)
+            spec = self._spec(self._job, wanted, catalog_options=shown, secret_options=secret)
+            self._job.launch(self.command, spec.to_json(), environment=environment)
         self.log.info("Started the sink in %s", self._job.directory)
         return str(self._job.directory)
 
@@ -218,26 +247,37 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
-    def _spec(self, job: SinkJob, *, catalog_options: dict[str, str], secret_options: dict[str, str]) -> SinkSpec:
-        from storage_lib.spark.sink_spec import SinkSource, SinkSpec
+    def _wanted(self) -> dict[str, Any]:
+        """Return the part of the specification that the arguments say; an InvalidInputError refuses a wrong one."""
+        return {
+            "warehouse": self.hook.warehouse,
+            "table": self.table,
+            "source": checked_source(self.source),
+            "write_options": checked_options(self.write_options, "write_options"),
+            "select": checked_names(self.select, "select"),
+            "trigger_seconds": checked_number(self.trigger_seconds, "trigger_seconds"),
+            "max_rows_per_trigger": None
+            if is_nothing(self.max_rows_per_trigger)
+            else checked_count(self.max_rows_per_trigger, "max_rows_per_trigger", least=1),
+            "available_now": checked_flag(self.available_now, "available_now"),
+            "master": None if is_nothing(self.master) else self.master,
+            "spark_conf": checked_options(self.spark_conf, "spark_conf"),
+            "query_name": self.table,
+        }
+
+    @staticmethod
+    def _spec(
+        job: SinkJob, wanted: Mapping[str, Any], *, catalog_options: dict[str, str], secret_options: dict[str, str]
+    ) -> SinkSpec:
+        from storage_lib.spark.sink_spec import SinkSpec
 
         return SinkSpec(
-            warehouse=self.hook.warehouse,
-            table=self.table,
-            source=SinkSource(**self.source),
+            **wanted,
             checkpoint_location=str(job.directory.parent / "checkpoint"),
             heartbeat_path=str(job.heartbeat_path),
             stop_path=str(job.stop_path),
             catalog_options=catalog_options,
             secret_options=secret_options,
-            write_options=self.write_options or {},
-            select=tuple(self.select),
-            trigger_seconds=float(self.trigger_seconds),
-            max_rows_per_trigger=int(self.max_rows_per_trigger) if self.max_rows_per_trigger else None,
-            available_now=bool(self.available_now),
-            master=self.master,
-            spark_conf=self.spark_conf or {},
-            query_name=self.table,
         )
 
     def _wait_for_predecessor(self, job: SinkJob | None) -> None:

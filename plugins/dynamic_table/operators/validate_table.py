@@ -10,8 +10,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from dynamic_table.data_quality import check_expectations
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.partition_argument import checked_partition
+from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
+from dynamic_table.rendered_argument import checked_count, checked_names, is_nothing
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -68,12 +69,18 @@ class ValidateTableOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
+        from storage_lib.errors import NotFoundError
+
         table = self.hook.load_table(self.table)
         partition = checked_partition(self.partition) if self.partition else None
         newest = table.plan().snapshot
-        snapshot_id = int(self.snapshot_id) if self.snapshot_id else newest.id if newest else None
-        where = partition_filter(partition) if partition else None
-        rows = table.to_arrow(columns=self.columns, filter=where, snapshot_id=snapshot_id)
+        snapshot_id = self._chosen_snapshot() or (newest.id if newest else None)
+        where = partition_filter(table, partition) if partition else None
+        columns = checked_names(self.columns, "columns") or None
+        rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
+        if partition and not rows.num_rows:
+            message = f"{self.table} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
+            raise NotFoundError(message)
         report = check_expectations(rows, self.expectations)
         for line in report.lines:
             self.log.warning(line)
@@ -90,3 +97,6 @@ class ValidateTableOperator(BaseOperator):
             aspect="quality",
             **facts,
         )
+
+    def _chosen_snapshot(self) -> int | None:
+        return None if is_nothing(self.snapshot_id) else checked_count(self.snapshot_id, "snapshot_id", least=1)

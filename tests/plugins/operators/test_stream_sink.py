@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from dynamic_table.operators.stream_sink import SinkFailedError, StreamSinkOperator
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
+from storage_lib.errors import InvalidInputError
 from tests.support import light_sink
 from tests.support.patience import wait_until
 from tests.support.task_context import DictStore, task_context
@@ -151,6 +154,96 @@ def test_a_second_sink_of_one_table_is_refused(sink: Callable[..., StreamSinkOpe
     with pytest.raises(AirflowFailException, match="has a sink already"):
         other.execute(task_context(other, run_id="other", store=DictStore()))
     assert newest_job(job.directory.parent) == job
+
+
+def test_of_two_tasks_that_start_at_once_one_is_refused(
+    sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Both had looked for the other's sink before either had started its own."""
+    met, refused = threading.Barrier(2), []
+
+    def meeting(job: SinkJob | None) -> None:
+        with suppress(threading.BrokenBarrierError):
+            met.wait(timeout=0.5)
+        if job is not None:
+            refused.append(job)
+            raise AirflowFailException("has a sink already")
+
+    def run(run_id: str) -> None:
+        task = sink()
+        monkeypatch.setattr(task, "_wait_for_predecessor", meeting)
+        with suppress(AirflowFailException, TaskDeferred):
+            task.execute(task_context(task, run_id=run_id, store=DictStore()))
+
+    tasks = [threading.Thread(target=run, args=(name,)) for name in ("first", "second")]
+    for each in tasks:
+        each.start()
+    for each in tasks:
+        each.join()
+
+    assert [path.name for path in (tmp_path / "jobs" / "db.t").glob("job-*")] == ["job-0001"]
+    assert len(refused) == 1
+
+
+def test_a_try_that_died_before_it_noted_its_sink_leaves_it_to_the_next(
+    sink: Callable[..., StreamSinkOperator],
+) -> None:
+    first = start(sink(), DictStore())
+
+    again = start(sink(), DictStore())
+
+    assert again == first
+
+
+def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path
+) -> None:
+    """Airflow asks for the end by a signal, and what the task was doing goes on for seconds."""
+    task = sink()
+    task.on_kill()
+
+    with pytest.raises(AirflowFailException, match="ended before the sink"):
+        task.execute(task_context(task))
+    assert not list((tmp_path / "jobs" / "db.t").glob("job-*/process.json"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"source": {}},
+        {"source": "{'kind': 'debezium_json'}"},
+        {"source": {"kind": "debezium_json"}},
+        {"source": {"kind": "debezium_json", "name": ""}},
+        {"source": {"kind": "debezium_json", "name": "None"}},
+        {"source": {"kind": "csv", "name": "changes"}},
+        {"source": {"kind": "debezium_json", "name": "changes", "topics": "changes"}},
+        {"select": "id, text"},
+        {"trigger_seconds": "soon"},
+        {"trigger_seconds": -1},
+        {"max_rows_per_trigger": 0},
+        {"available_now": "perhaps"},
+        {"write_options": "change-tracking=false"},
+        {"spark_conf": ["spark.ui.enabled"]},
+    ],
+)
+def test_a_wrong_argument_starts_no_sink(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    task = sink()
+    for name, value in arguments.items():
+        setattr(task, name, value)
+
+    with pytest.raises(InvalidInputError):
+        task.execute(task_context(task))
+    assert not list((tmp_path / "jobs").glob("*/job-*/process.json"))
+
+
+def test_a_query_that_spark_does_not_understand_is_not_tried_again(sink: Callable[..., StreamSinkOperator]) -> None:
+    error = "pyspark.errors.exceptions.captured.AnalysisException: [UNRESOLVED_COLUMN] no such column"
+    failing = sink(deferrable=False, end="FAILED", error=error)
+
+    with pytest.raises(AirflowFailException, match="UNRESOLVED_COLUMN"):
+        failing.execute(task_context(failing))
 
 
 def test_a_task_cleared_while_it_runs_waits_for_the_old_job_and_starts_anew(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,19 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
 from dynamic_table.table_events import table_asset
-from storage_lib.errors import AlreadyExistsError, CommitConflictError, CommitOutcomeUnknownError, InvalidInputError
+from storage_lib.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+)
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
@@ -33,7 +41,13 @@ HERE = f"{__name__}:rows_of"
 
 def rows_of(partition: Mapping[str, str], count: int = 2) -> pa.Table:
     """The source that the tests reprocess from."""
+    count = 0 if partition["dt"] == "empty" else count
     return pa.table({"dt": pa.array([partition["dt"]] * count, pa.string()), "v": pa.array(range(count), pa.int64())})
+
+
+def no_table(partition: Mapping[str, str]) -> dict[str, str]:
+    """A source that returns something else than a table."""
+    return dict(partition)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +60,7 @@ def _this_module_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 def _module() -> Any:
     from types import SimpleNamespace
 
-    return SimpleNamespace(rows_of=rows_of)
+    return SimpleNamespace(rows_of=rows_of, no_table=no_table)
 
 
 def test_compaction_answers_with_its_snapshot_and_announces_it(table: RecordingTable) -> None:
@@ -126,6 +140,34 @@ def test_nothing_old_enough_is_not_an_error(table: RecordingTable) -> None:
     assert table.calls == []
 
 
+def test_a_limit_on_two_columns_is_refused(table: RecordingTable) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", before={"dt": "b", "v": "1"})
+
+    with pytest.raises(InvalidInputError, match="one partition column"):
+        task.execute(task_context(task))
+    assert table.calls == []
+
+
+def test_flags_rendered_to_text_mean_what_they_say(table: RecordingTable) -> None:
+    drop = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[{"dt": "a"}], change_tracking="False")
+    compact = CompactTableOperator(task_id="compact", table="db.t", full="False")
+
+    drop.execute(task_context(drop))
+    compact.execute(task_context(compact))
+
+    (_, dropped), (_, compacted) = table.calls
+    assert (dropped["change_tracking"], compacted["full"]) == (False, False)
+
+
+def test_tables_named_as_text_are_not_taken_for_letters() -> None:
+    named = ListTablesOperator(task_id="list", tables=["db.b", "db.a", "db.b"])
+    text = ListTablesOperator(task_id="list", tables="db.a")
+
+    assert named.execute(task_context(named)) == ["db.a", "db.b"]
+    with pytest.raises(InvalidInputError, match=r"tables is 'db\.a'"):
+        text.execute(task_context(text))
+
+
 def test_neither_partitions_nor_a_limit_is_refused(table: RecordingTable) -> None:
     task = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[])
 
@@ -173,6 +215,45 @@ def test_a_source_without_rows_does_not_empty_a_partition(table: RecordingTable)
         tolerant.execute(task_context(tolerant))
     assert table.calls == []
     assert bold.execute(task_context(bold))["rows"] == 0
+
+
+def test_partitions_without_rows_are_skipped_and_the_others_replaced(table: RecordingTable) -> None:
+    task = ReprocessPartitionsOperator(
+        task_id="reprocess",
+        table="db.t",
+        partitions=[{"dt": "a"}, {"dt": "empty"}, {"dt": "b"}],
+        rows=HERE,
+        on_empty="skip",
+    )
+    context = task_context(task)
+
+    result = task.execute(context)
+
+    assert [arguments["partition"] for _, arguments in table.calls] == [{"dt": "a"}, {"dt": "b"}]
+    assert result["partitions"] == [{"dt": "a"}, {"dt": "b"}]
+    assert [event["partitions"] for event in announced(context)] == [[{"dt": "a"}, {"dt": "b"}]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": f"{__name__}:no_table"}, "returned a dict; it has to return a pyarrow.Table"),
+        ({"rows": ".flights:rows"}, "is not a callable's path"),
+        ({"on_empty": "ignore"}, "on_empty is 'ignore'"),
+        ({"rows_kwargs": "{}"}, "rows_kwargs is '{}'"),
+        ({"change_tracking": "maybe"}, "change_tracking is 'maybe'"),
+        ({"partitions": "[{'dt': 'a'}]"}, "render_template_as_native_obj"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_anything_is_replaced(
+    table: RecordingTable, arguments: dict[str, Any], message: str
+) -> None:
+    wrong = {"table": "db.t", "partitions": [{"dt": "a"}], "rows": HERE} | arguments
+    task = ReprocessPartitionsOperator(task_id="reprocess", **wrong)
+
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        task.execute(task_context(task))
+    assert table.calls == []
 
 
 @pytest.mark.parametrize("path", ["rows_of", "no.such.module:rows_of", f"{__name__}:missing", ":", ""])
@@ -230,6 +311,48 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
     assert (result["rows"], result["checked"], result["version"]) == (2, 1, 7)
     [event] = announced(context)
     assert (event["uri"], event["op"]) == ("dynamic-table://db/t/quality", "validate")
+
+
+def test_a_partition_without_rows_is_no_partition_that_passes(table: RecordingTable) -> None:
+    """Nearly every expectation holds for no rows at all."""
+    table.rows = table.rows.slice(0, 0)
+    expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
+    missing = ValidateTableOperator(
+        task_id="validate", table="db.t", expectations=[expectation], partition={"dt": "2013-13-13"}
+    )
+    wrong = ValidateTableOperator(task_id="validate", table="db.t", expectations=[expectation], partition={"v": "1"})
+
+    with pytest.raises(NotFoundError, match="no rows in dt=2013-13-13 at snapshot 7"):
+        missing.execute(task_context(missing))
+    with pytest.raises(InvalidInputError, match="not by 'v'"):
+        wrong.execute(task_context(wrong))
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"table": None},
+        {"table": ""},
+        {"table": "orders"},
+        {"columns": {}},
+        {"columns": "{'id': 'BIGINT'}"},
+        {"columns": {"id": None}},
+        {"columns": {"id": "NUMBER"}},
+        {"primary_key": "id"},
+        {"primary_key": ["no_such_column"]},
+        {"partition_by": ["no_such_column"]},
+        {"options": {"bucket": None}},
+        {"options": {"bucket": "many"}},
+    ],
+)
+def test_a_wrong_table_is_refused_and_none_is_made(warehouse: Path, arguments: dict[str, Any]) -> None:
+    right: dict[str, Any] = {"table": "shop.orders", "columns": {"id": "BIGINT"}, "primary_key": ["id"]}
+    task = ProvisionTableOperator(task_id="provision", **(right | arguments))
+
+    with pytest.raises(InvalidInputError):
+        task.execute(task_context(task))
+    assert not list(warehouse.rglob("schema-*"))
 
 
 def test_a_table_is_provisioned_once_and_announced_once(warehouse: Path) -> None:

@@ -1,0 +1,117 @@
+"""An operator's arguments as templates left them, checked before anything is done with them.
+
+A DAG that does not render to native objects makes text of everything: ``"False"``, which Python takes for true, and
+``"['a']"``, which it takes for five letters. Each function returns the value or raises an InvalidInputError that names
+the argument and the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "REMEDY",
+    "checked_choice",
+    "checked_count",
+    "checked_flag",
+    "checked_mapping",
+    "checked_names",
+    "checked_number",
+    "checked_options",
+    "checked_text",
+    "is_nothing",
+]
+
+# What a template renders where a run has no such parameter, as text.
+NOTHING = (None, "", "None")
+REMEDY = "A template renders to such a value in a DAG with render_template_as_native_obj=True."
+
+
+def checked_flag(value: object, argument: str) -> bool:
+    """Return a boolean; its text in any case is one too, nothing is none."""
+    if isinstance(value, bool):
+        return value
+    if (word := str(value).strip().lower()) in ("true", "false"):
+        return word == "true"
+    raise _refusal(value, argument, "true or false")
+
+
+def is_nothing(value: object) -> bool:
+    """Tell whether an argument that may be left out was: not given, or rendered from nothing."""
+    return value in NOTHING
+
+
+def checked_count(value: object, argument: str, *, least: int = 0) -> int:
+    """Return a whole number of at least ``least``; its text is one too."""
+    number = checked_number(value, argument, least=least)
+    if not number.is_integer():
+        raise _refusal(value, argument, f"a whole number of at least {least}")
+    return int(number)
+
+
+def checked_number(value: object, argument: str, *, least: float = 0) -> float:
+    """Return a number of at least ``least``; its text is one too."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        number = math.nan
+    if not least <= number < math.inf:
+        raise _refusal(value, argument, f"a number of at least {least}")
+    return number
+
+
+def checked_text(value: object, argument: str) -> str:
+    """Return text that says something."""
+    if isinstance(value, str) and not is_nothing(value.strip()):
+        return value
+    raise _refusal(value, argument, "text")
+
+
+def checked_choice(value: object, argument: str, choices: Sequence[str]) -> None:
+    """Refuse what is none of ``choices``."""
+    if value not in choices:
+        raise _refusal(value, argument, f"one of {', '.join(choices)}")
+
+
+def checked_names(value: object, argument: str) -> tuple[str, ...]:
+    """Return a list of names as a tuple; nothing is an empty one."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    raise _refusal(value, argument, "a list like ['a', 'b']")
+
+
+def checked_mapping(value: object, argument: str) -> dict[str, Any]:
+    """Return a mapping; nothing is an empty one."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and all(isinstance(key, str) and key for key in value):
+        return dict(value)
+    raise _refusal(value, argument, "a mapping like {'name': 'value'}")
+
+
+def checked_options(value: object, argument: str) -> dict[str, str]:
+    """Return options and their values as text, spelled as the library spells them; a value of nothing is refused."""
+    options = checked_mapping(value, argument)
+    return {key: _option_text(text, f"{argument}[{key!r}]") for key, text in options.items()}
+
+
+def _option_text(value: object, argument: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise _refusal(value, argument, "text, a number, true or false")
+
+
+def _refusal(value: object, argument: str, wanted: str) -> Exception:
+    from storage_lib.errors import InvalidInputError
+
+    message = f"{argument} is {value!r}; it has to be {wanted}. {REMEDY}"
+    return InvalidInputError(message)
