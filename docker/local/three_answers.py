@@ -19,16 +19,13 @@ Answer = dict[str, tuple[int, float]]
 
 _SQL = """
     SELECT origin, count(arr_delay) AS arrived, round(avg(arr_delay), 6) AS delay
-    FROM {table} GROUP BY origin ORDER BY origin
+    FROM flights GROUP BY origin ORDER BY origin
 """
 
 
 def answer_of_duckdb(table: DynamicTable) -> Answer:
     """Our Arrow batches, streamed into DuckDB."""
-    rows = table.read(columns=["origin", "arr_delay"])
-    connection = duckdb.connect()
-    connection.register("flights", rows)
-    return _answer(connection.sql(_SQL.format(table="flights")).fetchall())
+    return _asked_of_duckdb(table.read(columns=["origin", "arr_delay"]))
 
 
 def answer_of_spark(table: DynamicTable) -> Answer:
@@ -38,7 +35,7 @@ def answer_of_spark(table: DynamicTable) -> Answer:
     spark = session("three answers", master="local[2]", conf={"spark.ui.showConsoleProgress": "false"})
     try:
         read(spark, table, columns=["origin", "arr_delay"]).createOrReplaceTempView("flights")
-        return _answer([tuple(row) for row in spark.sql(_SQL.format(table="flights")).collect()])
+        return _answer([tuple(row) for row in spark.sql(_SQL).collect()])
     finally:
         spark.stop()
 
@@ -50,10 +47,7 @@ def answer_of_paimon(table: DynamicTable) -> Answer:
     warehouse = table.location.removesuffix(f"/{table.name.replace('.', '.db/', 1)}")
     builder = PaimonCatalog({"warehouse": warehouse}).get_table(table.name).new_read_builder()
     batches = builder.new_read().read_arrow(builder.new_scan().plan().splits())
-    rows = pa.Table.from_batches(batches).select(["origin", "arr_delay"])
-    connection = duckdb.connect()
-    connection.register("flights", rows)
-    return _answer(connection.sql(_SQL.format(table="flights")).fetchall())
+    return _asked_of_duckdb(pa.Table.from_batches(batches).select(["origin", "arr_delay"]))
 
 
 def answer_of_truth(rows: pl.DataFrame) -> Answer:
@@ -72,6 +66,12 @@ def differences(table: DynamicTable, truth: pl.DataFrame) -> tuple[int, int]:
     missing = expected.join(rows, on=names, how="anti", nulls_equal=True).height
     surplus = rows.join(expected, on=names, how="anti", nulls_equal=True).height
     return missing, surplus
+
+
+def _asked_of_duckdb(flights: pa.Table | pa.RecordBatchReader) -> Answer:
+    connection = duckdb.connect()
+    connection.register("flights", flights)
+    return _answer(connection.sql(_SQL).fetchall())
 
 
 def _answer(rows: list[tuple[str, int, float]]) -> Answer:

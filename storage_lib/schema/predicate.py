@@ -8,7 +8,7 @@ columns are in ``comparisons.py``, ``col("x") > 3`` in ``column_reference.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -70,8 +70,8 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class And(Predicate):
-    """Both conditions."""
+class _Pair(Predicate):
+    """Two conditions, however they are joined."""
 
     left: Predicate
     right: Predicate
@@ -80,11 +80,16 @@ class And(Predicate):
     def columns(self) -> frozenset[str]:
         return self.left.columns | self.right.columns
 
+    def validated(self, schema: TableSchema) -> Predicate:
+        return replace(self, left=self.left.validated(schema), right=self.right.validated(schema))
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Pair):
+    """Both conditions."""
+
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.and_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
-
-    def validated(self, schema: TableSchema) -> Predicate:
-        return And(self.left.validated(schema), self.right.validated(schema))
 
     def may_match(self, stats: Stats) -> bool:
         return self.left.may_match(stats) and self.right.may_match(stats)
@@ -98,21 +103,11 @@ class And(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Predicate):
+class Or(_Pair):
     """At least one of two conditions."""
-
-    left: Predicate
-    right: Predicate
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.left.columns | self.right.columns
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.or_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
-
-    def validated(self, schema: TableSchema) -> Predicate:
-        return Or(self.left.validated(schema), self.right.validated(schema))
 
     def may_match(self, stats: Stats) -> bool:
         return self.left.may_match(stats) or self.right.may_match(stats)

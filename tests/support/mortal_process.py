@@ -6,25 +6,23 @@ table = reopened_in(storage, sound_table)      both stores now die together at t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib import DynamicTable
 from storage_lib.log_store.log_store import (
     EndOutcome,
-    LogBatch,
     LogStore,
     LogTransaction,
     TransactionHandle,
     WrittenRange,
 )
+from tests.support.delegating_log import DelegatingLog
 from tests.support.fake_environment import CountedNames
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from storage_lib.log_store.log_offsets import LogOffsets
     from tests.support.faulty_file_io import FaultyFileIO
 
 
@@ -42,29 +40,16 @@ def reopened_in(storage: FaultyFileIO, table: DynamicTable, *, names: str) -> Dy
     )
 
 
-class MortalLog:
+class MortalLog(DelegatingLog):
     """Hands on to ``delegate``; every act that the log would notice is one of ``storage``'s, and may be the last."""
 
     def __init__(self, delegate: LogStore, storage: FaultyFileIO) -> None:
-        self._delegate = delegate
+        super().__init__(delegate)
         self._storage = storage
 
-    def create(self) -> None:
-        self._delegate.create()
-
-    def drop(self) -> None:
-        self._delegate.drop()
-
-    def description(self) -> Mapping[str, str]:
-        return self._delegate.description()
-
     def begin(self, slot: int) -> LogTransaction:
-        begun = self._storage._do("log.begin", str(slot), lambda: self._delegate.begin(slot))
+        begun = self._storage._do("log.begin", str(slot), lambda: self.delegate.begin(slot))
         return MortalTransaction(begun, self._storage)
-
-    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
-        (outcome,) = self.end_all((handle,), commit=commit)
-        return outcome
 
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
         # One after the other: dying in between leaves some ended and some open.
@@ -72,30 +57,13 @@ class MortalLog:
             self._storage._do(
                 "log.end",
                 handle.transactional_id,
-                lambda handle=handle: self._delegate.end(handle, commit=commit),  # type: ignore[misc]
+                lambda handle=handle: self.delegate.end(handle, commit=commit),  # type: ignore[misc]
             )
             for handle in handles
         )
 
     def is_committed(self, written: WrittenRange) -> bool:
-        return self._storage._do("log.is_committed", "", lambda: self._delegate.is_committed(written))
-
-    def earliest_offsets(self) -> LogOffsets:
-        return self._delegate.earliest_offsets()
-
-    def latest_offsets(self) -> LogOffsets:
-        return self._delegate.latest_offsets()
-
-    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
-        return self._delegate.offsets_at(timestamp_millis)
-
-    def read(
-        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
-    ) -> Iterator[LogBatch]:
-        return self._delegate.read(start, end, buckets=buckets)
-
-    def close(self) -> None:
-        self._delegate.close()
+        return self._storage._do("log.is_committed", "", lambda: self.delegate.is_committed(written))
 
 
 class MortalTransaction:

@@ -1,0 +1,61 @@
+"""A log that passes everything on to another; base of those that break somewhere on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import (
+    EndOutcome,
+    LogBatch,
+    LogStore,
+    LogTransaction,
+    TransactionHandle,
+    WrittenRange,
+)
+
+
+class DelegatingLog:
+    """``end`` goes by ``end_all``, so that one override serves both."""
+
+    def __init__(self, delegate: LogStore) -> None:
+        self.delegate = delegate
+
+    def create(self) -> None:
+        self.delegate.create()
+
+    def drop(self) -> None:
+        self.delegate.drop()
+
+    def description(self) -> Mapping[str, str]:
+        return self.delegate.description()
+
+    def begin(self, slot: int) -> LogTransaction:
+        return self.delegate.begin(slot)
+
+    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
+        (outcome,) = self.end_all((handle,), commit=commit)
+        return outcome
+
+    def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+        return self.delegate.end_all(handles, commit=commit)
+
+    def is_committed(self, written: WrittenRange) -> bool:
+        return self.delegate.is_committed(written)
+
+    def earliest_offsets(self) -> LogOffsets:
+        return self.delegate.earliest_offsets()
+
+    def latest_offsets(self) -> LogOffsets:
+        return self.delegate.latest_offsets()
+
+    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
+        return self.delegate.offsets_at(timestamp_millis)
+
+    def read(
+        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
+    ) -> Iterator[LogBatch]:
+        return self.delegate.read(start, end, buckets=buckets)
+
+    def close(self) -> None:
+        self.delegate.close()
