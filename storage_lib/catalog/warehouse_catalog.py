@@ -22,6 +22,7 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundEr
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
@@ -313,7 +314,7 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
             message = f"table {name}: option {key}={value} does nothing right in this version yet; use {allowed}"
             raise InvalidInputError(message)
     for field in schema.fields:
-        if pa.types.is_timestamp(field.type.arrow) and field.type.arrow.unit == "ns":
+        if has_nanoseconds(field.type.arrow):
             message = (
                 f"table {name}: column {field.name!r} is {field.type}, but other engines would cut it to microseconds, "
                 'so no row of it could be written; declare it TIMESTAMP(6), pa.timestamp("us")'

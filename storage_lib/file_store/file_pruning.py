@@ -21,7 +21,9 @@ from storage_lib.schema.binary_row import decode_row
 from storage_lib.schema.bucketing import bucket_of
 from storage_lib.schema.column_stats import ColumnStats, decode_stats
 from storage_lib.schema.comparisons import Equal, In
+from storage_lib.schema.evolved_stats import evolved_stats
 from storage_lib.schema.predicate import And, Predicate
+from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_schema import DataField
 
 _BUCKET_KEYS_MAX = 1000
@@ -38,6 +40,7 @@ class FilePruning:
         self,
         *,
         key_value: KeyValueSchema,
+        schemas: SchemaVersions,
         partition_filter: Predicate | None = None,
         predicate: Predicate | None = None,
         buckets: Collection[int] | None = None,
@@ -45,6 +48,7 @@ class FilePruning:
     ) -> None:
         self._key_value = key_value
         self._schema = key_value.schema
+        self._schemas = schemas
         self._buckets = buckets
         self._partitions = partitions
         self._on_values = predicate
@@ -146,12 +150,14 @@ class FilePruning:
         return self._on_keys.may_match(_decoded(file.key_stats, self._schema.key_fields, file.row_count))
 
     def _values_may_match(self, file: DataFileMeta) -> bool:
-        # Columns of another schema version may go by other names: nothing is known of them here.
-        if self._on_values is None or file.schema_id != self._schema.id:
+        if self._on_values is None:
             return True
-        names = self._key_value.value_names if file.value_stats_cols is None else file.value_stats_cols
-        fields = [self._schema.field(name) for name in names]
-        return self._on_values.may_match(_decoded(file.value_stats, fields, file.row_count))
+        stored = self._schemas.of(file.schema_id)
+        names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
+        stats = _decoded(file.value_stats, [stored.field(name) for name in names], file.row_count)
+        if stored.id != self._schema.id:
+            stats = evolved_stats(stats, stored, self._schema, file.row_count)
+        return self._on_values.may_match(stats)
 
 
 def _decoded(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:

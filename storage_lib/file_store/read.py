@@ -20,6 +20,7 @@ from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.schema_versions import SchemaVersions
 
 
 class FileStoreRead:
@@ -33,6 +34,7 @@ class FileStoreRead:
         self,
         *,
         key_value: KeyValueSchema,
+        schemas: SchemaVersions,
         formats: Sequence[FileFormat],
         file_io: FileIO,
         paths: TablePaths,
@@ -42,6 +44,7 @@ class FileStoreRead:
     ) -> None:
         self._key_value = key_value
         self._merge_function = merge_function
+        self._schemas = schemas
         self._formats = tuple(formats)
         self._file_io = file_io
         self._paths = paths
@@ -84,6 +87,7 @@ class FileStoreRead:
         """Of the files of one bucket."""
         return DataFileReader(
             key_value=self._key_value,
+            schemas=self._schemas,
             formats=self._formats,
             file_io=self._file_io,
             paths=self._paths,

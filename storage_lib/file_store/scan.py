@@ -18,6 +18,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.schema_versions import SchemaVersions
 
 _REMEMBERED_SNAPSHOTS = 4
 _FOLLOWED_SNAPSHOTS_MAX = 100
@@ -38,11 +39,13 @@ class FileStoreScan:
         snapshots: SnapshotHistory,
         manifests: ManifestDirectory,
         key_value: KeyValueSchema,
+        schemas: SchemaVersions,
         partitions: PartitionCodec,
     ) -> None:
         self._snapshots = snapshots
         self._manifests = manifests
         self._key_value = key_value
+        self._schemas = schemas
         self._partitions = partitions
         self._live: OrderedDict[int, LiveFiles] = OrderedDict()
         self._harmless_indexes: set[str] = set()
@@ -213,6 +216,7 @@ class FileStoreScan:
             raise InvalidInputError(message)
         return FilePruning(
             key_value=self._key_value,
+            schemas=self._schemas,
             partition_filter=None if partition_filter is None else partition_filter.validated(schema),
             predicate=None if predicate is None else predicate.validated(schema),
             buckets=buckets,

@@ -38,6 +38,8 @@ from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.partition import PartitionCodec
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
@@ -76,6 +78,7 @@ class FileStore:
         self._options = options
         self._key_value = KeyValueSchema(schema=schema)
         self._merge_function = merge_function_of(table, schema, options)
+        self._schemas = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
         self._format = ParquetFormat(
             compression=options.file_compression, compression_level=options.file_compression_zstd_level
         )
@@ -90,6 +93,7 @@ class FileStore:
             snapshots=self.snapshots,
             manifests=self._manifests,
             key_value=self._key_value,
+            schemas=self._schemas,
             partitions=self._partitions,
         )
 
@@ -166,6 +170,7 @@ class FileStore:
         """Reads the splits of a plan."""
         return FileStoreRead(
             key_value=self._key_value,
+            schemas=self._schemas,
             formats=(self._format,),
             file_io=self._environment.file_io,
             paths=self._paths,

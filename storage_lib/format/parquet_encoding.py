@@ -1,17 +1,21 @@
 """How each column of a Parquet file is best stored, decided from a sample of its rows.
 
+Of a nested column each leaf is one to Parquet, by its dotted path: ``tags.list.element``, ``prices.key_value.key``.
+
 A dictionary pays only for values that repeat (for a high-cardinality string it doubles the cost of writing), and
 compression only for bytes that shrink (random doubles don't, and reading them raw is three times faster).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child
 
 DICTIONARY_SAMPLE_ROWS = 4_096
 DICTIONARY_DISTINCT_MAX = 2 / 3
@@ -22,7 +26,7 @@ COMPRESSION_SAMPLE_BYTES_MIN = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEncodings:
-    """Names of columns with a dictionary, codec per column, and level per compressed column."""
+    """Paths of columns with a dictionary, codec per column, and level per compressed column."""
 
     dictionary: tuple[str, ...]
     compression: Mapping[str, str]
@@ -31,17 +35,32 @@ class ColumnEncodings:
 
 def column_encodings(sample: pa.RecordBatch, compression: str, compression_level: int | None) -> ColumnEncodings:
     """Choose for each column of ``sample``; an empty sample gets dictionaries nowhere and compression everywhere."""
-    names = sample.schema.names
-    dictionary = tuple(name for name in names if _repeats(sample.column(name)))
+    leaves = dict(_leaves(sample.columns, sample.schema.names))
+    dictionary = tuple(path for path, leaf in leaves.items() if _repeats(leaf))
     codec = None if compression == "none" else pa.Codec(compression, compression_level)
     compressed = {
-        name for name in names if codec is not None and (name in dictionary or _shrinks(sample.column(name), codec))
+        path for path, leaf in leaves.items() if codec is not None and (path in dictionary or _shrinks(leaf, codec))
     }
     return ColumnEncodings(
         dictionary=dictionary,
-        compression={name: compression if name in compressed else "none" for name in names},
+        compression={path: compression if path in compressed else "none" for path in leaves},
         compression_level={} if compression_level is None else dict.fromkeys(compressed, compression_level),
     )
+
+
+def _leaves(arrays: Iterable[pa.Array], paths: Iterable[str]) -> Iterator[tuple[str, pa.Array]]:
+    """The values of every leaf column that Parquet makes of these columns."""
+    for path, array in zip(paths, arrays, strict=True):
+        if pa.types.is_list(array.type):
+            yield from _leaves([list_parts(array).values], [f"{path}.list.element"])
+        elif pa.types.is_map(array.type):
+            parts = map_parts(array)
+            yield from _leaves([parts.keys, parts.values], [f"{path}.key_value.key", f"{path}.key_value.value"])
+        elif pa.types.is_struct(array.type):
+            names = [array.type.field(index).name for index in range(array.type.num_fields)]
+            yield from _leaves([struct_child(array, name) for name in names], [f"{path}.{name}" for name in names])
+        else:
+            yield path, array
 
 
 def _repeats(column: pa.Array) -> bool:

@@ -18,6 +18,7 @@ from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
 from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.predicate import Predicate
 
 ROW_GROUP_ROWS_MAX = 32_768
@@ -37,7 +38,7 @@ class ParquetFormat:
     def refuse_unsupported(self, schema: pa.Schema) -> None:
         """Raise ``InvalidInputError`` for nanoseconds: the format wants INT96, which other engines cut to micros."""
         for column in schema:
-            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            if has_nanoseconds(column.type):
                 message = (
                     f"Column {column.name!r} has a timestamp finer than a microsecond, which other engines "
                     "would cut; declare it TIMESTAMP(6)."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage_lib.schema.column_stats import ColumnStats
@@ -17,8 +18,23 @@ FLOATING = frozenset({"FLOAT", "DOUBLE"})
 
 
 def column_indices(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Where in the file each column stands, by its dotted path (a plain name for scalar columns)."""
-    return {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    """Where in the file each scalar column stands, by its name; nested columns have no statistics and are left out."""
+    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    if not any("." in path for path in paths):
+        return {path: index for index, path in enumerate(paths)}
+    found: dict[str, int] = {}
+    start = 0
+    for field in metadata.schema.to_arrow_schema():
+        if not pa.types.is_nested(field.type):
+            found[field.name] = start
+        start += _leaf_count(field.type)
+    return found
+
+
+def _leaf_count(type_: pa.DataType) -> int:
+    if not pa.types.is_nested(type_):
+        return 1
+    return sum(_leaf_count(type_.field(index).type) for index in range(type_.num_fields))
 
 
 def row_group_statistics(

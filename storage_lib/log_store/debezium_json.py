@@ -33,6 +33,7 @@ from storage_lib.log_store.debezium_columns import (
     json_type,
     to_json_column,
 )
+from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
 
@@ -116,7 +117,17 @@ class DebeziumJson:
 
     @classmethod
     def for_table(cls, schema: TableSchema, changelog_mode: ChangelogMode) -> DebeziumJson:
-        """The codec for a table's ``log.changelog-mode``; ``auto`` is upsert with a primary key, all without."""
+        """The codec for a table's ``log.changelog-mode``; ``auto`` is upsert with a primary key, all without.
+
+        Raises ``InvalidInputError`` for columns that have no spelling.
+        """
+        for field in schema.fields:
+            if is_nested(field.type):
+                message = (
+                    f"column {field.name!r} is {field.type}, which the log can't hold yet; create the table with "
+                    "log.system=none, or keep the column as a STRING of JSON"
+                )
+                raise InvalidInputError(message)
         has_key = bool(schema.primary_keys)
         if changelog_mode is ChangelogMode.UPSERT and not has_key:
             message = "log.changelog-mode=upsert needs a primary key; use all or auto"

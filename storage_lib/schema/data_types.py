@@ -1,6 +1,7 @@
 """The logical types of columns, their spelling in schema files (docs/format.md, 1.3) and their Arrow twins.
 
-Scalar types only: constructed types (ARRAY, MAP, ROW, ...) are refused by name.
+Scalar types only; those made of others (ARRAY, MAP, ROW, ...) are in ``nested_types``, all of them written and read
+by ``type_spelling``.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class TypeRoot(Enum):
     DECIMAL = "DECIMAL"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    MULTISET = "MULTISET"
+    ROW = "ROW"
 
 
 _WITH_LENGTH = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -55,7 +60,7 @@ _PRECISION_DEFAULT = {
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One scalar type. Defaults are filled in, so equal types are equal values.
+    """One type; this class is that of scalar types. Defaults are filled in, so equal types are equal values.
 
     ``length`` (characters or bytes) is None for STRING and BYTES, which have no limit. ``InvalidInputError`` for a
     length, precision or scale that the type doesn't have.
@@ -98,9 +103,9 @@ class DataType:
 
 
 def parse_data_type(text: str) -> DataType:
-    """Read a spelling, synonyms included, whatever its case and white space.
+    """Read a scalar type's spelling, synonyms included, whatever its case and white space.
 
-    Raises ``InvalidInputError`` for constructed and unknown types.
+    Raises ``InvalidInputError`` for nested and unknown types.
     """
     match = _SPELLING.fullmatch(text)
     if match is None:
@@ -126,7 +131,7 @@ def parse_data_type(text: str) -> DataType:
 
 
 def data_type_of_arrow(arrow: pa.DataType, *, nullable: bool = True) -> DataType:
-    """The type of a column that comes in as ``arrow``.
+    """The scalar type of a column that comes in as ``arrow``.
 
     Raises ``InvalidInputError`` for Arrow types that no column can have.
     """
@@ -217,8 +222,8 @@ _ARROW_KINDS = (
 )
 _SUPPORTED = (
     "columns may be BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIME(p), CHAR(n), "
-    "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p) or TIMESTAMP(p) WITH LOCAL TIME ZONE. "
-    "Cast the column, or keep it as a STRING (JSON, for instance)"
+    "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, or "
+    "ARRAY<>, MAP<>, MULTISET<> and ROW<> of these. Cast the column, or keep it as a STRING (JSON, for instance)"
 )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.table_schema import DataField
 
 _TEXT = (TypeRoot.CHAR, TypeRoot.VARCHAR)
@@ -25,6 +26,11 @@ def typed_literal(value: object, field: DataField, *, text_only: bool = False) -
     """
     if text_only and field.type.root not in _TEXT:
         message = f"column {field.name!r} is {field.type}; a prefix can only be looked for in text"
+        raise InvalidInputError(message)
+    if is_nested(field.type):
+        message = (
+            f"column {field.name!r} is {field.type}; of a nested column only is_null() and is_not_null() can be asked"
+        )
         raise InvalidInputError(message)
     if value is None:
         message = f"column {field.name!r} is compared with null, which is never true; use is_null() or is_not_null()"

@@ -6,29 +6,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.schema.data_types import DataType, TypeRoot, data_type_of_arrow, parse_data_type
+from storage_lib.schema.data_field import DataField
+from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.nested_types import column_type_of_arrow, is_nested, with_new_ids
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+from storage_lib.schema.type_spelling import field_from_json, field_to_json
+
+__all__ = ["DataField", "TableSchema", "new_table_schema"]
 
 SCHEMA_VERSION = 3
 _RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_PREFIX = "_KEY_"
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 _KEY_TIMESTAMP_DIGITS_MAX = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataField:
-    """One column; ``id`` is its own for life, whatever it is renamed to."""
-
-    id: int
-    name: str
-    type: DataType
-    description: str | None = None
-    default_value: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +96,7 @@ class TableSchema:
         value: dict[str, object] = {
             "version": self.version,
             "id": self.id,
-            "fields": [_field_json(each) for each in self.fields],
+            "fields": [field_to_json(each) for each in self.fields],
             "highestFieldId": self.highest_field_id,
             "partitionKeys": list(self.partition_keys),
             "primaryKeys": list(self.primary_keys),
@@ -124,7 +119,7 @@ class TableSchema:
             return cls(
                 version=version,
                 id=int(value["id"]),
-                fields=tuple(_field_of_json(each) for each in value["fields"]),
+                fields=tuple(field_from_json(each) for each in value["fields"]),
                 highest_field_id=int(value["highestFieldId"]),
                 partition_keys=tuple(value["partitionKeys"]),
                 primary_keys=tuple(value["primaryKeys"]),
@@ -135,30 +130,6 @@ class TableSchema:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
             raise CorruptFileError(message) from error
-
-
-def _field_json(each: DataField) -> dict[str, object]:
-    value: dict[str, object] = {"id": each.id, "name": each.name, "type": str(each.type)}
-    if each.description is not None:
-        value["description"] = each.description
-    if each.default_value is not None:
-        value["defaultValue"] = each.default_value
-    return value
-
-
-def _field_of_json(value: Mapping[str, object]) -> DataField:
-    name, spelled = str(value["name"]), value["type"]
-    if not isinstance(spelled, str):
-        message = f"column {name!r} has the constructed type {spelled}, which this version can't read"
-        raise InvalidInputError(message)
-    description, default = value.get("description"), value.get("defaultValue")
-    return DataField(
-        id=int(str(value["id"])),
-        name=name,
-        type=parse_data_type(spelled),
-        description=None if description is None else str(description),
-        default_value=None if default is None else str(default),
-    )
 
 
 def new_table_schema(
@@ -178,10 +149,7 @@ def new_table_schema(
     names = [name for name, _ in typed]
     _check_columns(names, reserved=(*_RESERVED, options.get("row-kind.field", ROW_KIND_COLUMN)))
     _check_keys(names, tuple(primary_keys), tuple(partition_keys))
-    fields = tuple(
-        DataField(id=index, name=name, type=data_type.not_null() if name in primary_keys else data_type)
-        for index, (name, data_type) in enumerate(typed)
-    )
+    fields, highest_field_id = _fields_with_ids(typed, primary_keys)
     schema = TableSchema(
         id=0,
         fields=fields,
@@ -190,11 +158,24 @@ def new_table_schema(
         options=dict(options),
         comment=comment,
         time_millis=time_millis,
-        highest_field_id=len(fields) - 1,
+        highest_field_id=highest_field_id,
     )
     _check_key_types(schema)
     _check_bucket_options(schema)
     return schema
+
+
+def _fields_with_ids(
+    typed: Sequence[tuple[str, DataType]], primary_keys: Sequence[str]
+) -> tuple[tuple[DataField, ...], int]:
+    """Columns with ids from 0 on, those inside a ROW right after its own, and the highest id."""
+    ids = count()
+    fields = []
+    for name, data_type in typed:
+        own_id = next(ids)
+        numbered = with_new_ids(data_type, lambda: next(ids))
+        fields.append(DataField(id=own_id, name=name, type=numbered.not_null() if name in primary_keys else numbered))
+    return tuple(fields), next(ids) - 1
 
 
 def _typed(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[str, DataType]]:
@@ -203,7 +184,7 @@ def _typed(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[st
     typed = []
     for each in columns:
         try:
-            typed.append((each.name, data_type_of_arrow(each.type, nullable=each.nullable)))
+            typed.append((each.name, column_type_of_arrow(each.type, nullable=each.nullable)))
         except InvalidInputError as error:
             message = f"column {each.name!r}: {error}"
             raise InvalidInputError(message) from error
@@ -262,6 +243,7 @@ def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_key
 
 def _check_key_types(schema: TableSchema) -> None:
     for each in (*schema.key_fields, *schema.partition_fields):
+        _refuse_nested(each, "key or partition column")
         # Keys are compared as Python values, which end at microseconds.
         if each.type.root in _TIMESTAMPS and (each.type.precision or 0) > _KEY_TIMESTAMP_DIGITS_MAX:
             message = (
@@ -280,6 +262,8 @@ def _check_bucket_options(schema: TableSchema) -> None:
     if not count.isascii() or not count.isdigit() or int(count) < 1:
         message = f"option bucket is {count!r}; set it to a number of at least 1"
         raise InvalidInputError(message)
+    for each in schema.bucket_key_fields if "bucket-key" in schema.options else ():
+        _refuse_nested(each, "bucket key")
     for each in schema.bucket_key_fields:
         if "bucket-key" in schema.options and schema.primary_keys and each.name not in schema.trimmed_primary_keys:
             message = (
@@ -287,3 +271,12 @@ def _check_bucket_options(schema: TableSchema) -> None:
                 f"({', '.join(schema.trimmed_primary_keys)}); use only these"
             )
             raise InvalidInputError(message)
+
+
+def _refuse_nested(each: DataField, role: str) -> None:
+    if is_nested(each.type):
+        message = (
+            f"column {each.name!r} is {each.type}, which has no order and no hash, so it can't be a {role}; use a "
+            "column of a scalar type (a field of it in a column of its own, for instance)"
+        )
+        raise InvalidInputError(message)

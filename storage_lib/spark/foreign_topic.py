@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import SystemClock
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.schema.type_spelling import parse_type
 
 if TYPE_CHECKING:
     from storage_lib.log_store.kafka_log_store import KafkaLogStore
@@ -105,10 +105,7 @@ def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
         )
         raise InvalidInputError(message)
     return pa.schema(
-        [
-            each.with_type(parse_data_type(str(named[each.name])).arrow) if each.name in named else each
-            for each in columns
-        ]
+        [each.with_type(parse_type(str(named[each.name])).arrow) if each.name in named else each for each in columns]
     )
 
 

@@ -13,6 +13,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    ArrayType as SparkArray,
+)
+from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     ByteType,
@@ -31,10 +34,14 @@ from pyspark.sql.types import (
     TimestampType,
     TimeType,
 )
+from pyspark.sql.types import (
+    MapType as SparkMap,
+)
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_types import DataType as TableType
 from storage_lib.schema.data_types import TypeRoot
+from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
 from storage_lib.table.input_rows import InputRows
 
 if TYPE_CHECKING:
@@ -59,7 +66,21 @@ _PLAIN: dict[TypeRoot, type[DataType]] = {
 
 
 def spark_type_of(of: TableType) -> DataType:
-    """The Spark type that shows values of a table's type."""
+    """The Spark type that shows values of a table's type; the parts of a nested one may be null, as in Arrow."""
+    match of:
+        case ArrayType():
+            return SparkArray(spark_type_of(of.element))
+        case MapType():
+            return SparkMap(spark_type_of(of.key), spark_type_of(of.value))
+        case MultisetType():
+            return SparkMap(spark_type_of(of.element), IntegerType())
+        case RowType():
+            return StructType([StructField(each.name, spark_type_of(each.type)) for each in of.fields])
+        case _:
+            return _scalar_type_of(of)
+
+
+def _scalar_type_of(of: TableType) -> DataType:
     if of.root is TypeRoot.DECIMAL:
         return DecimalType(of.precision or 10, of.scale or 0)
     if of.root is TypeRoot.TIME:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.data_types import TypeRoot
+from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import DataField, TableSchema
+from storage_lib.table.input_arrays import conformed, misfit
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 """What users may hand in: columns by name, in any order, the row kind column optional."""
@@ -80,24 +81,19 @@ class InputRows:
                         "add it with a value in every row"
                     )
                     raise InvalidInputError(message)
-            elif not _fits(schema.field(field.name).type, field.type.arrow):
-                raise self._wrong_type(field, schema.field(field.name).type)
+            else:
+                problem = misfit(schema.field(field.name).type, field.type, field.name)
+                if problem is not None:
+                    raise self._wrong_type(field, schema.field(field.name).type, problem)
 
     def _column(self, batch: pa.RecordBatch, field: DataField) -> pa.Array:
         if field.name not in batch.schema.names:
             return pa.nulls(batch.num_rows, field.type.arrow)
-        column = batch.column(field.name)
-        if isinstance(column.type, pa.DictionaryType):
-            column = column.dictionary_decode()
-        if column.type != field.type.arrow:
-            try:
-                column = column.cast(field.type.arrow, safe=True)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                message = (
-                    f"table {self._table}: column {field.name!r} is {field.type} and can't hold every value of the "
-                    f"input's {column.type}: {error}. Mend these values, or cast the column yourself"
-                )
-                raise InvalidInputError(message) from error
+        try:
+            column = conformed(batch.column(field.name), field.type, field.name)
+        except InvalidInputError as error:
+            message = f"table {self._table}: {error}"
+            raise InvalidInputError(message) from error
         if not field.type.nullable and column.null_count:
             row = pc.index(column.is_null(), value=True).as_py()
             role = "is part of the primary key" if field.name in self._schema.primary_keys else "is NOT NULL"
@@ -106,28 +102,7 @@ class InputRows:
                 f"have no value in it (the first is row {row}). Fill or drop these rows"
             )
             raise InvalidInputError(message)
-        self._check_length(column, field)
         return column
-
-    def _check_length(self, column: pa.Array, field: DataField) -> None:
-        length = field.type.length
-        if length is None or field.type.root not in (
-            TypeRoot.CHAR,
-            TypeRoot.VARCHAR,
-            TypeRoot.BINARY,
-            TypeRoot.VARBINARY,
-        ):
-            return
-        lengths = pc.binary_length(column) if pa.types.is_binary(column.type) else pc.utf8_length(column)
-        longest = pc.max(lengths).as_py()
-        if longest is not None and longest > length:
-            too_long = pc.fill_null(pc.greater(lengths, length), fill_value=False)
-            row = pc.index(too_long, value=True).as_py()
-            message = (
-                f"table {self._table}: column {field.name!r} is {field.type}, but row {row} has a value of "
-                f"{lengths[row]} characters or bytes. Shorten it, or make the column longer"
-            )
-            raise InvalidInputError(message)
 
     def _kinds(self, batch: pa.RecordBatch) -> pa.Array:
         if self._row_kind_column not in batch.schema.names:
@@ -151,39 +126,10 @@ class InputRows:
             raise InvalidInputError(message)
         return codes.cast(pa.int8())
 
-    def _wrong_type(self, field: DataField, given: pa.DataType) -> InvalidInputError:
+    def _wrong_type(self, field: DataField, given: pa.DataType, problem: str) -> InvalidInputError:
+        inside = f" ({problem})" if is_nested(field.type) else ""
         message = (
             f"table {self._table}: column {field.name!r} is {field.type} ({field.type.arrow} in Arrow), "
-            f"but the input has {given}. Cast the column before writing"
+            f"but the input has {given}{inside}. Cast the column before writing"
         )
         return InvalidInputError(message)
-
-
-def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of ``given`` may become ``wanted`` without changing what they mean."""
-    if isinstance(given, pa.DictionaryType):
-        given = given.value_type
-    if given == wanted or pa.types.is_null(given):
-        return True
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return (given.tz is None) == (wanted.tz is None)
-    if pa.types.is_integer(given) and (pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)):
-        return True
-    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    for family in (*numbers, _is_text, _is_bytes, pa.types.is_time):
-        if family(wanted):
-            return bool(family(given))
-    return False
-
-
-def _is_text(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
-
-
-def _is_bytes(arrow: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(arrow)
-        or pa.types.is_large_binary(arrow)
-        or pa.types.is_binary_view(arrow)
-        or pa.types.is_fixed_size_binary(arrow)
-    )

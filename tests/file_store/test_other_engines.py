@@ -14,9 +14,9 @@ import pytest
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.schema.column_reference import col
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.type_spelling import parse_type
 from tests.support.other_readers import (
     append_with_pypaimon,
     append_with_rust,
@@ -72,7 +72,7 @@ def schema_of(
     options: dict[str, str] | None = None,
 ) -> TableSchema:
     return new_table_schema(
-        [(name, parse_data_type(spelled)) for name, spelled in columns.items()],
+        [(name, parse_type(spelled)) for name, spelled in columns.items()],
         primary_keys=keys,
         partition_keys=partitions or [],
         options={"bucket": "3", "partition.legacy-name": "false", **(options or {})},

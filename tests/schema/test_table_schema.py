@@ -71,11 +71,12 @@ def test_a_missing_bucket_means_what_it_meant_to_its_writer(version: int, bucket
     assert TableSchema.from_json(json.dumps(value).encode()).bucket_count == buckets
 
 
-def test_columns_of_constructed_types_are_refused_by_name() -> None:
+def test_columns_of_types_that_this_version_lacks_are_refused_by_name() -> None:
     value = json.loads(OF_ANOTHER_WRITER)
-    value["fields"].append({"id": 10, "name": "tags", "type": {"type": "ARRAY", "element": "STRING"}})
+    vectors = {"type": "ARRAY", "element": {"type": "VECTOR", "element": "FLOAT", "length": 128}}
+    value["fields"].append({"id": 10, "name": "tags", "type": vectors})
 
-    with pytest.raises(InvalidInputError, match=r"'tags'.*ARRAY"):
+    with pytest.raises(InvalidInputError, match=r"'tags'.*VECTOR"):
         TableSchema.from_json(json.dumps(value).encode())
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import types as spark
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.spark_schema import arrow_schema_of, check_read_schema, check_write_schema, conform, struct_of
+from tests.support.schemas import schema_of
 
 COLUMNS = pa.schema(
     [
@@ -51,6 +52,22 @@ def test_every_type_has_a_spark_type_that_its_batches_fit() -> None:
     assert not struct["id"].nullable
     rows = pa.RecordBatch.from_pylist([{"id": 1, "local_ms": datetime(2024, 1, 1)}], schema=SCHEMA.arrow_schema)  # noqa: DTZ001  local
     assert conform(rows, arrow_schema_of(struct), "db.t").schema.equals(arrow_schema_of(struct))
+
+
+def test_nested_types_have_spark_types_that_their_batches_fit() -> None:
+    columns = "id INT, a ARRAY<TIMESTAMP(3)>, m MAP<STRING, INT>, s MULTISET<STRING>, r ROW<x INT, y DATE>"
+    schema = schema_of(columns, key="id")
+    struct = struct_of(schema)
+
+    assert struct.simpleString() == (
+        "struct<id:int,a:array<timestamp_ntz>,m:map<string,int>,s:map<string,int>,r:struct<x:int,y:date>>"
+    )
+    row = {"id": 1, "a": [datetime(2024, 1, 1), None], "m": [("k", None)], "s": None, "r": {"x": 1, "y": None}}  # noqa: DTZ001  local
+    rows = pa.RecordBatch.from_pylist([row, {"id": 2}], schema=schema.arrow_schema)
+    for_spark = conform(rows, arrow_schema_of(struct), "db.t")
+    assert for_spark.schema.equals(arrow_schema_of(struct))
+    assert for_spark.to_pylist() == rows.to_pylist()
+    check_write_schema("db.t", schema, struct, "_row_kind")
 
 
 def test_columns_come_in_the_order_asked_for_and_the_row_kind_last() -> None:

@@ -26,6 +26,8 @@ from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 
 LEVEL_COUNT = 6
@@ -61,6 +63,7 @@ class BucketOnDisk:
         )
         self.reader = DataFileReader(
             key_value=self.key_value,
+            schemas=SchemaVersions(self.schema, SchemaHistory(self.environment.file_io, paths)),
             formats=[self.file_format],
             file_io=self.environment.file_io,
             paths=paths,

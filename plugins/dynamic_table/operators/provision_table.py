@@ -81,8 +81,8 @@ class ProvisionTableOperator(BaseOperator):
     def _arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
 
-        from storage_lib.schema.data_types import parse_data_type
+        from storage_lib.schema.type_spelling import parse_type
 
         columns = checked_mapping(self.columns, "columns")
-        types = {name: parse_data_type(checked_text(text, f"columns[{name!r}]")) for name, text in columns.items()}
+        types = {name: parse_type(checked_text(text, f"columns[{name!r}]")) for name, text in columns.items()}
         return pa.schema([pa.field(name, kind.arrow, nullable=kind.nullable) for name, kind in types.items()])

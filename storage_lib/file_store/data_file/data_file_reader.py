@@ -1,18 +1,37 @@
-"""A data file as batches of the wanted columns, with the table's types."""
+"""A data file as batches of the wanted columns, with the table's names and types, whatever schema wrote it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.evolved_arrays import evolved
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.schema_versions import SchemaVersions
+
+_SYSTEM_TYPES = {
+    SEQUENCE_NUMBER: DataType(TypeRoot.BIGINT, nullable=False),
+    VALUE_KIND: DataType(TypeRoot.TINYINT, nullable=False),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredColumn:
+    """A wanted column, and where it is in a file: ``name`` None where the file was written before it came."""
+
+    wanted: pa.Field
+    wanted_type: DataType
+    name: str | None
+    stored_type: DataType
 
 
 class DataFileReader:
@@ -22,6 +41,7 @@ class DataFileReader:
         self,
         *,
         key_value: KeyValueSchema,
+        schemas: SchemaVersions,
         formats: Sequence[FileFormat],
         file_io: FileIO,
         paths: TablePaths,
@@ -29,6 +49,7 @@ class DataFileReader:
         bucket: int,
     ) -> None:
         self._key_value = key_value
+        self._schemas = schemas
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
         self._file_io = file_io
         self._paths = paths
@@ -43,7 +64,8 @@ class DataFileReader:
         ``columns`` may name table columns and the two system columns of a KV batch; one that the file lacks is null.
         Row groups without a match of ``predicate`` are left out, rows are not filtered.
 
-        Raises ``NotFoundError`` if the file is gone and ``CorruptFileError`` if it is not what ``file`` says.
+        Raises ``NotFoundError`` if the file is gone, ``CorruptFileError`` if it is not what ``file`` says, and
+        ``InvalidInputError`` for values of a newer schema that the table's types can't hold.
         """
         path = self._path(file)
         try:
@@ -59,13 +81,53 @@ class DataFileReader:
             if opened.row_count != file.row_count:
                 message = f"{path} holds {opened.row_count} rows, but its manifest entry says {file.row_count}."
                 raise CorruptFileError(message)
-            schema = self._key_value.projection(columns)
-            present = [name for name in columns if name in opened.column_names]
+            stored = [self._stored(name, file.schema_id) for name in columns]
+            schema = pa.schema([each.wanted for each in stored])
+            there = set(opened.column_names)
+            present = [each.name for each in stored if each.name is not None and each.name in there]
             # With none of the columns there, any one still tells how many rows are null.
             asked = present or opened.column_names[:1]
-            for batch in opened.batches(asked, predicate=predicate, batch_rows=batch_rows):
+            pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
+            for batch in opened.batches(asked, predicate=pushed, batch_rows=batch_rows):
                 if batch.num_rows:
-                    yield _conformed(batch, schema, path)
+                    arrays = [self._column(batch, each, file, path) for each in stored]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _stored(self, name: str, schema_id: int) -> _StoredColumn:
+        wanted = self._key_value.field(name)
+        system = _SYSTEM_TYPES.get(name)
+        if system is not None:
+            return _StoredColumn(wanted=wanted, wanted_type=system, name=name, stored_type=system)
+        wanted_type = self._schemas.current.field(name).type
+        was = self._schemas.field_in(schema_id, name)
+        return _StoredColumn(
+            wanted=wanted,
+            wanted_type=wanted_type,
+            name=None if was is None else was.name,
+            stored_type=wanted_type if was is None else was.type,
+        )
+
+    def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
+        """A file's own statistics speak of its own columns: of no use where these went by other names or types."""
+        return predicate is not None and self._schemas.unchanged_in(schema_id, predicate.columns)
+
+    def _column(self, batch: pa.RecordBatch, stored: _StoredColumn, file: DataFileMeta, path: str) -> pa.Array:
+        index = -1 if stored.name is None else batch.schema.get_field_index(stored.name)
+        if index < 0:
+            return pa.nulls(batch.num_rows, stored.wanted.type)
+        column = batch.column(index)
+        try:
+            return evolved(column, stored.stored_type, stored.wanted_type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            name, wanted = stored.wanted.name, stored.wanted_type
+            if file.schema_id > self._schemas.current.id:
+                message = (
+                    f"Column {name!r} of {path} was written as {stored.stored_type} under the newer schema "
+                    f"{file.schema_id} and does not fit {wanted} ({error}); load the table again to read it."
+                )
+                raise InvalidInputError(message) from error
+            message = f"Column {name!r} of {path} is {column.type}, which can't be read as {wanted}: {error}"
+            raise CorruptFileError(message) from error
 
     def _path(self, file: DataFileMeta) -> str:
         if file.external_path is not None:
@@ -79,22 +141,3 @@ class DataFileReader:
         except KeyError as error:
             message = f"{path} is of format {extension!r}; this table reads {sorted(self._formats)}."
             raise InvalidInputError(message) from error
-
-
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
-    columns = [_column(batch, field, path) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _column(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
-    index = batch.schema.get_field_index(field.name)
-    if index < 0:
-        return pa.nulls(batch.num_rows, field.type)
-    column = batch.column(index)
-    if column.type == field.type:
-        return column
-    try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"Column {field.name!r} of {path} is {column.type}, which can't be read as {field.type}: {error}"
-        raise CorruptFileError(message) from error

@@ -13,6 +13,7 @@ from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.column_stats import encode_stats
+from storage_lib.schema.nested_types import is_nested
 
 RETRACT_BIT = 1
 KEY_STATS_LENGTH = 128
@@ -145,7 +146,8 @@ class _OpenFile:
         assert self._min_key is not None  # noqa: S101  a file is only opened for rows
         assert self._last_batch is not None  # noqa: S101
         key_fields = self._key_value.schema.key_fields
-        fields = self._key_value.schema.fields
+        # Nested columns have no bounds; the names of those that have come with them.
+        fields = [field for field in self._key_value.schema.fields if not is_nested(field.type)]
         sequence = stats[SEQUENCE_NUMBER]
         return DataFileMeta(
             file_name=self._name,

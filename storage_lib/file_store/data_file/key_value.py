@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
+from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.schema.binary_row import decode_row, encode_row
 from storage_lib.schema.data_types import DataType
 from storage_lib.schema.table_schema import TableSchema
@@ -59,14 +60,17 @@ class KeyValueSchema:
 
     @cached_property
     def file_arrow_schema(self) -> pa.Schema:
-        """Of a data file, with Parquet field ids."""
+        """Of a data file, with the field ids that go into it."""
         columns = self.schema.arrow_schema
         keys = [
-            _with_id(columns.field(field.name).with_name(KEY_PREFIX + field.name), KEY_FIELD_ID_START + field.id)
+            with_field_id(columns.field(field.name).with_name(KEY_PREFIX + field.name), KEY_FIELD_ID_START + field.id)
             for field in self.schema.key_fields
         ]
-        system = [_with_id(SEQUENCE_FIELD, SEQUENCE_NUMBER_FIELD_ID), _with_id(KIND_FIELD, VALUE_KIND_FIELD_ID)]
-        values = [_with_id(columns.field(field.name), field.id) for field in self.schema.fields]
+        system = [
+            with_field_id(SEQUENCE_FIELD, SEQUENCE_NUMBER_FIELD_ID),
+            with_field_id(KIND_FIELD, VALUE_KIND_FIELD_ID),
+        ]
+        values = [with_field_id(columns.field(field.name), field.id, field.type) for field in self.schema.fields]
         return pa.schema([*keys, *system, *values])
 
     def field(self, name: str) -> pa.Field:
@@ -97,7 +101,3 @@ class KeyValueSchema:
         """A serialized key as a tuple that compares as keys are ordered."""
         values = decode_row(key, self.key_types)
         return tuple(comparable_value(value, type_) for value, type_ in zip(values, self.key_types, strict=True))
-
-
-def _with_id(field: pa.Field, field_id: int) -> pa.Field:
-    return field.with_metadata({b"PARQUET:field_id": str(field_id).encode()})

@@ -141,7 +141,7 @@ class _Read:
 
 
 def _has_width(type_: pa.DataType) -> bool:
-    return not (pa.types.is_string(type_) or pa.types.is_binary(type_))
+    return not (pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_nested(type_))
 
 
 def _ranks(files: Sequence[DataFileMeta]) -> dict[str, int] | None:

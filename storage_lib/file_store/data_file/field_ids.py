@@ -1,0 +1,49 @@
+"""Columns of data files with their ids, down to the last element (docs/format.md, 1.11).
+
+Readers go by names; the ids are for tools, and for whoever evolves schemas by id.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from storage_lib.schema.data_types import DataType
+from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+_ELEMENT_BASE = 536_870_911
+_PER_FIELD = 1_024
+
+
+def with_field_id(field: pa.Field, field_id: int, of: DataType | None = None) -> pa.Field:
+    """The Arrow field under an id; ``of`` is the type of a column, whose parts get theirs.
+
+    Elements and map values have base + 1024 * id + depth, map keys base - 1024 * id - depth, ROW fields their own.
+    """
+    typed = field if of is None else field.with_type(_with_ids(of, field_id, 0))
+    return typed.with_metadata({FIELD_ID_KEY: str(field_id).encode()})
+
+
+def _with_ids(of: DataType, field_id: int, depth: int) -> pa.DataType:
+    match of:
+        case ArrayType():
+            return pa.list_(_part(of.arrow.value_field, of.element, field_id, depth + 1))
+        case MapType() | MultisetType():
+            key = of.key if isinstance(of, MapType) else of.element
+            value = of.value if isinstance(of, MapType) else None
+            return pa.map_(
+                _part(of.arrow.key_field, key, field_id, depth + 1, is_key=True),
+                _part(of.arrow.item_field, value, field_id, depth + 1),
+            )
+        case RowType():
+            pairs = zip(of.arrow, of.fields, strict=True)
+            return pa.struct([with_field_id(arrow, each.id, each.type) for arrow, each in pairs])
+        case _:
+            return of.arrow
+
+
+def _part(field: pa.Field, of: DataType | None, field_id: int, depth: int, *, is_key: bool = False) -> pa.Field:
+    distance = _PER_FIELD * field_id + depth
+    own_id = _ELEMENT_BASE - distance if is_key else _ELEMENT_BASE + distance
+    typed = field if of is None else field.with_type(_with_ids(of, field_id, depth))
+    return typed.with_metadata({FIELD_ID_KEY: str(own_id).encode()})
