@@ -1,33 +1,64 @@
-"""Names of tables: ``database.table``, usable as directories and as Kafka topics alike."""
+"""Names of tables: ``database.table``, usable as directories and as Kafka topics alike.
+
+After a ``$`` may follow a branch, a system table, or both: ``db.t$branch_dev``, ``db.t$snapshots``,
+``db.t$branch_dev$files``.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storage_lib.errors import InvalidInputError
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_BRANCH = "branch_"
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """One table of a catalog; ``str`` gives ``database.table`` back."""
+    """One table of a catalog; ``str`` gives ``database.table`` back, with what followed it."""
 
     database: str
     table: str
+    branch: str | None = None
+    system_table: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> TableName:
         """Read ``database.table``; ``InvalidInputError`` for anything else."""
-        parts = str(text).split(".")  # a template may have rendered to something else
-        if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts):
+        base, *suffixes = str(text).split("$")  # a template may have rendered to something else
+        parts = base.split(".")
+        if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts) or not all(suffixes):
             message = (
                 f"{text!r} is no table name; write database.table, each part of letters, digits, '_' and '-' "
                 "(they become directories and the Kafka topic's name)"
             )
             raise InvalidInputError(message)
-        return cls(*parts)
+        branch = system_table = None
+        if suffixes and suffixes[0].startswith(_BRANCH):
+            branch = suffixes.pop(0).removeprefix(_BRANCH)
+        if suffixes:
+            system_table = suffixes.pop(0)
+        if suffixes:
+            message = f"{text!r} is no table name: after database.table come $branch_<name> and $<system table> at most"
+            raise InvalidInputError(message)
+        database, table = parts
+        return cls(database, table, branch, system_table)
+
+    @classmethod
+    def parse_plain(cls, text: str) -> TableName:
+        """As ``parse``, for a table itself: ``InvalidInputError`` for a branch or a system table."""
+        name = cls.parse(text)
+        if name.plain != name:
+            message = f"{text!r} is a branch or a system table of {name.plain}: name the table itself"
+            raise InvalidInputError(message)
+        return name
+
+    @property
+    def plain(self) -> TableName:
+        """The table itself."""
+        return replace(self, branch=None, system_table=None)
 
     @property
     def directory(self) -> str:
@@ -35,5 +66,7 @@ class TableName:
         return f"{self.database}.db/{self.table}"
 
     def __str__(self) -> str:
-        """``database.table``."""
-        return f"{self.database}.{self.table}"
+        """``database.table``, and what follows."""
+        branch = "" if self.branch is None else f"${_BRANCH}{self.branch}"
+        system_table = "" if self.system_table is None else f"${self.system_table}"
+        return f"{self.database}.{self.table}{branch}{system_table}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -84,7 +85,7 @@ class WarehouseCatalog:
         Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign
         topic of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
         """
-        table_name = TableName.parse(name)
+        table_name = TableName.parse_plain(name)
         descriptor = _descriptor(schema, primary_key, partition_by, options, comment)
         self._finish_drop(table_name)
         if self.table_exists(name):
@@ -119,21 +120,33 @@ class WarehouseCatalog:
         return table
 
     def load_table(self, name: str) -> DynamicTable:
-        """The table as it is now; ``NotFoundError`` if there is none."""
+        """The table as it is now, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if there is none."""
         table_name = TableName.parse(name)
+        if table_name.system_table is not None:
+            message = f"{name} is a system table, which can only be read: use system_table({name!r})"
+            raise InvalidInputError(message)
         schema = self._schemas(table_name).latest()
         if schema is None:
             known = ", ".join(self.list_tables()) or "none"
-            message = f"there is no table {name} in {self.warehouse}; tables there: {known}"
+            message = f"there is no table {table_name.plain} in {self.warehouse}; tables there: {known}"
             raise NotFoundError(message)
-        return self._table(table_name, schema)
+        table = self._table(table_name.plain, schema)
+        return table if table_name.branch is None else table.branch(table_name.branch)
+
+    def system_table(self, name: str) -> pa.Table:
+        """A system table, as ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``DynamicTable``."""
+        table_name = TableName.parse(name)
+        if table_name.system_table is None:
+            message = f"{name} names no system table; write {name}$snapshots or the like"
+            raise InvalidInputError(message)
+        return self.load_table(str(replace(table_name, system_table=None))).system_table(table_name.system_table)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Delete a table, its log and its files; ``NotFoundError`` if there is none, unless ``if_exists``.
 
         Repeatable: a drop that was interrupted, or whose topic could not be deleted, is finished by the next.
         """
-        table_name = TableName.parse(name)
+        table_name = TableName.parse_plain(name)
         paths = TablePaths(self._location(table_name))
         schema = self._schemas(table_name).latest()
         if schema is not None:
@@ -162,7 +175,7 @@ class WarehouseCatalog:
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
-        return self._schemas(TableName.parse(name)).latest() is not None
+        return self._schemas(TableName.parse_plain(name)).latest() is not None
 
     def _is_listed(self, name: str) -> bool:
         try:

@@ -105,6 +105,11 @@ class FileStoreScan:
         manifests = self._list(snapshot, snapshot.delta_manifest_list)
         return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
 
+    def manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """The manifests that make up a snapshot, in commit order."""
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        return tuple(manifest for name in lists for manifest in self._list(snapshot, name))
+
     def matching_partitions(self, partitions: Collection[bytes], partition_filter: Predicate) -> set[bytes]:
         """Which of the serialized partitions match; exact."""
         return self._pruning(partition_filter=partition_filter).matching_partitions(partitions)
@@ -127,13 +132,12 @@ class FileStoreScan:
         known = self._followed(snapshot) if is_in_history else None
         if known is not None:
             return known
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        manifests = [manifest for name in lists for manifest in self._list(snapshot, name)]
+        manifests = self.manifests(snapshot)
         complete = sum(manifest.num_entries for manifest in manifests) <= _LIVE_ENTRIES_MAX
         if not complete:
             # Too many files to hold them all: a DELETE is in the same partition and bucket as its ADD, so manifests
             # of others can stay closed. What isn't pruned here is complete for what is asked.
-            manifests = [manifest for manifest in manifests if pruning.manifest_may_match(manifest)]
+            manifests = tuple(manifest for manifest in manifests if pruning.manifest_may_match(manifest))
         read = self._read(snapshot, manifests)
         live = LiveFiles.empty().apply(entry for entries in read for entry in entries)
         if complete and is_in_history:

@@ -14,6 +14,7 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
@@ -227,6 +228,13 @@ class FileStore:
             branches=self.branches,
             partition_depth=len(self._schema.partition_keys),
         )
+
+    def path_of(self, entry: ManifestEntry) -> str:
+        """Where the data file of an entry is."""
+        if entry.file.external_path is not None:
+            return entry.file.external_path
+        partition_path = self._data_files.partition_path(entry.partition)
+        return self._paths.data_file_path(partition_path, entry.bucket, entry.file.file_name)
 
     def abort(self, messages: Sequence[CommitMessage], *, committed: Snapshot | None = None) -> None:
         """Delete the data files of messages that were not, and will not be, committed.

@@ -33,11 +33,21 @@ class SplitPartition(InputPartition):
 class TableBatchReader(DataSourceReader):
     """Reads the columns of ``struct``; pickled into the tasks once it has been planned."""
 
-    def __init__(self, key: TableKey, struct: StructType, snapshot_id: int | None) -> None:
+    def __init__(
+        self,
+        key: TableKey,
+        struct: StructType,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+    ) -> None:
         self._key = key
         self._columns = struct.fieldNames()
         self._arrow_schema = arrow_schema_of(struct)
         self._snapshot_id = snapshot_id
+        self._tag = tag
+        self._timestamp_millis = timestamp_millis
         self._predicate: Predicate | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
@@ -48,7 +58,12 @@ class TableBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The splits of the snapshot that survive the filters' pruning."""
         table = self._key.table()
-        plan = table.plan(filter=self._predicate, snapshot_id=self._snapshot_id)
+        plan = table.plan(
+            filter=self._predicate,
+            snapshot_id=self._snapshot_id,
+            tag=self._tag,
+            timestamp_millis=self._timestamp_millis,
+        )
         return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

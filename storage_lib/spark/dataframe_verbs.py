@@ -38,16 +38,20 @@ def read(
     columns: Sequence[str] | None = None,
     filter: Predicate | None = None,  # noqa: A002  the name it has everywhere in the library
     snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_millis: int | None = None,
 ) -> DataFrame:
     """A snapshot of the table (default: the newest when the query is planned) as a data frame.
+
+    It is named by its id, a tag, or a moment (epoch milliseconds): the newest made up to then.
 
     Only ``columns`` are read: Spark can't tell a Python source which ones a query needs, so naming them pays.
     Raises ``InvalidInputError`` for an unknown column.
     """
     register(spark)
     options = said.address_options(table.address)
-    if snapshot_id is not None:
-        options[said.SNAPSHOT_ID] = str(snapshot_id)
+    named = {said.SNAPSHOT_ID: snapshot_id, said.TAG_NAME: tag, said.SCAN_TIMESTAMP_MILLIS: timestamp_millis}
+    options |= {key: str(value) for key, value in named.items() if value is not None}
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
     needed = wanted + sorted((frozenset() if filter is None else filter.columns) - set(wanted))
     df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()

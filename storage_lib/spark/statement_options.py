@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.schema.table_options import canonical_key
+from storage_lib.spark.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.stream_reader import StreamScan
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.write_order import OverwriteScope
@@ -20,6 +21,9 @@ TABLE = "table"
 PATH = "path"
 STREAMING = "scan.streaming"
 SNAPSHOT_ID = "scan.snapshot-id"
+TAG_NAME = "scan.tag-name"
+SCAN_TIMESTAMP_MILLIS = "scan.timestamp-millis"
+BRANCH = "branch"
 STARTUP = "log.scan"
 TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
 ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
@@ -36,6 +40,10 @@ _OF_STATEMENT = frozenset(
         PATH,
         STREAMING,
         SNAPSHOT_ID,
+        TAG_NAME,
+        SCAN_TIMESTAMP_MILLIS,
+        BRANCH,
+        *RANGE_OPTIONS,
         STARTUP,
         TIMESTAMP_MILLIS,
         ROWS_PER_TRIGGER_MAX,
@@ -55,6 +63,9 @@ class StatementOptions:
     address: TableAddress
     streaming: bool = False
     snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+    changes: IncrementalRange | None = None
     scan: StreamScan = field(default_factory=StreamScan)
     change_tracking: bool | None = None
     commit_user: str | None = None
@@ -70,6 +81,9 @@ class StatementOptions:
             address=_address(said),
             streaming=_boolean(said, STREAMING) or False,
             snapshot_id=_integer(said, SNAPSHOT_ID),
+            tag=said.get(TAG_NAME),
+            timestamp_millis=_integer(said, SCAN_TIMESTAMP_MILLIS),
+            changes=IncrementalRange.parse(said),
             scan=StreamScan(
                 startup=said.get(STARTUP),
                 timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
@@ -93,6 +107,17 @@ def address_options(address: TableAddress) -> dict[str, str]:
 
 
 def _address(said: Mapping[str, str]) -> TableAddress:
+    address = _plain_address(said)
+    if BRANCH not in said:
+        return address
+    if "$branch_" in address.name:
+        message = f"table {address.name} names a branch already; leave option {BRANCH} = {said[BRANCH]!r} out"
+        raise InvalidInputError(message)
+    name, *system_table = address.name.split("$", maxsplit=1)
+    return replace(address, name="$".join([name, f"branch_{said[BRANCH]}", *system_table]))
+
+
+def _plain_address(said: Mapping[str, str]) -> TableAddress:
     catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT}
     if TABLE in said and WAREHOUSE in said:
         return TableAddress(warehouse=said[WAREHOUSE], name=said[TABLE], options=catalog)

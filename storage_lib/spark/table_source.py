@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,20 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import system_environment
 from storage_lib.spark.batch_reader import TableBatchReader
 from storage_lib.spark.batch_writer import TableBatchWriter
 from storage_lib.spark.changelog_source import ChangelogSource
+from storage_lib.spark.changes_reader import TableChangesReader
 from storage_lib.spark.checkpoint_identity import query_id_of
 from storage_lib.spark.driver_turn import keep_alive
 from storage_lib.spark.spark_schema import check_read_schema, check_write_schema, struct_of
 from storage_lib.spark.statement_options import SOURCE_NAME, STREAMING, StatementOptions
 from storage_lib.spark.stream_reader import TableStreamReader
 from storage_lib.spark.stream_writer import BatchPlan, TableStreamWriter
+from storage_lib.spark.system_table_reader import SystemTableReader, system_struct
 from storage_lib.spark.table_cache import key_of, table_at
 from storage_lib.table.write_order import OverwriteScope
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.table_address import TableAddress
     from storage_lib.table.write_order import WriteOrder
 
 _REGISTERED = "dynamic_table.registered"
@@ -66,15 +71,25 @@ class DynamicTableSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns; a stream shows the row kind as well."""
         said = StatementOptions.parse(self.options)
-        table = table_at(said.address)
-        return struct_of(table.schema, row_kind_column=table.options.row_kind_field if said.streaming else None)
+        table, system_table = _table_and_system_table(said.address)
+        if system_table is not None:
+            return system_struct(table, system_table)
+        has_kinds = said.streaming or said.changes is not None
+        return struct_of(table.schema, row_kind_column=table.options.row_kind_field if has_kinds else None)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read of the columns in ``schema``."""
+        """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
         said = StatementOptions.parse(self.options)
-        table = table_at(said.address)
+        table, system_table = _table_and_system_table(said.address)
+        if system_table is not None:
+            return SystemTableReader(key_of(table), system_table, schema)
+        if said.changes is not None:
+            check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
+            return TableChangesReader(key_of(table), schema, said.changes)
         check_read_schema(table.name, table.schema, schema, None)
-        return TableBatchReader(key_of(table), schema, said.snapshot_id)
+        return TableBatchReader(
+            key_of(table), schema, snapshot_id=said.snapshot_id, tag=said.tag, timestamp_millis=said.timestamp_millis
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """A stream read of the columns in ``schema``, which ends with the row kind."""
@@ -117,6 +132,14 @@ class DynamicTableSource(DataSource):
         if order.turn is not None:
             keep_alive(table, order.turn)
         return order
+
+
+def _table_and_system_table(address: TableAddress) -> tuple[DynamicTable, str | None]:
+    """The table, and which of its system tables is meant, if one is."""
+    name = TableName.parse(address.name)
+    if name.system_table is None:
+        return table_at(address), None
+    return table_at(replace(address, name=str(replace(name, system_table=None)))), name.system_table
 
 
 def _tell_streams_apart() -> None:

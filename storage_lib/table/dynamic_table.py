@@ -36,6 +36,8 @@ from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.change_scan import ChangeMode, ChangeScan
+from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
@@ -44,6 +46,7 @@ from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.system_tables import SystemTables
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.table_branches import TableBranches
 from storage_lib.table.table_care import TableCare
@@ -155,6 +158,22 @@ class DynamicTable:
             tags=self.tags,
             restore=restore,
             has_log=log is not None,
+        )
+        self._change_scan = ChangeScan(
+            table=name,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            changes=self._changes,
+            difference=difference,
+        )
+        self.system_tables = SystemTables(
+            table=name,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            file_store=self.file_store,
+            changes=self._change_scan,
         )
         self._care = TableCare(
             table=name,
@@ -282,6 +301,54 @@ class DynamicTable:
         """The matching rows of one split of ``plan``."""
         predicate = None if filter is None else filter.validated(self.schema)
         return self.file_store.read.read(split, columns, predicate)
+
+    def changes(
+        self,
+        *,
+        start_snapshot_id: int | None = None,
+        end_snapshot_id: int | None = None,
+        start_timestamp_millis: int | None = None,
+        end_timestamp_millis: int | None = None,
+        mode: str | ChangeMode = ChangeMode.NET,
+    ) -> pa.RecordBatchReader:
+        """What changed after one snapshot up to another (default: the newest), or in ``[start, end)`` of time.
+
+        Columns as ``stream``: the table's and the row kind. ``mode`` "net": at most one change a key; "every": what
+        each commit changed, in order within a bucket. See ``ChangeScan``.
+        """
+        splits = self.plan_changes(
+            start_snapshot_id=start_snapshot_id,
+            end_snapshot_id=end_snapshot_id,
+            start_timestamp_millis=start_timestamp_millis,
+            end_timestamp_millis=end_timestamp_millis,
+            mode=mode,
+        )
+        batches = (batch for split in splits for batch in self.read_changes(split))
+        return pa.RecordBatchReader.from_batches(self._change_scan.arrow_schema, batches)
+
+    def plan_changes(
+        self,
+        *,
+        start_snapshot_id: int | None = None,
+        end_snapshot_id: int | None = None,
+        start_timestamp_millis: int | None = None,
+        end_timestamp_millis: int | None = None,
+        mode: str | ChangeMode = ChangeMode.NET,
+    ) -> tuple[ChangeSplit, ...]:
+        """``changes`` as work for tasks: one picklable split a bucket, each for ``read_changes``.
+
+        Raises ``InvalidInputError`` for a range that is none, ``SnapshotExpiredError`` or ``NotFoundError`` for a
+        snapshot that there is not.
+        """
+        return self._change_scan.plan_range(
+            snapshots=(start_snapshot_id, end_snapshot_id),
+            times=(start_timestamp_millis, end_timestamp_millis),
+            mode=mode,
+        )
+
+    def read_changes(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+        """The changes of one split of ``plan_changes``, with their row kinds."""
+        return self._change_scan.read(split)
 
     def stream(
         self,
@@ -529,6 +596,13 @@ class DynamicTable:
     def snapshots(self) -> pa.Table:
         """One row a snapshot, oldest first."""
         return self._description.snapshots()
+
+    def system_table(self, name: str) -> pa.Table:
+        """What is known of the table, as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all.
+
+        Also ``db.table$snapshots`` in a catalog and in Spark.
+        """
+        return self.system_tables.read(name).read_all()
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
         """One row a live data file."""

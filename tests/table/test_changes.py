@@ -1,0 +1,180 @@
+"""Incremental reads tell what lies between two snapshots or two times, and read nothing else."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from storage_lib import DynamicTable, InvalidInputError, NotFoundError, SnapshotExpiredError
+from tests.support.fake_environment import STARTED_MILLIS, FakeClock
+from tests.support.faulty_file_io import FaultyFileIO
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import applied, orders, reopened, rows
+
+HOUR = 3_600_000
+
+
+def told(table: DynamicTable, **which: Any) -> list[str]:
+    """The changes as ``"+I a 1 10"``, through pickled splits, as an engine's tasks would read them."""
+    which = {
+        {"start": "start_snapshot_id", "end": "end_snapshot_id"}.get(key, key): value for key, value in which.items()
+    }
+    splits = pickle.loads(pickle.dumps(table.plan_changes(**which)))  # noqa: S301  our own
+    batches = [row for split in splits for batch in table.read_changes(split) for row in batch.to_pylist()]
+    assert table.changes(**which).read_all().to_pylist() == batches
+    return [f"{row['_row_kind']} {row['dt']} {row['id']} {row['price']}" for row in batches]
+
+
+def content_at(table: DynamicTable, snapshot_id: int) -> set[str]:
+    if snapshot_id == 0:
+        return set()
+    found = table.to_arrow(snapshot_id=snapshot_id).to_pylist()
+    return {f"{row['dt']} {row['id']} {row['price']}" for row in found}
+
+
+def applied_to(content: set[str], changes: list[str]) -> set[str]:
+    return applied([*(f"+I {row}" for row in content), *changes])
+
+
+@pytest.fixture
+def lived() -> DynamicTable:
+    """1 and 2 append, 3 compacts, 4 appends, 5 replaces day a, 6 appends."""
+    table = orders(None, **{"log.system": "none"})
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    table.append(rows("+U a 1 11", "-D b 2 20"))
+    table.compact()
+    table.append(rows("+U a 1 12", "+I b 3 30"))
+    table.overwrite(rows("+I a 1 12", "+I a 9 90"))
+    table.append(rows("+U b 3 31"))
+    return table
+
+
+def test_the_net_change_is_at_most_one_a_key(lived: DynamicTable) -> None:
+    assert told(lived, start=0, end=2) == ["+U a 1 11", "-D b 2 20"]
+    assert told(lived, start=1, end=4) == ["+U a 1 12", "-D b 2 20", "+I b 3 30"]
+    assert told(lived, start=2, end=3) == []
+    assert told(lived, start=4, end=6) == ["+I a 9 90", "+U b 3 31"]
+    assert told(lived, start=6) == []
+
+
+def test_every_change_is_told_in_the_order_of_commits(lived: DynamicTable) -> None:
+    assert told(lived, start=0, mode="every") == [
+        "+I a 1 10", "+U a 1 11", "+U a 1 12", "+I a 9 90",
+        "+I b 2 20", "-D b 2 20", "+I b 3 30", "+U b 3 31",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["net", "every"])
+@pytest.mark.parametrize("seed", range(6))
+def test_applied_to_the_start_the_changes_give_the_end(mode: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = orders(None, **{"log.system": "none", "bucket": "2"})
+    for _ in range(9):
+        changes = [
+            f"{random.choice(['+I', '+U', '-D'])} {random.choice(['a', 'b'])} {random.integers(5)} {random.integers(9)}"
+            for _ in range(int(random.integers(1, 5)))
+        ]
+        match random.integers(0, 6):
+            case 0:
+                table.compact(full=bool(random.integers(0, 2)))
+            case 1:
+                table.overwrite(rows(*(f"+I a {each.split()[2]} 7" for each in changes)))
+            case 2 if (table.file_store.snapshots.latest_id() or 0) > 1:
+                table.rollback_to(snapshot_id=1)
+            case _:
+                table.append(rows(*changes))
+    newest = table.file_store.snapshots.latest_id() or 0
+    for start in range(newest + 1):
+        for end in range(start, newest + 1):
+            changes = told(table, start=start, end=end, mode=mode)
+            assert applied_to(content_at(table, start), changes) == content_at(table, end), (seed, start, end)
+            if mode == "net":
+                keys = [tuple(change.split()[1:3]) for change in changes]
+                assert len(keys) == len(set(keys))
+
+
+def test_hours_tile_the_day_each_change_is_in_exactly_one() -> None:
+    table = orders(None, **{"log.system": "none"})
+    clock = table.environment.clock
+    assert isinstance(clock, FakeClock)
+    expected = []
+    for n in range(12):
+        table.append(rows(f"+I a {n} {n}"))
+        expected.append(f"+I a {n} {n}")
+        clock.pass_time(HOUR / 1000 / 4)
+    tiles = [
+        told(
+            table,
+            start_timestamp_millis=STARTED_MILLIS + n * HOUR,
+            end_timestamp_millis=STARTED_MILLIS + (n + 1) * HOUR,
+        )
+        for n in range(-1, 5)
+    ]
+    assert [len(tile) for tile in tiles] == [0, 4, 4, 4, 0, 0]
+    assert [change for tile in tiles for change in tile] == expected
+    assert told(table, start_timestamp_millis=STARTED_MILLIS + 2 * HOUR) == expected[8:]
+
+
+def test_an_hour_reads_just_its_files() -> None:
+    """Neither the large compacted file nor the other hours' files are opened."""
+    table = orders(None, **{"log.system": "none"})
+    table.append(rows(*(f"+I a {n} 1" for n in range(500))))
+    table.compact()
+    for n in range(5):
+        table.append(rows(f"+U a {n} 2"))
+    counted = FaultyFileIO(table.environment.file_io)
+    reader = reopened_in(counted, table, names="reader")
+
+    assert told(reader, start=4, end=5) == ["+U a 2 2"]
+
+    opened = {path for operation, path in counted.calls if operation == "open_input"}
+    assert len(opened) == 1
+
+
+def test_what_has_expired_is_said_to_be() -> None:
+    table = orders(None, **{"log.system": "none"})
+    clock = table.environment.clock
+    assert isinstance(clock, FakeClock)
+    for n in range(5):
+        table.append(rows(f"+I a {n} {n}"))
+        clock.pass_time(60)
+    table.expire_snapshots(retain_last=3)
+
+    assert told(table, start=2, end=3) == ["+I a 2 2"]
+    with pytest.raises(SnapshotExpiredError):
+        told(table, start=1, end=3)
+    with pytest.raises(SnapshotExpiredError, match="the earliest snapshot kept is 3"):
+        told(table, start_timestamp_millis=STARTED_MILLIS + 60_000)
+    assert told(table, start_timestamp_millis=STARTED_MILLIS + 121_000) == ["+I a 3 3", "+I a 4 4"]
+
+
+def test_a_range_that_is_none_is_refused(lived: DynamicTable) -> None:
+    with pytest.raises(InvalidInputError, match="go backwards"):
+        lived.changes(start_snapshot_id=3, end_snapshot_id=2)
+    with pytest.raises(InvalidInputError, match="go backwards"):
+        lived.changes(start_timestamp_millis=3, end_timestamp_millis=2)
+    with pytest.raises(InvalidInputError, match="by snapshot"):
+        lived.changes()
+    with pytest.raises(InvalidInputError, match="by snapshot"):
+        lived.changes(start_snapshot_id=1, end_timestamp_millis=5)
+    with pytest.raises(InvalidInputError, match="net or every"):
+        lived.changes(start_snapshot_id=1, mode="some")
+    with pytest.raises(NotFoundError, match="snapshot 7"):
+        lived.changes(start_snapshot_id=1, end_snapshot_id=7)
+
+
+def test_an_empty_table_has_no_changes() -> None:
+    table = orders(None, **{"log.system": "none"})
+    assert told(table, start=0) == []
+    assert told(table, start_timestamp_millis=0) == []
+
+
+def test_the_changes_of_a_branch_are_its_own(lived: DynamicTable) -> None:
+    lived.branches.create("dev")
+    dev = lived.branch("dev")
+    dev.append(rows("+I c 1 1"))
+    assert told(dev, start=6) == ["+I c 1 1"]
+    assert told(reopened(lived), start=6) == []
