@@ -19,8 +19,22 @@ with DAG(
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
         "before": Param("2013-01-02", type="string", format="date", title="Drop what is before this day"),
-        "partitions": Param([], type="array", title="Instead: exactly these partitions", section="Advanced"),
-        "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
+        # Without a type of their own, its items are taken for lines of text.
+        "partitions": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "object"},
+            title="Instead: exactly these partitions",
+            description='A list like [{"flight_date": "2013-01-01"}]; each must exist.',
+            section="More",
+        ),
+        "change_tracking": Param(
+            False,
+            type="boolean",
+            title="Tell the log",
+            description="Streams that read the table see the deletions.",
+            section="More",
+        ),
     },
 ):
     DropPartitionsOperator(

@@ -21,7 +21,9 @@ with DAG(
     tags=["dynamic table"],
     doc_md=__doc__,
     params={
-        "tables": Param([], type="array", title="Tables (none: all)"),
+        "tables": Param(
+            None, type=["null", "array"], title="Tables", description="One database.table per line; none: all of them."
+        ),
         "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),

@@ -40,10 +40,19 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "columns": Param(FLIGHT_COLUMNS, type="object", title="Columns and types"),
-        "primary_key": Param(["flight_date", "time_hour", "carrier", "flight"], type="array", title="Primary key"),
-        "partition_by": Param(["flight_date"], type="array", title="Partition columns"),
-        "options": Param({"bucket": "2"}, type="object", title="Table options", section="Advanced"),
-        "comment": Param("Flights that left New York in 2013", type=["null", "string"], section="Advanced"),
+        "primary_key": Param(
+            ["flight_date", "time_hour", "carrier", "flight"],
+            type="array",
+            title="Primary key",
+            description="One column per line; it contains the partition columns.",
+        ),
+        "partition_by": Param(
+            ["flight_date"], type=["null", "array"], title="Partition columns", description="One per line, or none."
+        ),
+        "options": Param({"bucket": "2"}, type=["null", "object"], title="Table options", section="More"),
+        "comment": Param(
+            "Flights that left New York in 2013", type=["null", "string"], title="Comment", section="More"
+        ),
     },
 ):
     ProvisionTableOperator(

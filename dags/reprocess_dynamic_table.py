@@ -24,11 +24,30 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
-        "day": Param("2013-01-01", type="string", format="date", title="Day, when the run has no partition key"),
-        "rows": Param("flights.nyc_flights:flights_of_day", type="string", title="Source (module:function)"),
-        "rows_kwargs": Param({}, type="object", title="Arguments of the source", section="Advanced"),
-        "change_tracking": Param(False, type="boolean", title="Tell the log", section="Advanced"),
-        "on_empty": Param("fail", enum=["fail", "skip", "clear"], title="A day without rows", section="Advanced"),
+        "day": Param(
+            "2013-01-01", type="string", format="date", title="Day", description="A backfill names its days itself."
+        ),
+        "rows": Param(
+            "flights.nyc_flights:flights_of_day",
+            type="string",
+            title="Source",
+            description="module:function in the dags or plugins folder; it returns a day's rows in Arrow.",
+        ),
+        "rows_kwargs": Param(None, type=["null", "object"], title="Arguments of the source", section="More"),
+        "change_tracking": Param(
+            False,
+            type="boolean",
+            title="Tell the log",
+            description="Streams that read the table see the difference.",
+            section="More",
+        ),
+        "on_empty": Param(
+            "fail",
+            enum=["fail", "skip", "clear"],
+            title="A day without rows",
+            description="clear empties it; fail and skip leave it.",
+            section="More",
+        ),
     },
 ):
     ReprocessPartitionsOperator(

@@ -36,8 +36,13 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "expectations": Param(FLIGHT_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations"),
-        "partition": Param({}, type="object", title="Partition (none: the whole table)"),
-        "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot (none: the newest)"),
+        "partition": Param(
+            None,
+            type=["null", "object"],
+            title="Partition",
+            description='Like {"flight_date": "2013-01-01"}; none: the whole table.',
+        ),
+        "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot id", description="None: the newest."),
     },
 ):
     ValidateTableOperator(

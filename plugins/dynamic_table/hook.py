@@ -7,6 +7,7 @@ secrets live in the connection only, never in a DAG, a schema or an XCom.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -36,6 +37,8 @@ class DynamicTableHook(BaseHook):
         """Open the catalog; an InvalidInputError says what the connection lacks."""
         from storage_lib import open_catalog
 
+        # Each connection is a dozen lines that say nothing to who looks for the reason of a failure.
+        logging.getLogger("kafka").setLevel(logging.WARNING)
         return open_catalog(self.warehouse, self.options)
 
     def load_table(self, name: str) -> DynamicTable:

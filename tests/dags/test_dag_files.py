@@ -69,6 +69,19 @@ def test_every_form_is_valid_with_its_defaults(dags: dict[str, DAG]) -> None:
         assert dag.render_template_as_native_obj, dag.dag_id
 
 
+def test_what_a_form_may_leave_out_is_not_marked_as_required(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        for name in dag.params:
+            default = dag.params.get_param(name).value
+            assert default not in ([], {}, ""), f"{dag.dag_id}.{name}: None is what may be left out"
+
+
+def test_a_list_of_partitions_is_no_list_of_lines(dags: dict[str, DAG]) -> None:
+    """The form makes text of each line of a list whose items have no type of their own."""
+    for dag_id, name in (("drop_old_partitions", "partitions"), ("validate", "expectations")):
+        assert dags[dag_id].params.get_param(name).schema["items"] == {"type": "object"}
+
+
 def test_every_parameter_of_a_form_is_used(dags: dict[str, DAG]) -> None:
     for path in DAG_FILES:
         text = path.read_text()

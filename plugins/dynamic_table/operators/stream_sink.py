@@ -236,7 +236,9 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
             return
         self.job.kill()  # a lost job that still has a process must not write beside its successor
         error = self.job.report().heartbeat.get("error")
-        message = f"The sink of {self.table} is {state} ({self.job.directory}): {error or self.job.log_tail()}"
+        # The reason first: the UI cuts the line.
+        reason = error or self.job.log_tail()
+        message = f"Sink {state}: {reason}\nThe sink of {self.table} in {self.job.directory}"
         raise (AirflowFailException if is_permanent(error) else SinkFailedError)(message)
 
     def _conclude(self, context: Context) -> dict[str, Any]:
