@@ -8,13 +8,16 @@ BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo down test check format bench lock clean
+.PHONY: help setup servers demo down test check format bench lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Make the environments and fetch Kafka into .local; done already, it takes no time
 	@$(PYTHON) docker/local/stack_setup.py
+
+servers: ## Also fetch the S3 server and the HDFS that tests of stores use; needs Go
+	@$(PYTHON) docker/local/stack_setup.py servers
 
 demo: setup ## Show the whole product at work on this machine, without Docker
 	@$(VENV)/bin/python docker/local/demo.py $(ARGS)

@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from local_hdfs import JARS as HDFS_JARS
+from local_hdfs import LocalHdfs
 from local_kafka import JARS, LocalKafka
+from local_s3 import PROGRAM as S3_PROGRAM
+from local_s3 import LocalS3
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
 MARKS_OF_FIXTURES = {
+    "hdfs": ("hdfs", "integration"),
     "kafka": ("kafka", "integration"),
+    "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
@@ -27,10 +33,16 @@ settings.load_profile("seeded")
 
 def pytest_report_header() -> list[str]:
     """Say before the first test what is not set up, and how to get it."""
-    missing = [what for what, place in (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON)) if not place.exists()]
-    return (
-        [f"NOT SET UP: {', '.join(missing)}; the tests that need it are skipped. Run `make setup`."] if missing else []
+    parts = (
+        ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON))),
+        ("make servers", (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS))),
     )
+    said = []
+    for command, places in parts:
+        missing = ", ".join(what for what, place in places if not place.exists())
+        if missing:
+            said.append(f"NOT SET UP: {missing}; the tests that need it are skipped. Run `{command}`.")
+    return said
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,3 +63,22 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
         pytest.skip("Kafka is not set up: run `make setup`")
     with LocalKafka(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalS3]:
+    """One real S3 server for the whole session, with a bucket ``lake``; put your files below a prefix of your own."""
+    if not S3_PROGRAM.exists():
+        pytest.skip("there is no S3 server here: run `make servers`")
+    with LocalS3(tmp_path_factory.mktemp("s3")) as server:
+        server.create_bucket("lake")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHdfs]:
+    """One real HDFS for the whole session; put your files below a directory of your own."""
+    if not HDFS_JARS.exists():
+        pytest.skip("there is no HDFS here: run `make servers`")
+    with LocalHdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server

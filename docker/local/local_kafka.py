@@ -10,7 +10,6 @@ from `make setup`. Standard library only.
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import signal
 import socket
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from java_runtime import find_java
+from local_process import LOOPBACK, LocalProcess, free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["KafkaNotSetUpError", "LocalKafka", "LocalKafkaError", "PortInUseError"]
 
 JARS = Path(__file__).resolve().parents[2] / ".local" / "kafka" / "lib"
-LOOPBACK = "127.0.0.1"
-PORTS = range(20_000, 30_000)
 JVM = (
     "-Xms128m",
     "-Xmx512m",
@@ -39,20 +37,6 @@ JVM = (
     "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-# Starts the command that follows two arguments, the log file and the settings, and prints its process id. The broker
-# is not our child, so that we wait for its end in the same way as any other process may.
-LAUNCH = """
-settings=$1; shift
-exec 3<&0
-"$@" </dev/null >"$0" 2>&1 3<&- &
-broker=$!
-echo "$broker"
-"""
-# The guard reads from a pipe whose other end only we hold. When we end, in whatever way, it reads the pipe's end, and
-# kills the broker if that process is still the one that runs with these settings.
-GUARD = """
-{ read -r _ <&3; ps -ww -o command= -p "$broker" | grep -qF "$settings" && kill -9 "$broker"; } >/dev/null 2>&1 &
-"""
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
     "process.roles": "broker,controller",
@@ -107,9 +91,8 @@ class LocalKafka:
         self.home = Path(home).resolve()
         self._wanted_port = port
         self._settings = dict(settings or {})
-        self._outlives_us = outlives_us
         self._jars = jars
-        self._guarding_pipe: int | None = None
+        self._process = LocalProcess(self.home, str(self._properties), name="kafka", outlives_us=outlives_us)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -130,12 +113,7 @@ class LocalKafka:
     @property
     def pid(self) -> int | None:
         """The broker's process id, None while it is down; also of a broker that another process started here."""
-        if not self._pid_file.exists():
-            return None
-        pid = int(self._pid_file.read_text())
-        listing = ("ps", "-ww", "-o", "command=", "-p", str(pid))
-        command = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
-        return pid if str(self._properties) in command else None
+        return self._process.pid
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the broker and return once it answers requests; with one already running in ``home``, at once."""
@@ -150,7 +128,7 @@ class LocalKafka:
             port, controller_port = self._choose_ports()
             self._write_properties(port, controller_port)
             self._format_once(java)
-            self._launch(java)
+            self._process.launch(*self._java(java, "kafka.Kafka", str(self._properties)))
             try:
                 self._wait_until_ready(port, deadline)
             except PortInUseError:
@@ -163,24 +141,20 @@ class LocalKafka:
 
     def stop(self, *, timeout: float = 30) -> None:
         """Shut the broker down in order; past the time limit, kill it. Does nothing when it is down."""
-        self._end(signal.SIGTERM, timeout)
+        self._process.end(signal.SIGTERM, timeout)
 
     def kill(self) -> None:
         """End the broker as a power cut would, for its process: SIGKILL, nothing flushed, nobody told."""
-        self._end(signal.SIGKILL, 30)
+        self._process.end(signal.SIGKILL, 30)
 
     @property
     def log_file(self) -> Path:
         """What the broker says."""
-        return self.home / "kafka.log"
+        return self._process.log_file
 
     @property
     def _properties(self) -> Path:
         return self.home / "server.properties"
-
-    @property
-    def _pid_file(self) -> Path:
-        return self.home / "kafka.pid"
 
     def _known_ports(self) -> tuple[int, int]:
         """Read the broker's and the controller's port from the settings of the last start."""
@@ -195,15 +169,16 @@ class LocalKafka:
         """Take the wanted port, else last time's, else a free one; refuse one that somebody listens on."""
         port, controller_port = self._known_ports() if self._properties.exists() else (0, 0)
         port = self._wanted_port or port
-        if port and not _is_free(port):
+        if port and not is_free(port):
             msg = (
                 f"Port {port} on {LOOPBACK} is in use, so Kafka cannot listen there. "
                 f"`lsof -i :{port}` tells by whom; end that, or choose another port."
             )
             raise PortInUseError(msg)
-        if not (controller_port and controller_port != port and _is_free(controller_port)):
+        if not (controller_port and controller_port != port and is_free(controller_port)):
             controller_port = 0
-        return _fill_with_free_ports(port, controller_port)
+        port = port or free_port(controller_port)
+        return port, controller_port or free_port(port)
 
     def _write_properties(self, port: int, controller_port: int) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -231,23 +206,6 @@ class LocalKafka:
     def _java(self, java: Path, *arguments: str) -> list[str]:
         return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
 
-    def _launch(self, java: Path) -> None:
-        broker = self._java(java, "kafka.Kafka", str(self._properties))
-        script = LAUNCH if self._outlives_us else LAUNCH + GUARD
-        reading, writing = os.pipe()
-        with os.fdopen(reading) as pipe:
-            # A session of its own: Ctrl-C in the terminal is for us, who then stop the broker in order.
-            launched = subprocess.run(
-                ["sh", "-c", script, str(self.log_file), str(self._properties), *broker],
-                stdin=pipe,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-                check=True,
-            )
-        self._pid_file.write_text(launched.stdout.strip())
-        self._guarding_pipe = writing
-
     def _wait_until_ready(self, port: int, deadline: float) -> None:
         while not _answers(port):
             ended = self.pid is None
@@ -256,28 +214,13 @@ class LocalKafka:
                 continue
             self.kill()
             said = self.log_file.read_text(errors="replace")
-            end = "\n".join(said.splitlines()[-15:])
+            end = self._process.last_words()
             if "Address already in use" in said:
                 msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{end}"
                 raise PortInUseError(msg)
             happened = "ended as soon as it was started" if ended else "did not answer in time"
             msg = f"Kafka {happened}. The end of {self.log_file}:\n{end}"
             raise LocalKafkaError(msg)
-
-    def _end(self, how: signal.Signals, timeout: float) -> None:
-        for sent in (how, signal.SIGKILL):
-            pid = self.pid
-            if pid is None:
-                break
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sent)
-            deadline = time.monotonic() + timeout
-            while self.pid is not None and time.monotonic() < deadline:
-                time.sleep(0.02)
-        if self._guarding_pipe is not None:
-            os.close(self._guarding_pipe)
-            self._guarding_pipe = None
-        self._pid_file.unlink(missing_ok=True)
 
 
 def _answers(port: int) -> bool:
@@ -291,29 +234,3 @@ def _answers(port: int) -> bool:
             return len(connection.recv(8)) > 0
     except OSError:
         return False
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As the broker does: a port whose last connections are still fading counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
-def _fill_with_free_ports(port: int, controller_port: int) -> tuple[int, int]:
-    """Replace zeros by different free ports, below those that the system gives to clients.
-
-    A client that keeps reconnecting to a dead broker on one of its own range may be given just that port, connect to
-    itself, and so hold the port that the broker wants back.
-    """
-    start = uuid.uuid4().int
-    free = (
-        candidate
-        for offset in range(len(PORTS))
-        if (candidate := PORTS[(start + offset) % len(PORTS)]) not in (port, controller_port) and _is_free(candidate)
-    )
-    return port or next(free), controller_port or next(free)

@@ -4,6 +4,11 @@
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
     .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
 
+and, for who asks for them, servers to test stores with: `make servers`
+
+    .local/s3       an S3 server, versitygw, built by Go
+    .local/hdfs     Hadoop's jars
+
 Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
 stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
 Two setups at once take turns.
@@ -33,14 +38,18 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka"
+S3, HDFS = LOCAL / "s3", LOCAL / "hdfs"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
-JAR_SUMS = Path(__file__).resolve().with_name("kafka_jars.sha256")
-KAFKA_PARTS = JAR_SUMS.with_name("kafka_ivy.xml")
+HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
+S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go checks its sum, and those of all it is made of
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 HOW_TO_GET_PYTHON = """  Debian, Ubuntu:  sudo apt install python3.11 python3.11-venv  (or 3.12, 3.13)
   macOS:           brew install python@3.13
+then run the same command again."""
+HOW_TO_GET_GO = """  Debian, Ubuntu:  sudo apt install golang-go  (1.21 or later; it fetches the release that is needed)
+  macOS:           brew install go
 then run the same command again."""
 HOW_TO_GET_VENV = """Python's own venv module does not work here.
   Debian, Ubuntu:  sudo apt install python3-venv   (they ship it apart from python3)
@@ -52,7 +61,7 @@ class SetupError(RuntimeError):
 
 
 def main(arguments: list[str]) -> None:
-    """Set up what is not, or with ``lock`` write the locks anew; with nothing to do, say nothing."""
+    """Set up what is not; ``servers``: those too; ``lock``: write the locks anew. With nothing to do, say nothing."""
     use_a_fitting_python()
     try:
         java = find_java()
@@ -61,6 +70,8 @@ def main(arguments: list[str]) -> None:
             if arguments[:1] == ["lock"]:
                 write_locks(arguments[1:], java)
             set_up(java)
+            if arguments[:1] == ["servers"]:
+                set_up_servers(java)
     except (SetupError, JavaMissingError) as error:
         sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
@@ -75,10 +86,16 @@ def set_up(java: Path) -> None:
         make(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
         make(VENV, "the project in it, editable", project_seen, install_project, stamp=".project-stamp"),
         make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
-        make(KAFKA, "Kafka's jars (42 MB)", fingerprint(KAFKA_PARTS, JAR_SUMS), lambda: fetch_kafka(java)),
+        make_jars(KAFKA, "Kafka's jars (42 MB)", java),
     )
     if any(changed):
         say(f"all is set up ({time.monotonic() - started:.0f} s); `make help` lists what can be done now")
+
+
+def set_up_servers(java: Path) -> None:
+    """Bring the servers up to date that only some tests need."""
+    make_jars(HDFS, "Hadoop's jars (106 MB)", java)
+    make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
 
 
 def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
@@ -124,7 +141,7 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Tell whether an environment still has its interpreter; an upgrade of the system's Python may have taken it."""
-    return place == KAFKA or (place / "bin" / "python").exists()
+    return place not in {VENV, PAIMON} or (place / "bin" / "python").exists()
 
 
 def install_locked(environment: Path, lock: Path) -> None:
@@ -146,29 +163,60 @@ def install_project() -> None:
     run(find_uv(), "pip", "install", "--quiet", "--python", VENV / "bin" / "python", *editable)
 
 
-def fetch_kafka(java: Path) -> None:
-    """Fetch the broker's jars beside their place, compare them with the pinned sums, then move them there at once."""
-    part = LOCAL / "kafka.part"
-    resolve_kafka(java, part)
-    pinned = {name: total for total, name in (line.split() for line in JAR_SUMS.read_text().splitlines())}
-    found = jar_sums(part / "lib")
+def make_jars(place: Path, what: str, java: Path) -> bool:
+    """As `make`, of the jars that ``<name>_ivy.xml`` asks for and ``<name>_jars.sha256`` pins."""
+    parts, sums = HERE / f"{place.name}_ivy.xml", HERE / f"{place.name}_jars.sha256"
+    return make(place, what, fingerprint(parts, sums), lambda: fetch_jars(java, place, parts, sums))
+
+
+def fetch_jars(java: Path, place: Path, parts: Path, sums: Path) -> None:
+    """Fetch jars beside their place, compare them with the pinned sums, then move them there at once."""
+    aside = resolve_jars(java, place, parts)
+    pinned = {name: total for total, name in (line.split() for line in sums.read_text().splitlines())}
+    found = jar_sums(aside / "lib")
     if found != pinned:
         differing = sorted(name for name in {*found, *pinned} if found.get(name) != pinned.get(name))
-        msg = f"Kafka's jars are not the pinned ones: {', '.join(differing)}. What came instead is in {part}; not used."
+        msg = f"These jars are not the pinned ones: {', '.join(differing)}. What came instead is in {aside}; not used."
         raise SetupError(msg)
-    shutil.rmtree(part / "cache")
-    shutil.rmtree(KAFKA, ignore_errors=True)
-    part.rename(KAFKA)
+    shutil.rmtree(aside / "cache")
+    shutil.rmtree(place, ignore_errors=True)
+    aside.rename(place)
 
 
-def resolve_kafka(java: Path, part: Path) -> None:
-    """Let Ivy put the broker and all it needs into ``part/lib``; IVY_SETTINGS may name a file that sets a mirror."""
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
+def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
+    """Let Ivy put what is asked for, and all it needs, into a ``lib``; IVY_SETTINGS may name a file with a mirror."""
+    aside = place.with_name(f"{place.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
     ivy = next(VENV.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
     settings = ("-settings", os.environ["IVY_SETTINGS"]) if "IVY_SETTINGS" in os.environ else ()
-    places = ("-cache", part / "cache", "-retrieve", f"{part}/lib/[artifact]-[revision].[ext]")
-    run(java, "-jar", ivy, *settings, "-ivy", KAFKA_PARTS, *places, output=part / "ivy.log")
+    places = ("-cache", aside / "cache", "-retrieve", f"{aside}/lib/[artifact]-[revision].[ext]")
+    run(java, "-jar", ivy, *settings, "-ivy", parts, *places, output=aside / "ivy.log")
+    return aside
+
+
+def build_s3_server() -> None:
+    """Let Go build the pinned release; of what it fetched and compiled only the program stays."""
+    go = shutil.which("go")
+    if go is None:
+        msg = f"Go is needed to build the S3 server of the tests; there is no go on PATH.\n{HOW_TO_GET_GO}"
+        raise SetupError(msg)
+    scratch = S3.with_name("s3.part")
+    shutil.rmtree(scratch, ignore_errors=True)
+    of_go = {
+        "GOBIN": scratch / "bin",
+        "GOPATH": scratch / "path",
+        "GOCACHE": scratch / "cache",
+        "GOFLAGS": "-modcacherw",
+        "CGO_ENABLED": "0",
+    }
+    scratch.mkdir()
+    words = [f"{name}={value}" for name, value in of_go.items()]
+    run("env", *words, go, "install", "-ldflags", "-s -w", S3_SERVER, output=scratch / "go.log")
+    shutil.rmtree(scratch / "path")
+    shutil.rmtree(scratch / "cache")
+    shutil.rmtree(S3, ignore_errors=True)
+    scratch.rename(S3)
 
 
 def jar_sums(folder: Path) -> dict[str, str]:
@@ -184,11 +232,12 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        say(f"resolving {JAR_SUMS.name}")
-        part = LOCAL / "kafka.part"
-        resolve_kafka(java, part)
-        JAR_SUMS.write_text("".join(f"{total}  {name}\n" for name, total in jar_sums(part / "lib").items()))
-        shutil.rmtree(part)
+        for place in (KAFKA, HDFS):
+            sums = HERE / f"{place.name}_jars.sha256"
+            say(f"resolving {sums.name}")
+            aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")
+            sums.write_text("".join(f"{total}  {name}\n" for name, total in jar_sums(aside / "lib").items()))
+            shutil.rmtree(aside)
 
 
 def find_uv() -> Path:

@@ -21,6 +21,7 @@ from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.io.environment import Environment, system_environment
+from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, file_io_of, warehouse_root
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.nested_types import has_nanoseconds
@@ -49,10 +50,11 @@ _PINNED = {
 
 
 class WarehouseCatalog:
-    """Tables below one directory.
+    """Tables below one directory, on this machine or at a URL (``s3://bucket/path``, ``hdfs://namenode:port/path``).
 
     ``options`` are defaults for new tables, and what a connection knows: servers and credentials. The former are
     frozen into a table when it is created; the latter are looked up here each time and stored nowhere.
+    Raises ``InvalidInputError`` for a URL that no storage answers to.
     """
 
     def __init__(
@@ -62,9 +64,9 @@ class WarehouseCatalog:
         *,
         environment: Environment | None = None,
     ) -> None:
-        self.warehouse = warehouse.rstrip("/")
+        self.warehouse = warehouse_root(warehouse)
         self.options = {canonical_key(key): value for key, value in (options or {}).items()}
-        self._environment = system_environment() if environment is None else environment
+        self._environment = environment or system_environment(file_io_of(warehouse, self.options))
         TableOptions.parse(self.options)
 
     def create_table(
@@ -198,8 +200,14 @@ class WarehouseCatalog:
                     f"table {name}: option {key} is a secret; give it to the catalog (the connection), not to the table"
                 )
                 raise InvalidInputError(message)
+            if key.startswith(STORE_OPTION_PREFIXES):
+                message = f"table {name}: option {key} is about the storage; give it to the catalog (the connection)"
+                raise InvalidInputError(message)
+        of_connections = (KAFKA_PREFIX, *STORE_OPTION_PREFIXES)
         defaults = {
-            key: value for key, value in self.options.items() if not key.startswith(KAFKA_PREFIX) and not is_secret(key)
+            key: value
+            for key, value in self.options.items()
+            if not key.startswith(of_connections) and not is_secret(key)
         }
         merged = {**_PINNED, **defaults, **given}
         merged.setdefault("bucket", "1")
@@ -280,7 +288,7 @@ class WarehouseCatalog:
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> WarehouseCatalog:
-    """The catalog of a warehouse directory; ``options`` as in ``WarehouseCatalog``."""
+    """The catalog of a warehouse, a directory or a URL; ``options`` as in ``WarehouseCatalog``."""
     return WarehouseCatalog(warehouse, options)
 
 

@@ -30,7 +30,17 @@ from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
 SESSION_PREFIX = "table-storage."
-_SECRET_WORDS = ("password", "secret", "token", "jaas", "credential", "access.key", "access-key")
+_SECRET_WORDS = (
+    "password",
+    "secret",
+    "token",
+    "jaas",
+    "credential",
+    "access.key",
+    "account.key",
+    "sas.key",
+    "encryption.key",
+)
 _INT_MAX = 2147483647
 
 
@@ -359,7 +369,8 @@ def canonical_key(key: str) -> str:
 
 def is_secret(key: str) -> bool:
     """Whether an option's value must be neither stored nor shown."""
-    return any(word in key.lower() for word in _SECRET_WORDS)
+    spelled = _SEPARATORS.sub(".", key.lower())
+    return any(word in spelled for word in _SECRET_WORDS)
 
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:

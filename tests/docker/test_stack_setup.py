@@ -147,17 +147,25 @@ def test_jars_that_are_not_the_pinned_ones_are_not_used(
 ) -> None:
     sums = tmp_path / "sums"
     sums.write_text(f"{'0' * 64}  kafka.jar\n")
+    aside = tmp_path / "aside"
 
-    def resolve(java: Path, part: Path) -> None:
-        (part / "lib").mkdir(parents=True)
-        (part / "lib" / "kafka.jar").write_text("not Kafka")
+    def resolve(*_: Path) -> Path:
+        (aside / "lib").mkdir(parents=True)
+        (aside / "lib" / "kafka.jar").write_text("not Kafka")
+        return aside
 
-    monkeypatch.setattr(stack_setup, "JAR_SUMS", sums)
-    monkeypatch.setattr(stack_setup, "resolve_kafka", resolve)
+    monkeypatch.setattr(stack_setup, "resolve_jars", resolve)
 
     with pytest.raises(stack_setup.SetupError, match=r"not the pinned ones: kafka\.jar"):
-        stack_setup.fetch_kafka(Path("java"))
+        stack_setup.fetch_jars(Path("java"), place, tmp_path / "parts", sums)
     assert not place.exists()
+
+
+def test_without_go_the_s3_server_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(stack_setup.SetupError, match=r"(?s)Go is needed.*apt install golang.*brew install go"):
+        stack_setup.build_s3_server()
 
 
 def test_a_failing_command_is_shown_with_what_it_said(place: Path) -> None:

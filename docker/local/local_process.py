@@ -1,0 +1,120 @@
+"""A server process of ours on this machine: started apart from us, known by its pid, ended by its pid, alone.
+
+The process is told from a stranger with the same number by ``identity``, a word of its command line that nobody else
+has, such as the path of its folder. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+__all__ = ["LOOPBACK", "LocalProcess", "free_port", "is_free"]
+
+LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 30_000)
+# Starts the command that follows two arguments, the log file and the identity, and prints its process id. The server
+# is not our child, so that we wait for its end in the same way as any other process may.
+LAUNCH = """
+identity=$1; shift
+exec 3<&0
+"$@" </dev/null >"$0" 2>&1 3<&- &
+server=$!
+echo "$server"
+"""
+# The guard reads from a pipe whose other end only we hold. When we end, in whatever way, it reads the pipe's end, and
+# kills the server if that process is still the one of this identity.
+GUARD = """
+{ read -r _ <&3; ps -ww -o command= -p "$server" | grep -qF "$identity" && kill -9 "$server"; } >/dev/null 2>&1 &
+"""
+
+
+class LocalProcess:
+    """One server; ``home`` keeps its pid file and its log. Ends with us, however we end, unless ``outlives_us``."""
+
+    def __init__(self, home: Path, identity: str, *, name: str, outlives_us: bool = False) -> None:
+        self.log_file = home / f"{name}.log"
+        self._pid_file = home / f"{name}.pid"
+        self._identity = identity
+        self._outlives_us = outlives_us
+        self._guarding_pipe: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None while it is down; also if another process started it here."""
+        if not self._pid_file.exists():
+            return None
+        pid = int(self._pid_file.read_text())
+        listing = ("ps", "-ww", "-o", "command=", "-p", str(pid))
+        command = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+        return pid if self._identity in command else None
+
+    def launch(self, *command: object, env: dict[str, str] | None = None) -> None:
+        """Start the server; it may not answer yet."""
+        script = LAUNCH if self._outlives_us else LAUNCH + GUARD
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as pipe:
+            # A session of its own: Ctrl-C in the terminal is for us, who then stop the server in order.
+            launched = subprocess.run(
+                ["sh", "-c", script, str(self.log_file), self._identity, *(str(word) for word in command)],
+                stdin=pipe,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                check=True,
+                env={**os.environ, **(env or {})},
+            )
+        self._pid_file.write_text(launched.stdout.strip())
+        self._guarding_pipe = writing
+
+    def end(self, how: signal.Signals, timeout: float) -> None:
+        """Send the signal; past the time limit (seconds), SIGKILL. Does nothing when the server is down."""
+        for sent in (how, signal.SIGKILL):
+            pid = self.pid
+            if pid is None:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sent)
+            deadline = time.monotonic() + timeout
+            while self.pid is not None and time.monotonic() < deadline:
+                time.sleep(0.02)
+        if self._guarding_pipe is not None:
+            os.close(self._guarding_pipe)
+            self._guarding_pipe = None
+        self._pid_file.unlink(missing_ok=True)
+
+    def last_words(self, lines: int = 15) -> str:
+        """The end of the log."""
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on a port of the loopback address."""
+    with socket.socket() as probe:
+        # As servers do: a port whose last connections are still fading counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(*but: int) -> int:
+    """A free port other than ``but``, below those that the system gives to clients.
+
+    A client that keeps reconnecting to a dead server on one of its own range may be given just that port, connect to
+    itself, and so hold the port that the server wants back.
+    """
+    start = uuid.uuid4().int
+    return next(
+        candidate
+        for offset in range(len(PORTS))
+        if (candidate := PORTS[(start + offset) % len(PORTS)]) not in but and is_free(candidate)
+    )

@@ -1,0 +1,116 @@
+"""One real S3 server on this machine, without Docker: versitygw over a folder, loopback only.
+
+    with LocalS3(folder) as s3:
+        s3.create_bucket("lake")
+        open_catalog("s3://lake/warehouse", s3.options)
+
+The program comes from `make servers`. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from local_process import LOOPBACK, LocalProcess, free_port
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["LocalS3", "LocalS3Error", "S3NotSetUpError"]
+
+PROGRAM = Path(__file__).resolve().parents[2] / ".local" / "s3" / "bin" / "versitygw"
+REGION = "us-east-1"
+
+
+class LocalS3Error(RuntimeError):
+    """The server did not come up; the message ends with what it said."""
+
+
+class S3NotSetUpError(LocalS3Error):
+    """The program is not there; `make servers` builds it."""
+
+
+class LocalS3:
+    """A server in ``home`` on a free port; ends with the process that started it. Not for use by several threads."""
+
+    def __init__(self, home: str | os.PathLike[str], *, program: Path = PROGRAM) -> None:
+        self.home = Path(home).resolve()
+        self._program = program
+        self._data = self.home / "data"
+        self._process = LocalProcess(self.home, str(self._data), name="s3")
+        self._port: int | None = None
+        # Of this server only; whoever may read our processes may read them.
+        self.access_key, self.secret_key = "local", "local-secret"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def endpoint(self) -> str:
+        """Its URL."""
+        if self._port is None:
+            msg = f"The S3 server in {self.home} has not been started, so it has no address."
+            raise LocalS3Error(msg)
+        return f"http://{LOOPBACK}:{self._port}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What ``open_catalog`` wants to know."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.region": REGION,
+            "s3.access-key": self.access_key,
+            "s3.secret-key": self.secret_key,
+        }
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None while it is down."""
+        return self._process.pid
+
+    def start(self, *, timeout: float = 30) -> Self:
+        """Start the server, on the port of last time if it had one, and return once it answers."""
+        if not self._program.exists():
+            msg = f"There is no {self._program}. Run `make servers`."
+            raise S3NotSetUpError(msg)
+        self._data.mkdir(parents=True, exist_ok=True)
+        self._port = self._port or free_port()
+        address = ("--port", f"{LOOPBACK}:{self._port}", "--region", REGION, "--quiet")
+        secrets = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+        self._process.launch(self._program, *address, "posix", self._data, env=secrets)
+        deadline = time.monotonic() + timeout
+        while not self._answers():
+            if self.pid is None or time.monotonic() > deadline:
+                self._process.end(signal.SIGKILL, 5)
+                msg = (
+                    f"The S3 server did not come up. The end of {self._process.log_file}:\n{self._process.last_words()}"
+                )
+                raise LocalS3Error(msg)
+            time.sleep(0.02)
+        return self
+
+    def stop(self) -> None:
+        """End it; its data stays. Does nothing when it is down."""
+        self._process.end(signal.SIGTERM, 10)
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket: to this server a folder."""
+        (self._data / name).mkdir(exist_ok=True)
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(self.endpoint, timeout=1):  # noqa: S310 - our own address
+                return True
+        except HTTPError:
+            return True  # it wants a signature, so it is there
+        except (URLError, OSError):
+            return False

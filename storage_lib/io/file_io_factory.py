@@ -1,0 +1,72 @@
+"""From the URL of a warehouse to the ``FileIO`` that reaches it; a plain path or ``file:`` is this machine's disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import unquote
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.local_file_io import LocalFileIO
+
+STORE_OPTION_PREFIXES = ("s3.", "gs.", "azure.", "hdfs.")
+"""Options of connections to stores: servers, credentials, time limits. Never a table's."""
+
+_OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
+_HDFS = ("hdfs", "viewfs")
+
+
+def warehouse_root(warehouse: str) -> str:
+    """The path under which a ``FileIO`` knows the warehouse: a URL as it is, ``file:`` URLs as plain paths."""
+    if warehouse.startswith("file:"):
+        path = warehouse.removeprefix("file:")
+        if path.startswith("//"):
+            host, slash, rest = path[2:].partition("/")
+            if host not in ("", "localhost"):
+                message = f"{warehouse} names the machine {host!r}; write file:///path for a directory of this one"
+                raise InvalidInputError(message)
+            path = slash + rest
+        return unquote(path).rstrip("/")
+    return warehouse.rstrip("/")
+
+
+def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
+    """The storage of a warehouse; ``options`` of other stores are ignored. Asks nobody anything yet.
+
+    Raises ``InvalidInputError`` for a scheme that is not known, or whose client is not installed.
+    """
+    scheme, separator, rest = warehouse.partition("://")
+    if not separator or scheme == "file":
+        return LocalFileIO()
+    if scheme in _OBJECT_STORES and not rest.strip("/"):
+        message = f"{warehouse} names no bucket; write {scheme}://bucket/path"
+        raise InvalidInputError(message)
+    settings = tuple(sorted((key, value) for key, value in options.items() if key.startswith(STORE_OPTION_PREFIXES)))
+    try:
+        if scheme in _OBJECT_STORES:
+            return _object_stores(settings)
+        if scheme in _HDFS:
+            return _hdfs(settings)
+    except ImportError as error:
+        extra = "hdfs" if scheme in _HDFS else "s3"
+        message = f"{warehouse} needs a client that is not installed: pip install 'dynamic-tables[{extra}]' ({error})"
+        raise InvalidInputError(message) from error
+    known = ", ".join(f"{each}://" for each in (*_OBJECT_STORES, *_HDFS))
+    message = f"warehouse {warehouse}: no storage answers to {scheme}://; use a path of this machine or one of {known}"
+    raise InvalidInputError(message)
+
+
+# One for all catalogs and tables of the same connection, so that they share its open sockets.
+@lru_cache(maxsize=16)
+def _object_stores(settings: tuple[tuple[str, str], ...]) -> FileIO:
+    from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+
+    return ObjectStoreFileIO(dict(settings))
+
+
+@lru_cache(maxsize=16)
+def _hdfs(settings: tuple[tuple[str, str], ...]) -> FileIO:
+    from storage_lib.io.hdfs_file_io import HdfsFileIO
+
+    return HdfsFileIO(dict(settings))

@@ -1,0 +1,64 @@
+"""What an object store's client raises, as this library's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from obstore.exceptions import (
+    BaseError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+
+from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+
+PERMANENT = (
+    PermissionDeniedError,
+    UnauthenticatedError,
+    InvalidPathError,
+    NotSupportedError,
+    UnknownConfigurationKeyError,
+)
+"""The same request would be refused again, and did nothing."""
+# Of a list the client tells the status as text only.
+_NO_BUCKET = "<Code>NoSuchBucket</Code>"
+_FORBIDDEN = "status code: 403"
+_NEVER_SENT = "kind: Connect"
+
+
+@contextmanager
+def errors_of(act: str, path: str) -> Iterator[None]:
+    """Raise the client's errors as ours, which say what could not be done."""
+    try:
+        yield
+    except (BaseError, FileNotFoundError) as error:
+        raise translated(act, path, error) from error
+
+
+def translated(act: str, path: str, error: Exception) -> Exception:
+    """The error of this library that says the same."""
+    if _NO_BUCKET in str(error):
+        return InvalidInputError(f"can't {act} {path}: there is no such bucket. Make it, or mend the URL")
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"can't {act} {path}: there is no such file")
+    if isinstance(error, PERMANENT) or _FORBIDDEN in str(error):
+        remedy = "Check the URL, the credentials and what they allow (docs/stores.md)"
+        return InvalidInputError(f"can't {act} {path}: {first_line(error)}. {remedy}")
+    return UnavailableError(f"can't {act} {path}: {first_line(error)}. Try again when the store answers")
+
+
+def was_never_sent(error: Exception) -> bool:
+    """Whether there was no connection, so that the store can't have done what was asked.
+
+    Only of a client that sends once: one that repeats tells about its last attempt only.
+    """
+    return _NEVER_SENT in str(error)
+
+
+def first_line(error: Exception) -> str:
+    """What a client's error says, without what it says to its own developers."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,102 @@
+"""Random reads of a remote file: one request brings more than was asked for, so that the next read needs none.
+
+The end of the file is brought with its size, since formats keep their footer there. Reads that go on where the last
+one ended are taken for a scan: each request then brings twice as much, up to a bound; a jump starts small again.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+
+ReadRange: TypeAlias = Callable[[int, int], "bytes | memoryview"]
+"""``(offset, length)`` to that many bytes; the range lies within the file."""
+
+TAIL_BYTES = 512 * 1024
+"""Brought when a file is opened; many a young file is no larger."""
+_JUMP_BYTES = 128 * 1024
+_SCAN_BYTES_MAX = 8 * 1024 * 1024
+_GAP_BYTES_MAX = 1024 * 1024
+
+
+def open_ranges(read_range: ReadRange, *, size: int, tail: bytes | memoryview) -> pa.NativeFile:
+    """A file of ``size`` bytes whose last ones are ``tail``; all of it, if it is that small."""
+    if len(tail) >= size:
+        return pa.BufferReader(tail)
+    return pa.PythonFile(RangeInput(read_range, size=size, tail=tail), mode="r")
+
+
+class RangeInput(io.RawIOBase):
+    """For ``pa.PythonFile``, whose lock makes it safe with several threads. Holds the tail and one window."""
+
+    def __init__(self, read_range: ReadRange, *, size: int, tail: bytes | memoryview) -> None:
+        super().__init__()
+        self._read_range = read_range
+        self._size = size
+        self._tail = memoryview(tail)
+        self._tail_start = size - len(tail)
+        self._window = memoryview(b"")
+        self._window_start = 0
+        self._position = 0
+        self._scanned_to = 0
+        self._ahead = _JUMP_BYTES
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move there; costs nothing."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to ``size`` bytes, fewer only at the end; an error of the store is raised as it is."""
+        rest = max(0, self._size - self._position)
+        length = rest if size is None or size < 0 else min(size, rest)
+        start = self._position
+        self._position += length
+        if not length:
+            return b""
+        # Arrow takes any buffer for bytes and copies nothing.
+        return self._slice(start, length)  # type: ignore[return-value]
+
+    def readall(self) -> bytes:
+        """All that is left."""
+        return self.read(-1)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._tail = self._window = memoryview(b"")
+        super().close()
+
+    def _slice(self, start: int, length: int) -> memoryview:
+        end = start + length
+        if start >= self._tail_start:
+            return self._tail[start - self._tail_start : end - self._tail_start]
+        in_window = self._window_start <= start and end <= self._window_start + len(self._window)
+        if not in_window:
+            self._fetch(start, length)
+        self._scanned_to = end
+        return self._window[start - self._window_start : end - self._window_start]
+
+    def _fetch(self, start: int, length: int) -> None:
+        goes_on = self._scanned_to <= start <= self._scanned_to + _GAP_BYTES_MAX
+        self._ahead = min(_SCAN_BYTES_MAX, 2 * max(self._ahead, length)) if goes_on else _JUMP_BYTES
+        wanted = min(max(length, self._ahead), self._size - start)
+        self._window = memoryview(b"")  # not both at once
+        self._window = memoryview(self._read_range(start, wanted))
+        self._window_start = start
