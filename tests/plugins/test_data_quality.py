@@ -44,7 +44,16 @@ def test_an_expectation_that_cannot_be_checked_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "expectations", [[], "None", [{"kwargs": {}}], [{"type": "expect_table_row_count_to_equal", "severity": "fatal"}]]
+    "expectations",
+    [
+        [],
+        "None",
+        [{"kwargs": {}}],
+        [{"type": 7}],
+        [{"type": "expect_table_row_count_to_equal", "severity": "fatal"}],
+        [{"type": "expect_table_row_count_to_equal", "kwargs": {"value": 3}, "severty": "warning"}],
+        [{"type": "expect_table_row_count_to_equal", "kwargs": ["value", 3]}],
+    ],
 )
 def test_malformed_expectations_are_refused(expectations: object) -> None:
     with pytest.raises(InvalidInputError):

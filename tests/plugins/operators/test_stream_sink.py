@@ -90,6 +90,15 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     assert "sesame" not in job.spec_path.read_text()
 
 
+def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOperator]) -> None:
+    task = sink()
+    task.max_rows_per_trigger, task.available_now, task.select = "500", "True", ["id"]
+
+    spec = json.loads(start(task, DictStore()).spec_path.read_text())
+
+    assert (spec["max_rows_per_trigger"], spec["available_now"], spec["select"]) == (500, True, ["id"])
+
+
 def test_a_stopped_job_ends_the_task_and_is_forgotten(sink: Callable[..., StreamSinkOperator]) -> None:
     task, store = sink(), DictStore()
     job = start(task, store)

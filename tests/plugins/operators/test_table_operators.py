@@ -313,6 +313,20 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
     assert (event["uri"], event["op"]) == ("dynamic-table://db/t/quality", "validate")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
+def test_validation_reads_the_named_partition_at_the_named_snapshot(table: RecordingTable) -> None:
+    expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
+    task = ValidateTableOperator(
+        task_id="validate", table="db.t", expectations=[expectation], partition={"dt": "a"}, snapshot_id="3"
+    )
+
+    result = task.execute(task_context(task))
+
+    [(_, arguments)] = table.calls
+    assert arguments["filter"] is not None
+    assert (arguments["snapshot_id"], result["version"]) == (3, 3)
+
+
 def test_a_partition_without_rows_is_no_partition_that_passes(table: RecordingTable) -> None:
     """Nearly every expectation holds for no rows at all."""
     table.rows = table.rows.slice(0, 0)
