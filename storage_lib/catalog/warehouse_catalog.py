@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from storage_lib.catalog.kind_options import with_kind_options
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
@@ -103,7 +104,7 @@ class WarehouseCatalog:
             descriptor.schema,
             primary_keys=descriptor.primary_key,
             partition_keys=descriptor.partition_by,
-            options=self._frozen_options(table_name, descriptor.options),
+            options=self._frozen_options(table_name, descriptor.options, has_primary_key=bool(descriptor.primary_key)),
             time_millis=self._environment.clock.now_millis(),
             comment=descriptor.comment,
         )
@@ -191,7 +192,7 @@ class WarehouseCatalog:
     def _schemas(self, name: TableName) -> SchemaHistory:
         return SchemaHistory(self._environment.file_io, TablePaths(self._location(name)))
 
-    def _frozen_options(self, name: TableName, declared: Mapping[str, str]) -> dict[str, str]:
+    def _frozen_options(self, name: TableName, declared: Mapping[str, str], *, has_primary_key: bool) -> dict[str, str]:
         """What the new table's schema stores: declared before the catalog's, without servers and secrets."""
         given = {canonical_key(key): str(value) for key, value in declared.items()}
         for key in given:
@@ -209,8 +210,7 @@ class WarehouseCatalog:
             for key, value in self.options.items()
             if not key.startswith(of_connections) and not is_secret(key)
         }
-        merged = {**_PINNED, **defaults, **given}
-        merged.setdefault("bucket", "1")
+        merged = {**_PINNED, **with_kind_options(str(name), {**defaults, **given}, has_primary_key=has_primary_key)}
         effective = TableOptions.parse({**self.options, **merged})
         merged["log.system"] = str(effective.effective_log_system)
         if effective.effective_log_system is LogSystem.KAFKA:
@@ -319,12 +319,10 @@ def _descriptor(
 
 
 def _refuse_unsupported(name: str, schema: TableSchema) -> None:
-    if not schema.primary_keys:
-        message = f"table {name} has no primary key, which this version can't store yet; declare primary_key=[...]"
-        raise InvalidInputError(message)
     options = TableOptions.parse(schema.options)
+    modes = (ChangelogMode.UPSERT,) if schema.primary_keys else (ChangelogMode.ALL,)
     for key, value, only in (
-        ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, ChangelogMode.UPSERT)),
+        ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, *modes)),
         ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
         ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
         ("sequence.field", options.sequence_field, ((),)),

@@ -1,4 +1,4 @@
-"""Merges the sorted runs of buckets: chooses what is due, carries it out, hands out commit messages."""
+"""Compacts buckets: chooses what is due, carries it out, hands out commit messages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from storage_lib.file_store.commit_message import CommitMessage
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
-from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy, CompactionUnit
-from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
-from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
-from storage_lib.file_store.merge_tree.levels import levels_of
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.table_kind import BucketCompactor, TableKind
 from storage_lib.io.file_io import FileIO
 from storage_lib.schema.predicate import Predicate
 
@@ -34,16 +31,12 @@ class FileStoreCompact:
         self,
         *,
         scan: FileStoreScan,
-        key_value: KeyValueSchema,
-        strategy: CompactionStrategy,
-        level_count: int,
-        new_compactor: Callable[[bytes, int], Compactor],
+        kind: TableKind,
+        new_compactor: Callable[[bytes, int], BucketCompactor],
         file_io: FileIO,
     ) -> None:
         self._scan = scan
-        self._key_value = key_value
-        self._strategy = strategy
-        self._level_count = level_count
+        self._kind = kind
         self._new_compactor = new_compactor
         self._file_io = file_io
 
@@ -55,21 +48,14 @@ class FileStoreCompact:
         partition_filter: Predicate | None = None,
         buckets: Collection[int] | None = None,
     ) -> tuple[CompactionTask, ...]:
-        """The buckets where something is due by the table's strategy, or with ``full`` everything not yet one run."""
-        strategy = FullCompaction() if full else self._strategy
+        """The buckets where something is due by the table's options, or with ``full`` everything that can be joined."""
         plan = self._scan.plan(snapshot, partition_filter=partition_filter, buckets=buckets)
-        tasks = []
         counts = {(entry.partition, entry.bucket): entry.total_buckets for entry in plan.entries}
-        for partition, bucket, files in plan.by_bucket():
-            levels = levels_of(files, level_count=self._level_count, comparable_key=self._key_value.comparable_key)
-            unit = strategy.pick(levels)
-            if unit is not None:
-                tasks.append(
-                    CompactionTask(
-                        partition=partition, bucket=bucket, bucket_count=counts[partition, bucket], unit=unit
-                    )
-                )
-        return tuple(tasks)
+        return tuple(
+            CompactionTask(partition=partition, bucket=bucket, bucket_count=counts[partition, bucket], unit=unit)
+            for partition, bucket, files in plan.by_bucket()
+            for unit in self._kind.compaction_units(files, full=full)
+        )
 
     def run(self, task: CompactionTask) -> CommitMessage | None:
         """Carry one task out; its files are durable when this returns. None if all files may stay as they are."""

@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, SimpleStats
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
-from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.schema.binary_row import decode_row
 from storage_lib.schema.bucketing import bucket_of
 from storage_lib.schema.column_stats import ColumnStats, decode_stats
@@ -39,16 +38,16 @@ class FilePruning:
     def __init__(
         self,
         *,
-        key_value: KeyValueSchema,
         schemas: SchemaVersions,
+        grouping: FileGrouping,
         partition_filter: Predicate | None = None,
         predicate: Predicate | None = None,
         buckets: Collection[int] | None = None,
         partitions: Collection[bytes] | None = None,
     ) -> None:
-        self._key_value = key_value
-        self._schema = key_value.schema
+        self._schema = schemas.current
         self._schemas = schemas
+        self._grouping = grouping
         self._buckets = buckets
         self._partitions = partitions
         self._on_values = predicate
@@ -100,16 +99,16 @@ class FilePruning:
     def files_that_may_match(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
         """Of all files of one bucket those to read, in the order given.
 
-        Bounds of keys decide for each file alone. Bounds of values only for a file whose keys are in no other: an
+        Bounds of keys decide for each file alone. Bounds of values only for a file that hides no other's rows: an
         older version of a row may match when its newest, in a file left out, does not.
         """
         if self._on_values is None:
             yield from entries
             return
         kept = [entry for entry in entries if self._keys_may_match(entry.file)]
-        alone = self._alone([entry.file for entry in entries])
+        independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
         for entry in kept:
-            if entry.file.identity not in alone or self._values_may_match(entry.file):
+            if entry.file.identity not in independent or self._values_may_match(entry.file):
                 yield entry
 
     def _buckets_of_keys(self, total_buckets: int) -> frozenset[int] | None:
@@ -139,10 +138,6 @@ class FilePruning:
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidInputError):
             # A literal that the column can't hold, or a bucket function of another engine: don't guess.
             return None
-
-    def _alone(self, files: Sequence[DataFileMeta]) -> set[tuple[object, ...]]:
-        sections = interval_partition(files, self._key_value.comparable_key)
-        return {file.identity for section in sections if len(section) == 1 for file in section[0].files}
 
     def _keys_may_match(self, file: DataFileMeta) -> bool:
         if self._on_keys is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
-from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 
@@ -20,7 +19,7 @@ class Plan:
 
     snapshot: Snapshot | None
     entries: tuple[ManifestEntry, ...]
-    comparable_key: Callable[[bytes], ComparableKey] = field(repr=False)
+    grouping: FileGrouping = field(repr=False)
 
     @property
     def row_count(self) -> int:
@@ -38,7 +37,7 @@ class Plan:
             yield partition, bucket, tuple(entry.file for entry in entries)
 
     def splits(self, target_size_bytes: int | None = None) -> tuple[Split, ...]:
-        """One split per bucket, or several of about the target size, cut where no key is on both sides.
+        """One split per bucket, or several of about the target size, cut where nothing has to be merged.
 
         Their order is the same for every plan of a snapshot with the same filters.
         """
@@ -58,12 +57,11 @@ class Plan:
             return
         group: list[DataFileMeta] = []
         size = 0
-        for section in interval_partition(files, self.comparable_key):
-            section_files = [file for run in section for file in run.files]
-            section_size = sum(file.file_size for file in section_files)
-            if group and size + section_size > target_size_bytes:
+        for together in self.grouping.groups(files):
+            size_together = sum(file.file_size for file in together)
+            if group and size + size_together > target_size_bytes:
                 yield tuple(group)
                 group, size = [], 0
-            group += section_files
-            size += section_size
+            group += together
+            size += size_together
         yield tuple(group)

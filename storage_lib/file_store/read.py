@@ -9,13 +9,10 @@ import pyarrow as pa
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
-from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
-from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
-from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
-from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
+from storage_lib.file_store.table_kind import TableKind
 from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
@@ -33,17 +30,15 @@ class FileStoreRead:
     def __init__(
         self,
         *,
-        key_value: KeyValueSchema,
+        kind: TableKind,
         schemas: SchemaVersions,
         formats: Sequence[FileFormat],
         file_io: FileIO,
         paths: TablePaths,
         data_files: DataFilePaths,
         snapshots: SnapshotHistory,
-        merge_function: MergeFunction = DEDUPLICATE,
     ) -> None:
-        self._key_value = key_value
-        self._merge_function = merge_function
+        self._kind = kind
         self._schemas = schemas
         self._formats = tuple(formats)
         self._file_io = file_io
@@ -59,34 +54,30 @@ class FileStoreRead:
         *,
         ordered: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the split that match, one per key, with ``columns`` (default: all) in the order asked.
+        """The rows of the split that match, with ``columns`` (default: all) in the order asked.
 
-        ``predicate`` should be the one the split was planned with. ``ordered`` sorts the split's rows by key.
+        They are merged as the kind of table asks. ``predicate`` should be the one the split was planned with.
+        ``ordered`` sorts the split's rows by key.
         """
+        schema = self._kind.layout.schema
         with self._expiry_explained(split):
-            yield from read_merged(
+            yield from self._kind.read(
                 split.files,
-                reader=self.reader(split.partition, split.bucket),
-                key_value=self._key_value,
-                merge_function=self._merge_function,
-                columns=self._key_value.value_names if columns is None else columns,
-                predicate=None if predicate is None else predicate.validated(self._key_value.schema),
+                self.reader(split.partition, split.bucket),
+                columns=[field.name for field in schema.fields] if columns is None else columns,
+                predicate=None if predicate is None else predicate.validated(schema),
                 ordered=ordered,
             )
 
     def changes(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows and kinds (int8) as they stand in the files, file after file, unmerged."""
-        names = [VALUE_KIND, *self._key_value.value_names]
-        reader = self.reader(split.partition, split.bucket)
+        """Rows and kinds (int8) that were written into the files, file after file, unmerged."""
         with self._expiry_explained(split):
-            for file in split.files:
-                for batch in reader.read(file, names, batch_rows=BATCH_ROWS_MAX):
-                    yield batch.select(names[1:]), batch.column(VALUE_KIND)
+            yield from self._kind.changes(split.files, self.reader(split.partition, split.bucket))
 
     def reader(self, partition: bytes, bucket: int) -> DataFileReader:
         """Of the files of one bucket."""
         return DataFileReader(
-            key_value=self._key_value,
+            layout=self._kind.layout,
             schemas=self._schemas,
             formats=self._formats,
             file_io=self._file_io,

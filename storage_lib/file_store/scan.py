@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.file_pruning import FilePruning
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
@@ -38,14 +38,14 @@ class FileStoreScan:
         *,
         snapshots: SnapshotHistory,
         manifests: ManifestDirectory,
-        key_value: KeyValueSchema,
         schemas: SchemaVersions,
+        grouping: FileGrouping,
         partitions: PartitionCodec,
     ) -> None:
         self._snapshots = snapshots
         self._manifests = manifests
-        self._key_value = key_value
         self._schemas = schemas
+        self._grouping = grouping
         self._partitions = partitions
         self._live: OrderedDict[int, LiveFiles] = OrderedDict()
         self._harmless_indexes: set[str] = set()
@@ -62,17 +62,17 @@ class FileStoreScan:
         """The files of ``snapshot`` that may hold rows matching; None (a table without a commit) plans nothing.
 
         ``partition_filter`` speaks of partition columns only. Files are left out by partition, by bucket where the
-        predicate fixes the bucket key, by the bounds of their keys, and by those of their values where no other run
-        has the same keys. Rows still have to be filtered.
+        predicate fixes the bucket key, by the bounds of their keys, and by those of their values where they hide no
+        other file's rows. Rows still have to be filtered.
         Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone, ``InvalidInputError`` for filters with
         unknown columns or values of other types.
         """
         pruning = self._pruning(partition_filter=partition_filter, predicate=predicate, buckets=buckets)
         if snapshot is None:
-            return Plan(snapshot=None, entries=(), comparable_key=self._key_value.comparable_key)
+            return Plan(snapshot=None, entries=(), grouping=self._grouping)
         live = self._live_of(snapshot, pruning)
         entries = tuple(self._pruned(live, pruning))
-        return Plan(snapshot=snapshot, entries=entries, comparable_key=self._key_value.comparable_key)
+        return Plan(snapshot=snapshot, entries=entries, grouping=self._grouping)
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
         """All live files; with ``partitions`` it has to be complete for those only."""
@@ -210,7 +210,7 @@ class FileStoreScan:
         buckets: Collection[int] | None = None,
         partitions: Collection[bytes] | None = None,
     ) -> FilePruning:
-        schema = self._key_value.schema
+        schema = self._schemas.current
         strangers = () if partition_filter is None else sorted(partition_filter.columns - set(schema.partition_keys))
         if strangers:
             message = (
@@ -219,8 +219,8 @@ class FileStoreScan:
             )
             raise InvalidInputError(message)
         return FilePruning(
-            key_value=self._key_value,
             schemas=self._schemas,
+            grouping=self._grouping,
             partition_filter=None if partition_filter is None else partition_filter.validated(schema),
             predicate=None if predicate is None else predicate.validated(schema),
             buckets=buckets,

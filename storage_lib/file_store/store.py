@@ -1,4 +1,4 @@
-"""History: an LSM tree per bucket, made visible by snapshots. Hands out the verbs for one table."""
+"""History: the files of every bucket, made visible by snapshots. Hands out the verbs for one table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,11 @@ from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
+from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
-from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
-from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
-from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
-from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
-from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
-from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
-from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.file_store.references import FileReferences
@@ -34,6 +28,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.file_store.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
@@ -41,7 +36,7 @@ from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.schema_versions import SchemaVersions
-from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
+from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _FOREIGN_FEATURES = (
@@ -77,8 +72,7 @@ class FileStore:
         self._paths = paths
         self._schema = schema
         self._options = options
-        self._key_value = KeyValueSchema(schema=schema)
-        self._merge_function = merge_function_of(table, schema, options)
+        self._kind = kind_of(table, schema, options)
         self._schemas = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
         self._format = ParquetFormat(
             compression=options.file_compression, compression_level=options.file_compression_zstd_level
@@ -93,8 +87,8 @@ class FileStore:
         self.scan = FileStoreScan(
             snapshots=self.snapshots,
             manifests=self._manifests,
-            key_value=self._key_value,
             schemas=self._schemas,
+            grouping=self._kind,
             partitions=self._partitions,
         )
 
@@ -102,39 +96,24 @@ class FileStore:
         """A writer for one commit whose rows are newer than all of ``base`` (None: of a table without a commit).
 
         Writers of one commit that may have rows of the same bucket each number them in a ``sequence_block`` of their
-        own. With ``overwrite`` its rows become one sorted run that is older than whatever is committed afterwards:
-        for ``commit.overwrite``.
+        own. With ``overwrite`` its rows are older than whatever is committed afterwards: for ``commit.overwrite``.
         """
-        buffer_bytes = self._options.write_buffer_size_bytes
 
-        def new_writer(partition: bytes, bucket: int) -> MergeTreeWriter | OverwriteWriter:
+        def new_writer(partition: bytes, bucket: int) -> BucketWriter:
             data_files = self._data_file_writer(partition, bucket)
             if overwrite:
-                return OverwriteWriter(
-                    key_value=self._key_value,
-                    data_files=data_files,
-                    reader=self.read.reader(partition, bucket),
-                    top_level=self._options.effective_num_levels - 1,
-                    memtable_bytes_max=buffer_bytes,
-                    merge_function=self._merge_function,
-                )
+                return self._kind.overwriter(data_files, self.read.reader(partition, bucket))
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
             # Rows of an overwrite have 0, and whatever is appended has to be newer than those.
             newest = max((entry.file.max_sequence_number for entry in live), default=0)
-            return MergeTreeWriter(
-                key_value=self._key_value,
-                data_files=data_files,
-                next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK,
-                memtable_bytes_max=buffer_bytes,
-                merge_function=self._merge_function,
-            )
+            return self._kind.writer(data_files, next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK)
 
         return FileStoreWrite(
             file_io=self._environment.file_io,
             new_writer=new_writer,
             abort_messages=self.abort,
             bucket_count=self._schema.bucket_count,
-            memtable_bytes_max=buffer_bytes,
+            memtable_bytes_max=self._options.write_buffer_size_bytes,
         )
 
     @cached_property
@@ -162,7 +141,7 @@ class FileStore:
             scan=self.scan,
             new_draft=new_draft,
             schema_id=self._schema.id,
-            comparable_key=self._key_value.comparable_key,
+            comparable_key=KeyValueSchema(schema=self._schema).comparable_key,
             abort=self.abort,
         )
 
@@ -170,33 +149,25 @@ class FileStore:
     def read(self) -> FileStoreRead:
         """Reads the splits of a plan."""
         return FileStoreRead(
-            key_value=self._key_value,
+            kind=self._kind,
             schemas=self._schemas,
             formats=(self._format,),
             file_io=self._environment.file_io,
             paths=self._paths,
             data_files=self._data_files,
             snapshots=self.snapshots,
-            merge_function=self._merge_function,
         )
 
     @cached_property
     def compact(self) -> FileStoreCompact:
-        """Merges the runs of buckets; its messages go to ``commit``."""
+        """Joins the files of buckets; its messages go to ``commit``."""
 
-        def new_compactor(partition: bytes, bucket: int) -> Compactor:
-            return Compactor(
-                key_value=self._key_value,
-                reader=self.read.reader(partition, bucket),
-                data_files=self._data_file_writer(partition, bucket),
-                merge_function=self._merge_function,
-            )
+        def new_compactor(partition: bytes, bucket: int) -> BucketCompactor:
+            return self._kind.compactor(self._data_file_writer(partition, bucket), self.read.reader(partition, bucket))
 
         return FileStoreCompact(
             scan=self.scan,
-            key_value=self._key_value,
-            strategy=_compaction_strategy(self._options),
-            level_count=self._options.effective_num_levels,
+            kind=self._kind,
             new_compactor=new_compactor,
             file_io=self._environment.file_io,
         )
@@ -263,7 +234,7 @@ class FileStore:
 
     def _data_file_writer(self, partition: bytes, bucket: int) -> DataFileWriter:
         return DataFileWriter(
-            key_value=self._key_value,
+            layout=self._kind.layout,
             file_format=self._format,
             environment=self._environment,
             paths=self._paths,
@@ -271,20 +242,6 @@ class FileStore:
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
         )
-
-
-def _compaction_strategy(options: TableOptions) -> CompactionStrategy:
-    if options.compaction_strategy is CompactionStrategyName.LEVELED:
-        return LeveledCompaction(
-            level0_trigger=options.compaction_level0_file_num_trigger,
-            level_base_bytes=options.compaction_max_bytes_for_level_base,
-            level_multiplier=options.compaction_max_bytes_for_level_multiplier,
-        )
-    return UniversalCompaction(
-        max_size_amplification_percent=options.compaction_max_size_amplification_percent,
-        size_ratio_percent=options.compaction_size_ratio,
-        compaction_trigger=options.num_sorted_run_compaction_trigger,
-    )
 
 
 def _refuse_foreign_features(table: str, options: TableOptions) -> None:

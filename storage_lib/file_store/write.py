@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
-from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
-from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.file_store.table_kind import BucketWriter
 from storage_lib.io.file_io import FileIO
-
-BucketWriter: TypeAlias = MergeTreeWriter | OverwriteWriter
 
 _FLUSHES_AT_ONCE = 4
 _SIDE_BY_SIDE_BYTES_MIN = 8 * 1024 * 1024

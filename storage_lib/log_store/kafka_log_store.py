@@ -51,7 +51,7 @@ class KafkaLogStore:
     def create(self) -> None:
         """See ``LogStore.create``."""
         self._topic.create(
-            partition_count=self._schema.bucket_count,
+            partition_count=len(self._schema.bucket_numbers),
             retention_ms=self.settings.retention_ms,
             replication_factor=self.settings.replication_factor,
         )
@@ -132,7 +132,7 @@ class KafkaLogStore:
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[LogBatch]:
         """See ``LogStore.read``."""
-        asked = tuple(range(self._schema.bucket_count)) if buckets is None else buckets
+        asked = tuple(self._schema.bucket_numbers) if buckets is None else buckets
         earliest = self._reader.offsets(dict.fromkeys(asked, EARLIEST))
         held_until = self._reader.offsets(dict.fromkeys(asked, LATEST), committed=False)
         latest = self._reader.offsets(dict.fromkeys(asked, LATEST))
@@ -154,7 +154,7 @@ class KafkaLogStore:
         """Nothing of its own to release: connections belong to the process and close when idle."""
 
     def _every_bucket(self, time: int) -> dict[int, int]:
-        return dict.fromkeys(range(self._schema.bucket_count), time)
+        return dict.fromkeys(self._schema.bucket_numbers, time)
 
     def _batches(self, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
         for bucket, stop in stops.items():

@@ -70,15 +70,14 @@ class MemoryLogStore:
         """See ``LogStore.create``."""
         log = _LOGS.setdefault(
             self._name,
-            MemoryLog(self._table_uuid, self._schema.bucket_count, self._retention_ms),
+            MemoryLog(self._table_uuid, len(self._schema.bucket_numbers), self._retention_ms),
         )
         if log.table_uuid != self._table_uuid:
             message = f"log {self._name!r} exists and is another table's; choose another name with log.kafka.topic"
             raise AlreadyExistsError(message)
-        if len(log.buckets) != self._schema.bucket_count:
-            message = (
-                f"log {self._name!r} has {len(log.buckets)} partitions, the table {self._schema.bucket_count} buckets"
-            )
+        bucket_count = len(self._schema.bucket_numbers)
+        if len(log.buckets) != bucket_count:
+            message = f"log {self._name!r} has {len(log.buckets)} partitions, the table {bucket_count} buckets"
             raise AlreadyExistsError(message)
 
     def drop(self) -> None:

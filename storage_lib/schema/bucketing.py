@@ -26,6 +26,8 @@ def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | 
     Raises ``InvalidInputError`` if the table has no fixed number of buckets.
     """
     count = schema.bucket_count if bucket_count is None else bucket_count
+    if schema.is_bucket_unaware and bucket_count is None:
+        return np.zeros(rows.num_rows, dtype=np.int32)
     if count < 1:
         message = (
             f"the table has option bucket={count}, so its rows are assigned to buckets as they arrive; only tables "
@@ -54,7 +56,7 @@ def group_rows(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[tuple[byte
         return
     buckets = bucket_of(rows, schema)
     partitions, codes = _partitions(rows, schema.partition_fields)
-    count = schema.bucket_count
+    count = len(schema.bucket_numbers)
     if len(partitions) * count == 1:
         yield partitions[0], 0, np.arange(rows.num_rows)
         return

@@ -26,6 +26,7 @@ from storage_lib.schema.option_values import (
     spelled_millis,
 )
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+from storage_lib.schema.table_schema import APPEND_ONLY, WRITE_MODE_OPTION
 
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
@@ -58,6 +59,13 @@ class SortOrder(StrEnum):
 
     ASCENDING = "ascending"
     DESCENDING = "descending"
+
+
+class WriteMode(StrEnum):
+    """What may be written into a table."""
+
+    CHANGE_LOG = "change-log"
+    APPEND_ONLY = APPEND_ONLY
 
 
 class LogSystem(StrEnum):
@@ -114,7 +122,20 @@ class TableOptions:
     """A table's options as values. ``others`` keeps keys that this version gives no meaning to (Paimon's, mostly)."""
 
     # fmt: off  one line an option
-    bucket: int = _option("bucket", 1, parse_count, "Buckets of every partition, and Kafka partitions of the log.")
+    bucket: int = _option(
+        "bucket",
+        1,
+        parse_integer,
+        "Buckets of every partition, and Kafka partitions of the log; -1, an append-only table's default: none in "
+        "particular.",
+    )
+    write_mode: WriteMode = _option(
+        WRITE_MODE_OPTION,
+        WriteMode.CHANGE_LOG,
+        parse_word(WriteMode),
+        "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
+        "table.",
+    )
     file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files.")
     file_compression: str = _option("file.compression", "zstd", parse_text, "Codec of new data files.")
     file_compression_zstd_level: int = _option(
@@ -179,6 +200,12 @@ class TableOptions:
         200,
         parse_count,
         "Younger runs in percent of the oldest that make a full compaction due.",
+    )
+    compaction_min_file_num: int = _option(
+        "compaction.min.file-num",
+        5,
+        parse_count,
+        "Small files in a bucket of an append-only table that make joining due.",
     )
     compaction_size_ratio: int = _option(
         "compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged."
@@ -355,7 +382,11 @@ _ALIASES = {
     "log.pk.key-format": "log.key.format",
     "log.properties.bootstrap.servers": "log.kafka.bootstrap.servers",
 }
-_OLDER_VALUES = {("log.scan", "initial"): "full", ("log.scan", "latest-offset"): "latest"}
+_OLDER_VALUES = {
+    ("log.scan", "initial"): "full",
+    ("log.scan", "latest-offset"): "latest",
+    (WRITE_MODE_OPTION, "auto"): "change-log",
+}
 _OF_PAIMON = ("bucket-key", "changelog-producer", "path", "type", "rowkind.field")
 _SEPARATORS = re.compile(r"[-._ ]")
 _SLIPS_MAX = 2

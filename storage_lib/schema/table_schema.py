@@ -20,6 +20,10 @@ from storage_lib.schema.type_spelling import field_from_json, field_to_json
 __all__ = ["DataField", "TableSchema", "new_table_schema"]
 
 SCHEMA_VERSION = 3
+WRITE_MODE_OPTION = "write-mode"
+APPEND_ONLY = "append-only"
+BUCKET_UNAWARE = -1
+"""The number of buckets of an append table without buckets (of a table with a key: dynamic buckets)."""
 _RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_PREFIX = "_KEY_"
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
@@ -82,8 +86,23 @@ class TableSchema:
         return self.key_fields or self.fields
 
     @property
+    def is_append_only(self) -> bool:
+        """Whether rows are only ever added: what a table without a primary key is to Paimon."""
+        return not self.primary_keys
+
+    @property
+    def is_bucket_unaware(self) -> bool:
+        """Whether rows go to no bucket in particular: all lie in number 0, and anybody may append to it."""
+        return self.is_append_only and self.bucket_count == BUCKET_UNAWARE
+
+    @property
+    def bucket_numbers(self) -> range:
+        """The buckets that rows of a partition are in."""
+        return range(1 if self.is_bucket_unaware else self.bucket_count)
+
+    @property
     def bucket_count(self) -> int:
-        """Option ``bucket``; schemas of versions 1 and 2 without it mean 1."""
+        """Option ``bucket``, as manifests have it; schemas of versions 1 and 2 without it mean 1."""
         return int(self.options.get("bucket", "1" if self.version < SCHEMA_VERSION else "-1"))
 
     @property
@@ -259,6 +278,10 @@ def _check_key_types(schema: TableSchema) -> None:
 
 def _check_bucket_options(schema: TableSchema) -> None:
     count = schema.options.get("bucket", "")
+    if schema.is_append_only and schema.options.get(WRITE_MODE_OPTION) == APPEND_ONLY:
+        _check_bucket_key_of_append_table(schema, count)
+        if count == str(BUCKET_UNAWARE):
+            return
     if not count.isascii() or not count.isdigit() or int(count) < 1:
         message = f"option bucket is {count!r}; set it to a number of at least 1"
         raise InvalidInputError(message)
@@ -278,5 +301,29 @@ def _refuse_nested(each: DataField, role: str) -> None:
         message = (
             f"column {each.name!r} is {each.type}, which has no order and no hash, so it can't be a {role}; use a "
             "column of a scalar type (a field of it in a column of its own, for instance)"
+        )
+        raise InvalidInputError(message)
+
+
+def _check_bucket_key_of_append_table(schema: TableSchema, count: str) -> None:
+    """Paimon's engines insist on both rules."""
+    declared = schema.options.get("bucket-key", "")
+    if count == str(BUCKET_UNAWARE) and declared:
+        message = (
+            f"option bucket-key is {declared!r}, but with bucket={BUCKET_UNAWARE} the rows of an append-only table go "
+            "to no bucket in particular; set bucket to a number of at least 1, or leave bucket-key out"
+        )
+        raise InvalidInputError(message)
+    if count != str(BUCKET_UNAWARE) and not declared:
+        message = (
+            f"option bucket is {count!r}, but an append-only table has no key to distribute its rows by; name columns "
+            f"in bucket-key, or leave bucket out ({BUCKET_UNAWARE}: no bucket in particular)"
+        )
+        raise InvalidInputError(message)
+    inside = [field.name for field in schema.bucket_key_fields if field.name in schema.partition_keys]
+    if declared and inside:
+        message = (
+            f"option bucket-key names the partition column {inside[0]!r}, which is the same in all of a partition; "
+            "name other columns"
         )
         raise InvalidInputError(message)

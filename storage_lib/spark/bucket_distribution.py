@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 
 def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     """As many partitions as there are buckets: bucket b in partition b."""
-    if schema.bucket_count == 1:
+    if len(schema.bucket_numbers) == 1:
         return df.repartition(1)
     return df.repartitionById(schema.bucket_count, bucket_column(schema))
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """Each (partition, bucket) in one task, spread over the session's parallelism."""
+    """Each (partition, bucket) in one task, spread over the session's parallelism.
+
+    Rows that go to no bucket in particular, nor to a partition, stay where they are.
+    """
+    if schema.is_bucket_unaware and not schema.partition_keys:
+        return df
     task_count = max(schema.bucket_count, df.sparkSession.sparkContext.defaultParallelism)
     keys = [quoted(name) for name in schema.partition_keys]
     if schema.bucket_count > 1:

@@ -69,7 +69,7 @@ def read_stream(
     timestamp_millis: int | None = None,
     rows_per_trigger_max: int | None = None,
 ) -> DataFrame:
-    """The table's changes as a streaming data frame, the row kind last.
+    """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
 
     ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; default: what the table says.
     """
@@ -81,7 +81,7 @@ def read_stream(
         said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
-    struct = struct_of(table.schema, columns, row_kind_column=table.options.row_kind_field)
+    struct = struct_of(table.schema, columns, row_kind_column=table.stream_row_kind_column)
     return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
 
 

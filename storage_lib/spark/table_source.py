@@ -74,8 +74,9 @@ class DynamicTableSource(DataSource):
         table, system_table = _table_and_system_table(said.address)
         if system_table is not None:
             return system_struct(table, system_table)
-        has_kinds = said.streaming or said.changes is not None
-        return struct_of(table.schema, row_kind_column=table.options.row_kind_field if has_kinds else None)
+        if said.changes is not None:
+            return struct_of(table.schema, row_kind_column=table.options.row_kind_field)
+        return struct_of(table.schema, row_kind_column=table.stream_row_kind_column if said.streaming else None)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
@@ -92,10 +93,10 @@ class DynamicTableSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """A stream read of the columns in ``schema``, which ends with the row kind."""
+        """A stream read of the columns in ``schema``, which ends with the row kind where rows have one."""
         said = StatementOptions.parse(self.options)
         table = table_at(said.address)
-        check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
+        check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column)
         return TableStreamReader(key_of(table), schema, said.scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature

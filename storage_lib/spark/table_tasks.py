@@ -60,7 +60,8 @@ def commit_tasks(
     """Commit what all tasks wrote under one order; undone if it fails for sure."""
     written = [message.written for message in finished]
     try:
-        _refuse_shared_buckets(table.name, order, written)
+        if not table.schema.is_append_only:
+            _refuse_shared_buckets(table.name, order, written)
     except InvalidInputError:
         table.abort_write(order, written)
         raise

@@ -109,7 +109,7 @@ class DynamicTable:
             file_store=self.file_store,
             repair=repair,
             lease=self.lease,
-            bucket_count=schema.bucket_count,
+            bucket_count=len(schema.bucket_numbers),
             takes_turns=bool(schema.primary_keys) or log is not None,
         )
         difference = ContentDifference(
@@ -231,6 +231,11 @@ class DynamicTable:
     def arrow_schema(self) -> pa.Schema:
         """The table's columns as Arrow types."""
         return self.schema.arrow_schema
+
+    @property
+    def stream_row_kind_column(self) -> str | None:
+        """The column of a stream read that says what each row means; None where all are inserts."""
+        return None if self.schema.is_append_only else self.options.row_kind_field
 
     # --- read ---------------------------------------------------------------------------------------------------
 
@@ -364,7 +369,7 @@ class DynamicTable:
             file_store=self.file_store,
             log=self.log,
             changes=self._changes,
-            row_kind_column=self.options.row_kind_field,
+            row_kind_column=self.stream_row_kind_column,
             split_target_bytes=self.options.source_split_target_size_bytes,
             startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),
             timestamp_millis=self.options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
@@ -402,7 +407,8 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Replace partitions by ``rows``: those the rows are in, or all that have the values of ``partition``.
 
-        ``partition={}`` replaces the whole table. Raises as ``append``, and ``CommitConflictError`` (untracked only)
+        ``partition={}`` replaces the whole table. Of an append-only table's overwrites no stream ever hears. Raises as
+        ``append``, and ``CommitConflictError`` (untracked only)
         when another commit replaced the same files meanwhile.
         """
         self._input.check(rows)
@@ -422,6 +428,14 @@ class DynamicTable:
         End it by ``commit_write`` or ``abort_write``. Raises ``UnavailableError`` if the turn can't be had in time.
         """
         is_tracked = self.options.change_tracking if tracked is None else tracked
+        if overwrite is not None and self.schema.is_append_only:
+            if tracked:
+                message = (
+                    f"table {self.name} is append-only, so its streams can't tell what an overwrite or a drop takes "
+                    "away; run it with change_tracking=False"
+                )
+                raise InvalidInputError(message)
+            is_tracked = False
         if overwrite is None:
             return self._commit.open(commit_user=commit_user, tracked=is_tracked)
         if overwrite.partition:

@@ -67,7 +67,7 @@ class HybridSource:
         file_store: FileStore,
         log: LogStore | None,
         changes: SnapshotChanges,
-        row_kind_column: str,
+        row_kind_column: str | None,
         split_target_bytes: int,
         startup: StartupMode,
         timestamp_millis: int | None,
@@ -89,7 +89,9 @@ class HybridSource:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The table's columns and, last, the row kind (string)."""
+        """The table's columns and, last, the row kind (string) if rows have one."""
+        if self._row_kind_column is None:
+            return self._schema.arrow_schema
         return self._schema.arrow_schema.append(pa.field(self._row_kind_column, pa.string(), nullable=False))
 
     def initial_position(self) -> StreamPosition:
@@ -233,6 +235,8 @@ class HybridSource:
         return self._log
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        if self._row_kind_column is None:
+            return rows
         symbols = pa.array(ROW_KIND_SYMBOLS).take(kinds)
         return pa.RecordBatch.from_arrays([*rows.columns, symbols], schema=self.arrow_schema)
 

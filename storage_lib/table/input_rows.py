@@ -124,6 +124,14 @@ class InputRows:
                 f"no row kind; use one of {', '.join(ROW_KIND_SYMBOLS)}"
             )
             raise InvalidInputError(message)
+        is_change = codes.cast(pa.bool_())
+        if self._schema.is_append_only and is_change.true_count:
+            row = pc.index(is_change, value=True).as_py()
+            message = (
+                f"table {self._table} is append-only, but row {row} is a change of kind {symbols[row].as_py()!r}: it "
+                "takes inserts (+I) only. Filter the input, or write it into a table with a primary key"
+            )
+            raise InvalidInputError(message)
         return codes.cast(pa.int8())
 
     def _wrong_type(self, field: DataField, given: pa.DataType, problem: str) -> InvalidInputError:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage_lib import DynamicTable, NotFoundError, StreamPosition
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.table.log_part import LogPart
 from tests.support.fake_environment import FakeClock
@@ -227,7 +228,7 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def files_above_level_0_do_not_overlap(self) -> None:
         store = self.table.file_store
-        key_of = store._key_value.comparable_key
+        key_of = KeyValueSchema(schema=self.table.schema).comparable_key
         runs: dict[tuple[bytes, int, int], list[tuple[object, object]]] = {}
         for entry in store.scan.entries(store.snapshots.latest()):
             if entry.file.level:

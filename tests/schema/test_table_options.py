@@ -28,7 +28,6 @@ OF_PAIMON = [
     "changelog.time-retained",
     "compaction.delete-ratio-threshold",
     "compaction.file-num-limit",
-    "compaction.min.file-num",
     "compaction.optimization-interval",
     "consumer.expiration-time",
     "data-file.prefix",

@@ -53,7 +53,7 @@ class BucketOnDisk:
         paths = TablePaths(self.root)
         self.key_value = KeyValueSchema(schema=self.schema)
         self.data_files = DataFileWriter(
-            key_value=self.key_value,
+            layout=self.key_value,
             file_format=self.file_format,
             environment=self.environment,
             paths=paths,
@@ -62,7 +62,7 @@ class BucketOnDisk:
             target_file_size=self.target_file_size,
         )
         self.reader = DataFileReader(
-            key_value=self.key_value,
+            layout=self.key_value,
             schemas=SchemaVersions(self.schema, SchemaHistory(self.environment.file_io, paths)),
             formats=[self.file_format],
             file_io=self.environment.file_io,

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.data_file.file_layout import FileLayout
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
@@ -40,7 +41,7 @@ class DataFileReader:
     def __init__(
         self,
         *,
-        key_value: KeyValueSchema,
+        layout: FileLayout,
         schemas: SchemaVersions,
         formats: Sequence[FileFormat],
         file_io: FileIO,
@@ -48,7 +49,7 @@ class DataFileReader:
         partition_path: str,
         bucket: int,
     ) -> None:
-        self._key_value = key_value
+        self._layout = layout
         self._schemas = schemas
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
         self._file_io = file_io
@@ -61,7 +62,7 @@ class DataFileReader:
     ) -> Iterator[pa.RecordBatch]:
         """Non-empty batches of at most ``batch_rows`` rows in file order.
 
-        ``columns`` may name table columns and the two system columns of a KV batch; one that the file lacks is null.
+        ``columns`` may name any field of the layout; one that the file lacks is null.
         Row groups without a match of ``predicate`` are left out, rows are not filtered.
 
         Raises ``NotFoundError`` if the file is gone, ``CorruptFileError`` if it is not what ``file`` says, and
@@ -94,7 +95,7 @@ class DataFileReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _stored(self, name: str, schema_id: int) -> _StoredColumn:
-        wanted = self._key_value.field(name)
+        wanted = self._layout.field(name)
         system = _SYSTEM_TYPES.get(name)
         if system is not None:
             return _StoredColumn(wanted=wanted, wanted_type=system, name=name, stored_type=system)

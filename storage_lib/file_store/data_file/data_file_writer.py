@@ -1,4 +1,4 @@
-"""Sorted KV batches -> data files of about the target size, with metadata exact in every field (docs/format.md)."""
+"""Batches in file order -> data files of about the target size, with metadata exact in every field (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
-from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.data_file.file_layout import FileLayout, FileTally
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.column_stats import encode_stats
 from storage_lib.schema.nested_types import is_nested
-
-RETRACT_BIT = 1
-KEY_STATS_LENGTH = 128
-"""Characters or bytes that a bound of a key column keeps; the keys themselves are kept whole."""
 
 
 class DataFileWriter:
@@ -29,7 +25,7 @@ class DataFileWriter:
     def __init__(
         self,
         *,
-        key_value: KeyValueSchema,
+        layout: FileLayout,
         file_format: FileFormat,
         environment: Environment,
         paths: TablePaths,
@@ -37,8 +33,8 @@ class DataFileWriter:
         bucket: int,
         target_file_size: int,
     ) -> None:
-        file_format.refuse_unsupported(key_value.file_arrow_schema)
-        self.key_value = key_value
+        file_format.refuse_unsupported(layout.file_arrow_schema)
+        self.layout = layout
         self.target_file_size = target_file_size
         self._format = file_format
         self._environment = environment
@@ -52,7 +48,7 @@ class DataFileWriter:
     def write(
         self, batches: Iterable[pa.RecordBatch], *, level: int, file_source: FileSource = FileSource.APPEND
     ) -> list[DataFileMeta]:
-        """Write KV batches, sorted by key over all batches and with one row per key; no rows, no file.
+        """Write batches of the layout, in the order that it asks for; no rows, no file.
 
         A file ends with the row group that takes it past the target size. On an error nothing stays behind.
         """
@@ -94,33 +90,31 @@ class DataFileWriter:
         name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
         self._file_count += 1
         path = self._paths.data_file_path(self._partition_path, self._bucket, name)
-        rows = self.key_value.to_file(sample)
+        rows = self.layout.to_file(sample)
         output = self._environment.file_io.open_output(path)
         self._unsynced.append(path)
         try:
-            writer = self._format.writer(output, self.key_value.file_arrow_schema, rows)
+            writer = self._format.writer(output, self.layout.file_arrow_schema, rows)
         except BaseException:
             output.close()
             self._delete(path)
             raise
-        return _OpenFile(self.key_value, writer, output, path=path, name=name)
+        return _OpenFile(self.layout, self.layout.new_tally(), writer, output, path=path, name=name)
 
 
 class _OpenFile:
     """A file being written, and what its metadata will need of the rows that passed."""
 
     def __init__(
-        self, key_value: KeyValueSchema, writer: FormatWriter, output: pa.NativeFile, *, path: str, name: str
+        self, layout: FileLayout, tally: FileTally, writer: FormatWriter, output: pa.NativeFile, *, path: str, name: str
     ) -> None:
         self.path = path
-        self._key_value = key_value
+        self._layout = layout
+        self._tally = tally
         self._writer = writer
         self._output = output
         self._name = name
         self._row_count = 0
-        self._delete_row_count = 0
-        self._min_key: bytes | None = None
-        self._last_batch: pa.RecordBatch | None = None
 
     @property
     def row_group_rows(self) -> int:
@@ -131,40 +125,32 @@ class _OpenFile:
         return self._writer.size_bytes
 
     def write(self, group: Sequence[pa.RecordBatch]) -> None:
-        self._writer.write(pa.Table.from_batches([self._key_value.to_file(batch) for batch in group]))
-        if self._min_key is None:
-            self._min_key = self._key_value.key_bytes(group[0], 0)
-        self._last_batch = group[-1]
+        self._writer.write(pa.Table.from_batches([self._layout.to_file(batch) for batch in group]))
         for batch in group:
             self._row_count += batch.num_rows
-            self._delete_row_count += int((batch.column(VALUE_KIND).to_numpy() & RETRACT_BIT).sum())
+            self._tally.add(batch)
 
     def close(self, level: int, file_source: FileSource, now_millis: int) -> DataFileMeta:
         stats = self._writer.close()
         file_size = self._writer.size_bytes
         self._output.close()
-        assert self._min_key is not None  # noqa: S101  a file is only opened for rows
-        assert self._last_batch is not None  # noqa: S101
-        key_fields = self._key_value.schema.key_fields
         # Nested columns have no bounds; the names of those that have come with them.
-        fields = [field for field in self._key_value.schema.fields if not is_nested(field.type)]
-        sequence = stats[SEQUENCE_NUMBER]
+        fields = [field for field in self._layout.schema.fields if not is_nested(field.type)]
+        facts = self._tally.facts(stats)
         return DataFileMeta(
             file_name=self._name,
             file_size=file_size,
             row_count=self._row_count,
-            min_key=self._min_key,
-            max_key=self._key_value.key_bytes(self._last_batch, self._last_batch.num_rows - 1),
-            key_stats=encode_stats(
-                [stats[KEY_PREFIX + field.name] for field in key_fields], key_fields, truncate=KEY_STATS_LENGTH
-            ),
+            min_key=facts.min_key,
+            max_key=facts.max_key,
+            key_stats=facts.key_stats,
             value_stats=encode_stats([stats[field.name] for field in fields], fields),
-            min_sequence_number=_integer(sequence.min),
-            max_sequence_number=_integer(sequence.max),
-            schema_id=self._key_value.schema.id,
+            min_sequence_number=facts.min_sequence_number,
+            max_sequence_number=facts.max_sequence_number,
+            schema_id=self._layout.schema.id,
             level=level,
             creation_time_ms=_local_wall_clock_millis(now_millis),
-            delete_row_count=self._delete_row_count,
+            delete_row_count=facts.delete_row_count,
             file_source=file_source,
             value_stats_cols=tuple(field.name for field in fields),
         )
@@ -194,11 +180,6 @@ class _Regrouped:
             self._present = batch.slice(missing) if batch.num_rows > missing else None
             missing -= group[-1].num_rows
         return group
-
-
-def _integer(value: object) -> int:
-    assert isinstance(value, int)  # noqa: S101  statistics of an int64 column without nulls
-    return value
 
 
 def _local_wall_clock_millis(epoch_millis: int) -> int:

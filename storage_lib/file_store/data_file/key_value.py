@@ -6,7 +6,7 @@ In a data file:            _KEY_<c> of each trimmed primary key column, then the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
 from storage_lib.file_store.data_file.field_ids import with_field_id
+from storage_lib.file_store.data_file.file_layout import KeyFacts
 from storage_lib.schema.binary_row import decode_row, encode_row
+from storage_lib.schema.column_stats import ColumnStats, encode_stats
 from storage_lib.schema.data_types import DataType
 from storage_lib.schema.table_schema import TableSchema
 
@@ -27,6 +29,10 @@ KEY_PREFIX = "_KEY_"
 KEY_FIELD_ID_START = 1_073_741_823
 SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
 VALUE_KIND_FIELD_ID = 2_147_483_645
+
+RETRACT_BIT = 1
+KEY_STATS_LENGTH = 128
+"""Characters or bytes that a bound of a key column keeps; the keys themselves are kept whole."""
 
 SEQUENCE_FIELD = pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False)
 KIND_FIELD = pa.field(VALUE_KIND, pa.int8(), nullable=False)
@@ -92,6 +98,10 @@ class KeyValueSchema:
         """A KV batch of table rows; nothing is copied."""
         return pa.RecordBatch.from_arrays([pa.array(sequence), kinds, *rows.columns], schema=self.kv_arrow_schema)
 
+    def new_tally(self) -> KeyTally:
+        """For one data file."""
+        return KeyTally(self)
+
     def key_bytes(self, rows: pa.RecordBatch, index: int) -> bytes:
         """The serialized BinaryRow of one row's key."""
         values = [rows.column(name)[index].as_py() for name in self.key_names]
@@ -101,3 +111,45 @@ class KeyValueSchema:
         """A serialized key as a tuple that compares as keys are ordered."""
         values = decode_row(key, self.key_types)
         return tuple(comparable_value(value, type_) for value, type_ in zip(values, self.key_types, strict=True))
+
+
+class KeyTally:
+    """Key interval, sequence interval and deletions of a data file, from the KV batches that go into it."""
+
+    def __init__(self, key_value: KeyValueSchema) -> None:
+        self._key_value = key_value
+        self._delete_row_count = 0
+        self._min_key: bytes | None = None
+        self._last_batch: pa.RecordBatch | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """The next rows in key order."""
+        if self._min_key is None:
+            self._min_key = self._key_value.key_bytes(rows, 0)
+        self._last_batch = rows
+        kinds = rows.column(VALUE_KIND).to_numpy()
+        self._delete_row_count += int((kinds & RETRACT_BIT).sum())
+
+    def facts(self, stats: Mapping[str, ColumnStats]) -> KeyFacts:
+        """Keys of the first and the last row; bounds of keys and sequence numbers from the columns' statistics."""
+        assert self._min_key is not None  # noqa: S101  a file is only opened for rows
+        assert self._last_batch is not None  # noqa: S101
+        key_fields = self._key_value.schema.key_fields
+        sequence = stats[SEQUENCE_NUMBER]
+        return KeyFacts(
+            min_key=self._min_key,
+            max_key=self._key_value.key_bytes(self._last_batch, self._last_batch.num_rows - 1),
+            key_stats=encode_stats(
+                [stats[KEY_PREFIX + field.name] for field in key_fields],
+                key_fields,
+                truncate=KEY_STATS_LENGTH,
+            ),
+            min_sequence_number=_integer(sequence.min),
+            max_sequence_number=_integer(sequence.max),
+            delete_row_count=self._delete_row_count,
+        )
+
+
+def _integer(value: object) -> int:
+    assert isinstance(value, int)  # noqa: S101  statistics of an int64 column without nulls
+    return value

@@ -14,6 +14,7 @@ from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLI
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, merge_keys
 from storage_lib.file_store.merge_tree.merge_versions import merge_versions
+from storage_lib.schema.table_schema import TableSchema
 
 SHARED_ROWS_MIN = 1 / 8
 """A selection of fewer of a batch's rows is copied at once, so that a few rows never hold a whole batch in memory."""
@@ -56,7 +57,6 @@ class Memtable:
     def __init__(self, key_value: KeyValueSchema, merge_function: MergeFunction = DEDUPLICATE) -> None:
         self._key_value = key_value
         self._merge_function = merge_function
-        self._required = [field.name for field in key_value.schema.arrow_schema if not field.nullable]
         self._arrivals: list[_Arrival] = []
         self._size_bytes = 0
 
@@ -74,7 +74,7 @@ class Memtable:
         NOT NULL holds a null, or for a kind of change that can't be merged; nothing is taken then. The batch must not
         be changed afterwards.
         """
-        self._refuse_nulls(rows)
+        refuse_nulls(rows, self._key_value.schema)
         if not self._merge_function.keeps_newest:
             if rows_selected is not None:
                 rows, kinds = rows.take(pa.array(rows_selected)), kinds.take(pa.array(rows_selected))
@@ -125,15 +125,17 @@ class Memtable:
             columns = [column.take(pa.array(place)) for column in columns]
         return merge_keys(columns, self._key_value.key_types)
 
-    def _refuse_nulls(self, rows: pa.RecordBatch) -> None:
-        for name in self._required:
-            null_count = rows.column(name).null_count
-            if null_count:
-                message = (
-                    f"Column {name!r} is NOT NULL, but {null_count} of {rows.num_rows} rows have no value for it; "
-                    "fill it in or leave those rows out."
-                )
-                raise InvalidInputError(message)
+
+def refuse_nulls(rows: pa.RecordBatch, schema: TableSchema) -> None:
+    """Raise ``InvalidInputError`` if a column that is NOT NULL holds a null."""
+    for field in schema.arrow_schema:
+        null_count = 0 if field.nullable else rows.column(field.name).null_count
+        if null_count:
+            message = (
+                f"Column {field.name!r} is NOT NULL, but {null_count} of {rows.num_rows} rows have no value for it; "
+                "fill it in or leave those rows out."
+            )
+            raise InvalidInputError(message)
 
 
 def _places(arrivals: list[_Arrival]) -> Indices | None:

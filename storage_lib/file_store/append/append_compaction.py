@@ -1,0 +1,87 @@
+"""Compaction of an append table: small files of one bucket become larger ones, in the order of their rows.
+
+A file is small below half of the target size, so none is rewritten twice without having doubled, and large ones never.
+
+    due    a group of ``min_file_count`` small files, or one that reaches the target size
+    full   any group of two
+
+Where rows go to buckets by their values, only neighbours in age are joined, so that the bucket's order is kept for
+whoever reads it as a queue. Where they don't, rows have no order to keep, and any small files are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.file_store.append.append_layout import AppendLayout
+from storage_lib.file_store.append.append_reader import in_append_order, read_appended
+from storage_lib.file_store.append.append_writer import APPEND_LEVEL
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.increment import Increment
+
+JOINED_MIN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFileCompaction:
+    """Decides; does no I/O. ``only_neighbours``: no larger file may lie between those that are joined."""
+
+    target_file_size: int
+    min_file_count: int
+    only_neighbours: bool
+
+    def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
+        """The groups to join, each to be carried out by itself; none if nothing is due."""
+        at_least = JOINED_MIN if full else max(JOINED_MIN, self.min_file_count)
+        return [
+            CompactionUnit(files=tuple(group), output_level=APPEND_LEVEL)
+            for group in self._groups(files)
+            if len(group) >= at_least or (len(group) >= JOINED_MIN and self._is_whole(group))
+        ]
+
+    def _groups(self, files: Sequence[DataFileMeta]) -> Iterator[list[DataFileMeta]]:
+        """Small files in append order, cut where a group has reached the target size."""
+        group: list[DataFileMeta] = []
+        for file in in_append_order(files):
+            is_small = file.file_size * 2 < self.target_file_size
+            if is_small:
+                group.append(file)
+            if self._is_whole(group) or (self.only_neighbours and not is_small):
+                yield group
+                group = []
+        yield group
+
+    def _is_whole(self, group: Sequence[DataFileMeta]) -> bool:
+        return sum(file.file_size for file in group) >= self.target_file_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendCompactor:
+    """Joins files of one bucket, a few batches in memory at a time."""
+
+    layout: AppendLayout
+    data_files: DataFileWriter
+    reader: DataFileReader
+
+    def compact(self, unit: CompactionUnit) -> Increment:
+        """Write the unit's rows anew, with sequence numbers from the smallest of theirs on."""
+        first = min(file.min_sequence_number for file in unit.files)
+        written = self.data_files.write(
+            self._numbered(unit.files, first), level=unit.output_level, file_source=FileSource.COMPACT
+        )
+        return Increment(compact_before=unit.files, compact_after=tuple(written))
+
+    def take_unsynced(self) -> list[str]:
+        """Paths to make durable before the commit."""
+        return self.data_files.take_unsynced()
+
+    def _numbered(self, files: Sequence[DataFileMeta], next_sequence: int) -> Iterator[pa.RecordBatch]:
+        for rows in read_appended(files, self.reader, columns=self.layout.value_names):
+            yield self.layout.numbered(rows, next_sequence)
+            next_sequence += rows.num_rows

@@ -1,0 +1,91 @@
+"""The columns of an append table's data files: the table's and nothing else, as Paimon's append tables have them.
+
+On its way to a file a batch carries ``_SEQUENCE_NUMBER`` in front; only the file's metadata keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.field_ids import with_field_id
+from storage_lib.file_store.data_file.file_layout import KeyFacts
+from storage_lib.file_store.data_file.key_value import SEQUENCE_FIELD, SEQUENCE_NUMBER
+from storage_lib.schema.binary_row import EMPTY_ROW
+from storage_lib.schema.column_stats import ColumnStats, SimpleStats
+from storage_lib.schema.table_schema import TableSchema
+
+_NO_KEY_STATS = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendLayout:
+    """A ``FileLayout``. Frozen and picklable."""
+
+    schema: TableSchema
+
+    @cached_property
+    def value_names(self) -> tuple[str, ...]:
+        """All table columns in schema order."""
+        return tuple(field.name for field in self.schema.fields)
+
+    @cached_property
+    def file_arrow_schema(self) -> pa.Schema:
+        """Of a data file, with Parquet field ids."""
+        columns = self.schema.arrow_schema
+        return pa.schema(
+            [with_field_id(columns.field(field.name), field.id, field.type) for field in self.schema.fields]
+        )
+
+    def field(self, name: str) -> pa.Field:
+        """The Arrow field of a table column."""
+        return self.schema.arrow_schema.field(name)
+
+    def projection(self, names: Sequence[str]) -> pa.Schema:
+        """The Arrow schema of those columns, in that order."""
+        return pa.schema([self.field(name) for name in names])
+
+    def numbered(self, rows: pa.RecordBatch, first_sequence: int) -> pa.RecordBatch:
+        """Table rows with sequence numbers from ``first_sequence`` on; no column is copied."""
+        sequence = pa.array(np.arange(first_sequence, first_sequence + rows.num_rows, dtype=np.int64))
+        schema = pa.schema([SEQUENCE_FIELD, *self.schema.arrow_schema])
+        return pa.RecordBatch.from_arrays([sequence, *rows.columns], schema=schema)
+
+    def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of a data file for a numbered batch; nothing is copied."""
+        return pa.RecordBatch.from_arrays(rows.columns[1:], schema=self.file_arrow_schema)
+
+    def new_tally(self) -> SequenceTally:
+        """For one data file."""
+        return SequenceTally()
+
+
+class SequenceTally:
+    """The sequence interval of a data file without keys and deletions."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._last = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """The next rows, their numbers ascending."""
+        numbers = rows.column(SEQUENCE_NUMBER)
+        if self._first is None:
+            self._first = numbers[0].as_py()
+        self._last = numbers[-1].as_py()
+
+    def facts(self, _stats: Mapping[str, ColumnStats]) -> KeyFacts:
+        """Empty keys, as the format asks."""
+        assert self._first is not None  # noqa: S101  a file is only opened for rows
+        return KeyFacts(
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=_NO_KEY_STATS,
+            min_sequence_number=self._first,
+            max_sequence_number=self._last,
+            delete_row_count=0,
+        )

@@ -1,0 +1,76 @@
+"""The kind of table without a primary key that is declared append-only: a plain Paimon append table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.file_store.append.append_compaction import AppendCompactor, SmallFileCompaction
+from storage_lib.file_store.append.append_layout import AppendLayout
+from storage_lib.file_store.append.append_reader import in_append_order, read_appended
+from storage_lib.file_store.append.append_writer import AppendWriter
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.row_kind import RowKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendTable:
+    """A ``TableKind``. ``strategy`` says which files are due to be joined."""
+
+    layout: AppendLayout
+    strategy: SmallFileCompaction
+    memtable_bytes_max: int
+
+    def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> AppendWriter:
+        """Rows behind those that are there."""
+        return AppendWriter(
+            layout=self.layout,
+            data_files=data_files,
+            next_sequence=next_sequence,
+            memtable_bytes_max=self.memtable_bytes_max,
+        )
+
+    def overwriter(self, data_files: DataFileWriter, _reader: DataFileReader) -> AppendWriter:
+        """Rows from the first number on."""
+        return self.writer(data_files, next_sequence=0)
+
+    def read(
+        self,
+        files: Sequence[DataFileMeta],
+        reader: DataFileReader,
+        *,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+        ordered: bool,  # noqa: ARG002  there is no key to order by
+    ) -> Iterator[pa.RecordBatch]:
+        """Raw, in append order."""
+        return read_appended(in_append_order(files), reader, columns=columns, predicate=predicate)
+
+    def changes(
+        self, files: Sequence[DataFileMeta], reader: DataFileReader
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Every row is an insert."""
+        for rows in read_appended(files, reader, columns=self.layout.value_names):
+            yield rows, pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
+
+    def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
+        """Each file by itself."""
+        return [[file] for file in in_append_order(files)]
+
+    def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
+        """All: no row hides another."""
+        return files
+
+    def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
+        """Groups of small files."""
+        return self.strategy.pick(files, full=full)
+
+    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> AppendCompactor:
+        """Joins files."""
+        return AppendCompactor(layout=self.layout, data_files=data_files, reader=reader)

@@ -1,0 +1,54 @@
+"""A table's schema and options -> its kind."""
+
+from __future__ import annotations
+
+from storage_lib.file_store.append.append_compaction import SmallFileCompaction
+from storage_lib.file_store.append.append_layout import AppendLayout
+from storage_lib.file_store.append.append_table import AppendTable
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
+from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
+from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
+from storage_lib.file_store.table_kind import TableKind
+from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+
+
+def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind:
+    """What the table is inside; ``table`` is its name in messages.
+
+    Raises ``InvalidInputError`` for options that its kind can't have.
+    """
+    if schema.is_append_only:
+        return AppendTable(
+            layout=AppendLayout(schema=schema),
+            strategy=SmallFileCompaction(
+                target_file_size=options.target_file_size_bytes,
+                min_file_count=options.compaction_min_file_num,
+                only_neighbours=not schema.is_bucket_unaware,
+            ),
+            memtable_bytes_max=options.write_buffer_size_bytes,
+        )
+    return KeyValueTable(
+        layout=KeyValueSchema(schema=schema),
+        merge_function=merge_function_of(table, schema, options),
+        strategy=_compaction_strategy(options),
+        level_count=options.effective_num_levels,
+        memtable_bytes_max=options.write_buffer_size_bytes,
+    )
+
+
+def _compaction_strategy(options: TableOptions) -> CompactionStrategy:
+    if options.compaction_strategy is CompactionStrategyName.LEVELED:
+        return LeveledCompaction(
+            level0_trigger=options.compaction_level0_file_num_trigger,
+            level_base_bytes=options.compaction_max_bytes_for_level_base,
+            level_multiplier=options.compaction_max_bytes_for_level_multiplier,
+        )
+    return UniversalCompaction(
+        max_size_amplification_percent=options.compaction_max_size_amplification_percent,
+        size_ratio_percent=options.compaction_size_ratio,
+        compaction_trigger=options.num_sorted_run_compaction_trigger,
+    )

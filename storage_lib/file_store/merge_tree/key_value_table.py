@@ -1,0 +1,106 @@
+"""The kind of table that has a primary key: an LSM tree per bucket, in which versions of a key become one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy, CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
+from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.interval_partition import interval_partition
+from storage_lib.file_store.merge_tree.levels import levels_of
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
+from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
+from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
+from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.schema.predicate import Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValueTable:
+    """A ``TableKind``. ``merge_function`` makes a row of a key's versions, ``strategy`` says which are due for it."""
+
+    layout: KeyValueSchema
+    merge_function: MergeFunction
+    strategy: CompactionStrategy
+    level_count: int
+    memtable_bytes_max: int
+
+    def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
+        """Files of level 0."""
+        return MergeTreeWriter(
+            key_value=self.layout,
+            data_files=data_files,
+            next_sequence=next_sequence,
+            memtable_bytes_max=self.memtable_bytes_max,
+            merge_function=self.merge_function,
+        )
+
+    def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
+        """One sorted run at the deepest level."""
+        return OverwriteWriter(
+            key_value=self.layout,
+            data_files=data_files,
+            reader=reader,
+            top_level=self.level_count - 1,
+            memtable_bytes_max=self.memtable_bytes_max,
+            merge_function=self.merge_function,
+        )
+
+    def read(
+        self,
+        files: Sequence[DataFileMeta],
+        reader: DataFileReader,
+        *,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+        ordered: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Merged: one row per key."""
+        return read_merged(
+            files,
+            reader=reader,
+            key_value=self.layout,
+            merge_function=self.merge_function,
+            columns=columns,
+            predicate=predicate,
+            ordered=ordered,
+        )
+
+    def changes(
+        self, files: Sequence[DataFileMeta], reader: DataFileReader
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """As they stand in the files, unmerged."""
+        names = [VALUE_KIND, *self.layout.value_names]
+        for file in files:
+            for batch in reader.read(file, names, batch_rows=BATCH_ROWS_MAX):
+                yield batch.select(names[1:]), batch.column(VALUE_KIND)
+
+    def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
+        """Sections: no key is on both sides of a cut."""
+        sections = interval_partition(files, self.layout.comparable_key)
+        return [[file for run in section for file in run.files] for section in sections]
+
+    def independent(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+        """Files whose keys are in no other: an older version of a row may match when its newest doesn't."""
+        sections = interval_partition(files, self.layout.comparable_key)
+        return [file for section in sections if len(section) == 1 for file in section[0].files]
+
+    def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
+        """What the strategy picks, or everything that is not yet one run."""
+        levels = levels_of(files, level_count=self.level_count, comparable_key=self.layout.comparable_key)
+        unit = (FullCompaction() if full else self.strategy).pick(levels)
+        return [] if unit is None else [unit]
+
+    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor:
+        """Merges sorted runs."""
+        return Compactor(
+            key_value=self.layout, reader=reader, data_files=data_files, merge_function=self.merge_function
+        )

@@ -1,0 +1,55 @@
+"""Which files of an append table are joined: sizes in, groups out."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage_lib.file_store.append.append_compaction import SmallFileCompaction
+from tests.support.data_file_metas import file_meta
+
+TARGET = 100
+
+
+def picked(sizes: str, *, full: bool, only_neighbours: bool = False) -> str:
+    """Groups of sizes, in append order: ``"10 10 | 20 20"``."""
+    files = [
+        file_meta(f"f{index}", size=int(size), sequence=(index, index)) for index, size in enumerate(sizes.split())
+    ]
+    strategy = SmallFileCompaction(target_file_size=TARGET, min_file_count=3, only_neighbours=only_neighbours)
+    units = strategy.pick(list(reversed(files)), full=full)
+    assert all(unit.output_level == 0 for unit in units)
+    return " | ".join(" ".join(str(file.file_size) for file in unit.files) for unit in units)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "due", "full"),
+    [
+        ("", "", ""),
+        ("10", "", ""),
+        ("10 11", "", "10 11"),
+        ("10 11 12", "10 11 12", "10 11 12"),
+        # A group that reaches the target is due, however few its files are.
+        ("49 48 47", "49 48 47", "49 48 47"),
+        # It ends there, and the next begins.
+        ("40 41 42 10 11", "40 41 42", "40 41 42 | 10 11"),
+        # Half of the target is large enough to be left alone.
+        ("50 60 100 200", "", ""),
+        ("10 50 11 50 12", "10 11 12", "10 11 12"),
+    ],
+)
+def test_small_files_are_joined_up_to_the_target_and_large_ones_never(sizes: str, due: str, full: str) -> None:
+    assert picked(sizes, full=False) == due
+    assert picked(sizes, full=True) == full
+
+
+@pytest.mark.parametrize(
+    ("sizes", "due", "full"),
+    [
+        ("10 50 11 50 12", "", ""),
+        ("10 11 50 12 13 14", "12 13 14", "10 11 | 12 13 14"),
+        ("40 41 42 50 10 11", "40 41 42", "40 41 42 | 10 11"),
+    ],
+)
+def test_in_a_bucket_whose_order_counts_only_neighbours_are_joined(sizes: str, due: str, full: str) -> None:
+    assert picked(sizes, full=False, only_neighbours=True) == due
+    assert picked(sizes, full=True, only_neighbours=True) == full
