@@ -326,7 +326,6 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
         ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
         ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
         ("sequence.field", options.sequence_field, ((),)),
-        ("num-sorted-run.stop-trigger", options.num_sorted_run_stop_trigger, (None,)),
     ):
         if value not in only:
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"

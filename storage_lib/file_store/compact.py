@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -52,10 +53,32 @@ class FileStoreCompact:
         plan = self._scan.plan(snapshot, partition_filter=partition_filter, buckets=buckets)
         counts = {(entry.partition, entry.bucket): entry.total_buckets for entry in plan.entries}
         return tuple(
-            CompactionTask(partition=partition, bucket=bucket, bucket_count=counts[partition, bucket], unit=unit)
+            task
             for partition, bucket, files in plan.by_bucket()
-            for unit in self._kind.compaction_units(files, full=full)
+            for task in self._tasks(partition, bucket, counts[partition, bucket], files, full=full)
         )
+
+    def plan_buckets(self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]]) -> tuple[CompactionTask, ...]:
+        """As ``plan`` for just these buckets (partition and number); costs what they hold, not what the table holds."""
+        live = self._scan.live_files(snapshot, partitions={partition for partition, _ in buckets})
+        tasks: list[CompactionTask] = []
+        for partition, bucket in sorted(buckets):
+            entries = list(live.of(partition, bucket))
+            if entries:
+                files = [entry.file for entry in entries]
+                tasks += self._tasks(partition, bucket, entries[0].total_buckets, files)
+        return tuple(tasks)
+
+    def crowded(
+        self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]], run_count: int
+    ) -> set[tuple[bytes, int]]:
+        """Those of the buckets that have at least ``run_count`` sorted runs."""
+        live = self._scan.live_files(snapshot, partitions={partition for partition, _ in buckets})
+        return {
+            (partition, bucket)
+            for partition, bucket in buckets
+            if _run_count(entry.file for entry in live.of(partition, bucket)) >= run_count
+        }
 
     def run(self, task: CompactionTask) -> CommitMessage | None:
         """Carry one task out; its files are durable when this returns. None if all files may stay as they are."""
@@ -67,3 +90,14 @@ class FileStoreCompact:
         return CommitMessage(
             partition=task.partition, bucket=task.bucket, bucket_count=task.bucket_count, increment=increment
         )
+
+    def _tasks(
+        self, partition: bytes, bucket: int, bucket_count: int, files: Sequence[DataFileMeta], *, full: bool = False
+    ) -> Iterator[CompactionTask]:
+        for unit in self._kind.compaction_units(files, full=full):
+            yield CompactionTask(partition=partition, bucket=bucket, bucket_count=bucket_count, unit=unit)
+
+
+def _run_count(files: Iterable[DataFileMeta]) -> int:
+    levels = [file.level for file in files]
+    return levels.count(0) + len(set(levels) - {0})

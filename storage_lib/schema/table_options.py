@@ -148,7 +148,7 @@ class TableOptions:
         "write-buffer-size", 256 << 20, parse_bytes, "Memory of a bucket's rows before they are flushed."
     )
     write_only: bool = _option(
-        "write-only", default=False, parse=parse_boolean, text="Leave compaction to dedicated jobs."
+        "write-only", default=False, parse=parse_boolean, text="Writers leave compaction to dedicated jobs."
     )
     merge_engine: MergeEngine = _option(
         "merge-engine",
@@ -172,7 +172,10 @@ class TableOptions:
         "num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due."
     )
     num_sorted_run_stop_trigger: int | None = _option(
-        "num-sorted-run.stop-trigger", None, parse_count, "Sorted runs at which writers wait for compaction."
+        "num-sorted-run.stop-trigger",
+        None,
+        parse_count,
+        "Sorted runs of a bucket at which its writer compacts before it goes on; default: never.",
     )
     compaction_strategy: CompactionStrategyName = _option(
         "compaction.strategy",

@@ -18,6 +18,7 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.distributed_compaction import compact_after_write
 from storage_lib.spark.predicate_column import column_of, quoted
 from storage_lib.spark.spark_errors import storage_errors_of_spark
 from storage_lib.spark.spark_schema import check_write_schema, struct_of
@@ -94,12 +95,15 @@ def write(
     change_tracking: bool | None = None,
     commit_user: str | None = None,
     commit_identifier: int | None = None,
+    compaction: bool | None = None,
 ) -> Snapshot | None:
     """Write a data frame as one commit; the snapshot, None if there was nothing to write.
 
     ``mode`` is ``append`` or ``overwrite``; an overwrite replaces ``partition`` (None: the partitions that the rows
     are in, ``{}``: the whole table). ``change_tracking`` False keeps it out of the log; None: as the table says. With
-    a ``commit_identifier``, a repetition under the same ``commit_user`` returns the snapshot of the first one.
+    a ``commit_identifier``, a repetition under the same ``commit_user`` returns the snapshot of the first one. What is
+    due is compacted after an append, as a job and a snapshot of its own, unless the table is ``write-only`` or
+    ``compaction`` is False; that never makes the write fail.
 
     Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
     other errors of ``DynamicTable.append`` as they are.
@@ -130,7 +134,10 @@ def write(
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
     with storage_errors_of_spark(), _computed(distributed, wanted=mode == "append"):
         distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-    return table.file_store.snapshots.find_commit(user, identifier)
+    snapshot = table.file_store.snapshots.find_commit(user, identifier)
+    if mode == "append" and (not table.options.write_only if compaction is None else compaction):
+        compact_after_write(df.sparkSession, table)
+    return snapshot
 
 
 @contextmanager

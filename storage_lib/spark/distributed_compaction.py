@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from storage_lib.errors import RetryableError
 from storage_lib.spark.spark_errors import storage_errors_of_spark
 from storage_lib.spark.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.table_cache import key_of
@@ -42,3 +44,20 @@ def compact(
         )
     done = [message for message in messages if message is not None]
     return table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
+
+
+def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
+    """What the table's strategy picks, after a write; None also where another commit was faster."""
+    try:
+        return compact(spark, table, full=False)
+    except RetryableError:
+        return None
+
+
+def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
+    """``compact_if_due`` for a write that has happened, whatever becomes of this: a failure is a warning."""
+    try:
+        compact_if_due(spark, table)
+    except Exception as error:  # noqa: BLE001  of whatever kind, it must not look as if the rows were not written
+        message = f"table {table.name}: the rows are committed, but the compaction after it failed: {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)

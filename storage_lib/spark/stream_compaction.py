@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import RetryableError
-from storage_lib.spark.distributed_compaction import compact
+from storage_lib.spark.distributed_compaction import compact_if_due
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,10 +44,8 @@ class StreamCompaction:
     def _run(self, until: Callable[[], bool]) -> None:
         while not self._stopping.wait(self._interval_seconds) and not until():
             try:
-                if compact(self._spark, self._table, full=False) is not None:
+                if compact_if_due(self._spark, self._table) is not None:
                     self.snapshot_count += 1
-            except RetryableError:
-                continue
             except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
                 self.error = error
                 return

@@ -153,6 +153,7 @@ def _commit_batch(
             change_tracking=change_tracking,
             commit_user=commit_user,
             commit_identifier=batch_id,
+            compaction=False,
         )
 
     return commit_batch

@@ -65,7 +65,11 @@ def commit_tasks(
     except InvalidInputError:
         table.abort_write(order, written)
         raise
-    return table.commit_write(order, written, commit_identifier)
+    snapshot = table.commit_write(order, written, commit_identifier)
+    if snapshot is not None and order.overwrite is None:
+        # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
+        table.compact_after(snapshot, written, only_crowded=True)
+    return snapshot
 
 
 def _refuse_shared_buckets(table: str, order: WriteOrder, written: Sequence[TableCommitMessage]) -> None:

@@ -41,6 +41,7 @@ from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
+from storage_lib.table.inline_compaction import InlineCompaction
 from storage_lib.table.input_rows import InputRows, Rows
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
@@ -181,6 +182,12 @@ class DynamicTable:
             file_store=self.file_store,
             commit=self._commit,
             partitions=self._partitions,
+        )
+        self._inline_compaction = InlineCompaction(
+            table=name,
+            file_store=self.file_store,
+            care=self._care,
+            stop_trigger=options.num_sorted_run_stop_trigger,
         )
         self._description = TableDescription(
             name=name,
@@ -388,7 +395,8 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
 
-        The same ``(commit_user, commit_identifier)`` commits once, however often this is called.
+        The same ``(commit_user, commit_identifier)`` commits once, however often this is called. Compacts afterwards
+        where that is due, unless the table is ``write-only``.
         Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
         retried.
         """
@@ -511,6 +519,22 @@ class DynamicTable:
         return self._care.compact(
             partition=partition, full=full, commit_user=commit_user, commit_identifier=commit_identifier
         )
+
+    def compact_after(
+        self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
+    ) -> None:
+        """Compact what is due in the buckets of a commit just made, as a snapshot of its own; ``append`` does it.
+
+        Raises no ``StorageError``: a lost race costs the work only, anything else is a ``RuntimeWarning``. Does nothing
+        for a ``write-only`` table. ``only_crowded`` leaves all to others but buckets at their stop trigger.
+        """
+        buckets = {(each.partition, each.bucket) for message in messages for each in message.files}
+        if self.options.write_only or not buckets:
+            return
+        if only_crowded:
+            self._inline_compaction.relieve(buckets)
+        else:
+            self._inline_compaction.compact(written, buckets)
 
     def plan_compaction(
         self, partition: Mapping[str, object] | None = None, *, full: bool = True
@@ -643,7 +667,10 @@ class DynamicTable:
         except BaseException:
             self.abort_write(order, [])
             raise
-        return self.commit_write(order, [message], commit_identifier)
+        snapshot = self.commit_write(order, [message], commit_identifier)
+        if snapshot is not None and order.overwrite is None:
+            self.compact_after(snapshot, [message])
+        return snapshot
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         return identity_of(self.name, self.environment, commit_user, commit_identifier)

@@ -50,10 +50,28 @@ class TableCare:
         earlier = self._commit.committed(user, identifier)
         if earlier is not None:
             return earlier
-        messages = [self.run_compaction(task) for task in self.plan_compaction(partition, full=full)]
-        return self.commit_compaction(
-            [message for message in messages if message is not None], commit_user=user, commit_identifier=identifier
-        )
+        tasks = self.plan_compaction(partition, full=full)
+        return self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
+
+    def run_and_commit(
+        self,
+        tasks: Sequence[CompactionTask],
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Do all tasks and commit them; if one of them fails, nothing of the others stays."""
+        messages: list[CommitMessage] = []
+        try:
+            for task in tasks:
+                message = self.run_compaction(task)
+                if message is not None:
+                    messages.append(message)
+        except Exception:
+            with suppress(StorageError):
+                self._file_store.abort(messages)
+            raise
+        return self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
 
     def plan_compaction(self, partition: Mapping[str, object] | None, *, full: bool) -> list[CompactionTask]:
         """One task a bucket that has something to merge."""

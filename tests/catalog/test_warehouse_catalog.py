@@ -93,7 +93,6 @@ def test_odd_names_are_refused(name: str) -> None:
         ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, "not supported by this version"),
         ({"primary_key": ["id"], "options": {"log.changelog-mode": "all"}}, r"changelog-mode=all does nothing right"),
         ({"primary_key": ["id"], "options": {"scan.on-untracked": "fail"}}, r"on-untracked=fail.*use ignore"),
-        ({"primary_key": ["id"], "options": {"num-sorted-run.stop-trigger": "9"}}, r"stop-trigger=9.*leave it out"),
         ({"primary_key": ["id"], "options": {"log.retention": "7"}}, r"log\.retention is '7'.*'7 d'"),
     ],
 )

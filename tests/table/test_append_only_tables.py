@@ -160,7 +160,7 @@ def test_a_compaction_that_loses_against_an_overwrite_is_dropped_without_a_trace
 
 
 def test_compaction_changes_no_row_and_no_stream() -> None:
-    table = appended()
+    table = appended(write_only="true")
     for n in range(6):
         table.append(rows(f"+I a {n} 10"))
     source = table.stream(startup="latest")
