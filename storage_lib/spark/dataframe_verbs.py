@@ -50,7 +50,7 @@ def read(
     Raises ``InvalidInputError`` for an unknown column.
     """
     register(spark)
-    options = said.address_options(table.address)
+    options = said.options_of(table)
     named = {said.SNAPSHOT_ID: snapshot_id, said.TAG_NAME: tag, said.SCAN_TIMESTAMP_MILLIS: timestamp_millis}
     options |= {key: str(value) for key, value in named.items() if value is not None}
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
@@ -75,7 +75,7 @@ def read_stream(
     ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; default: what the table says.
     """
     register(spark)
-    options = said.address_options(table.address)
+    options = said.options_of(table)
     given = {
         said.STARTUP: startup,
         said.TIMESTAMP_MILLIS: timestamp_millis,
@@ -111,6 +111,9 @@ def write(
     if mode not in ("append", "overwrite"):
         message = f"mode {mode!r}: write knows append and overwrite"
         raise InvalidInputError(message)
+    if partition is not None and mode == "append":
+        message = f"table {table.name}: partition says what an overwrite replaces; an append takes each row's own"
+        raise InvalidInputError(message)
     if df.isStreaming:
         message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"
         raise InvalidInputError(message)
@@ -121,7 +124,7 @@ def write(
         earlier = table.file_store.snapshots.find_commit(user, identifier)
         if earlier is not None:
             return earlier
-    options = said.address_options(table.address) | {
+    options = said.options_of(table) | {
         said.COMMIT_USER: user,
         said.COMMIT_IDENTIFIER: str(identifier),
     }

@@ -60,6 +60,9 @@ class ForeignTopic:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
             message = f"topic {name}: log.scan=from-timestamp needs {_TIMESTAMP} (epoch milliseconds)"
             raise InvalidInputError(message)
+        if rows_max is not None and rows_max < 1:
+            message = f"topic {name}: maxRowsPerTrigger = {rows_max}; use 1 or more, or leave it out for no limit"
+            raise InvalidInputError(message)
         client = {key.removeprefix(KAFKA_PREFIX): value for key, value in given.items() if key.startswith(KAFKA_PREFIX)}
         return cls(
             name=name,

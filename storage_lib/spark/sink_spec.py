@@ -10,6 +10,7 @@ from typing import Any
 from storage_lib.errors import InvalidInputError
 
 SOURCE_KINDS = ("debezium_json", "dynamic_table")
+OUTPUT_MODES = ("append", "update", "complete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,12 @@ class SinkSpec:
         if self.trigger_seconds < 0:
             message = f"trigger_seconds is {self.trigger_seconds}; use 0 (as fast as possible) or more"
             raise InvalidInputError(message)
+        if self.output_mode not in OUTPUT_MODES:
+            message = f"output_mode {self.output_mode!r} is none of {', '.join(OUTPUT_MODES)}"
+            raise InvalidInputError(message)
+        if self.max_rows_per_trigger is not None and self.max_rows_per_trigger < 1:
+            message = f"max_rows_per_trigger is {self.max_rows_per_trigger}; use 1 or more, or None for no limit"
+            raise InvalidInputError(message)
 
     def to_json(self) -> str:
         """One JSON object with sorted keys."""
@@ -78,7 +85,7 @@ class SinkSpec:
         try:
             value = json.loads(text)
             value["source"] = SinkSource(**_known(SinkSource, value["source"]))
-            value["select"] = tuple(value.get("select", ()))
+            value["select"] = _expressions(value.get("select", ()))
             return cls(**_known(cls, value))
         except (ValueError, TypeError, KeyError) as error:
             message = f"this is no sink specification: {error}"
@@ -93,6 +100,13 @@ class SinkSpec:
                 raise InvalidInputError(message)
             options[option] = environment[variable]
         return options
+
+
+def _expressions(select: object) -> tuple[str, ...]:
+    if not isinstance(select, list | tuple):
+        message = f"select is {select!r}; write a list of expressions: [{select!r}]"
+        raise TypeError(message)
+    return tuple(select)
 
 
 def _known(of: type, value: Mapping[str, Any]) -> dict[str, Any]:

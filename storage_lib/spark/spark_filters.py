@@ -1,12 +1,14 @@
 """Filters that Spark pushes down, as predicates of ours; what can't be said exactly stays with Spark.
 
 Floating point columns are left to Spark but for null checks: to Spark NaN equals itself and is larger than any
-number, to Arrow neither holds, and a pruned row would never come back.
+number, to Arrow neither holds, and a pruned row would never come back. So are decimals of many digits: on its way
+to us Spark rounds them to the 28 digits that Python's decimals have by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -45,6 +47,7 @@ _NEGATED: dict[type[spark.Filter], Callable[[str, object], Predicate]] = {
     spark.LessThanOrEqual: GreaterThan,
 }
 _LEFT_TO_SPARK = (TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.TIME)
+_ROUNDED_DIGITS = 28
 
 
 def split_filters(filters: Iterable[spark.Filter], schema: TableSchema) -> tuple[Predicate | None, list[spark.Filter]]:
@@ -71,13 +74,19 @@ def predicate_of(pushed: spark.Filter, schema: TableSchema) -> Predicate | None:
     column = path[0]
     if isinstance(inner, spark.IsNull | spark.IsNotNull):
         return IsNull(column) if isinstance(inner, spark.IsNull) is not negated else IsNotNull(column)
-    if types[column] in _LEFT_TO_SPARK:
+    if types[column] in _LEFT_TO_SPARK or _may_be_rounded(getattr(inner, "value", None)):
         return None
     comparison = (_NEGATED if negated else _COMPARISONS).get(type(inner))
     if comparison is not None:
         value = getattr(inner, "value", None)
         return None if value is None else comparison(column, value)
     return None if negated else _special(inner, column)
+
+
+def _may_be_rounded(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return any(_may_be_rounded(each) for each in value)
+    return isinstance(value, Decimal) and len(value.as_tuple().digits) >= _ROUNDED_DIGITS
 
 
 def _special(pushed: spark.Filter, column: str) -> Predicate | None:

@@ -101,6 +101,7 @@ def struct_of(
     if unknown:
         message = f"no column {unknown[0]!r}; the table's columns are {', '.join(known)}"
         raise InvalidInputError(message)
+    _refuse_repeated("the table", wanted)
     fields = [StructField(name, spark_type_of(known[name].type), known[name].type.nullable) for name in wanted]
     if row_kind_column is not None:
         fields.append(StructField(row_kind_column, StringType(), nullable=False))
@@ -126,13 +127,14 @@ def check_read_schema(table: str, schema: TableSchema, struct: StructType, row_k
     """
     wanted = [field.name for field in struct.fields]
     if row_kind_column is not None:
-        if not wanted or wanted[-1] != row_kind_column:
+        if not wanted or wanted[-1] != row_kind_column or struct.fields[-1].dataType != StringType():
             message = (
                 f"table {table}: a stream of it carries changes, so the schema of the read has to end with "
                 f"{row_kind_column} STRING, but has ({', '.join(wanted)}). Add it, or leave the schema out"
             )
             raise InvalidInputError(message)
         wanted = wanted[:-1]
+    _refuse_repeated(f"table {table}", wanted)
     types = {field.name: spark_type_of(field.type) for field in schema.fields}
     for field in struct.fields[: len(wanted)]:
         expected = types.get(field.name)
@@ -144,6 +146,13 @@ def check_read_schema(table: str, schema: TableSchema, struct: StructType, row_k
                 f"table {table}: column {field.name!r} reads as {expected.simpleString()}, but the schema of the read "
                 f"says {field.dataType.simpleString()}. Leave the schema to the table, and cast afterwards"
             )
+            raise InvalidInputError(message)
+
+
+def _refuse_repeated(table: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            message = f"{table}: column {name!r} is asked for twice; read it once, and select it twice afterwards"
             raise InvalidInputError(message)
 
 

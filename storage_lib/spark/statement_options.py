@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
-from storage_lib.schema.table_options import canonical_key
+from storage_lib.schema.table_options import TableOptions, canonical_key
 from storage_lib.spark.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.stream_reader import StreamScan
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.write_order import OverwriteScope
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
 
 SOURCE_NAME = "dynamic_table"
 
@@ -32,6 +37,10 @@ COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
 OVERWRITE_PARTITION = "overwrite-partition"
 CHECKPOINT = "checkpointlocation"
+UUID = "table-uuid"
+_OF_SPARK = frozenset({"queryname", "outputmode"})
+"""Spark's own, which it hands on."""
+_FILE_SCHEMES = ("file://", "file:")
 
 _OF_STATEMENT = frozenset(
     {
@@ -52,15 +61,20 @@ _OF_STATEMENT = frozenset(
         COMMIT_IDENTIFIER,
         OVERWRITE_PARTITION,
         CHECKPOINT,
+        UUID,
     }
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementOptions:
-    """What a statement says beside its table's own options. None: not said."""
+    """What a statement says beside its table's own options. None: not said.
+
+    ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
+    """
 
     address: TableAddress
+    table_uuid: str | None = None
     streaming: bool = False
     snapshot_id: int | None = None
     tag: str | None = None
@@ -77,17 +91,20 @@ class StatementOptions:
     def parse(cls, options: Mapping[str, str]) -> StatementOptions:
         """Read Spark's options, whose keys come in lower case. Raises ``InvalidInputError`` naming the option."""
         said = {canonical_key(key.lower()): value for key, value in options.items()}
+        address = _address(said)
+        _refuse_unknown(address.options)
         return cls(
-            address=_address(said),
+            address=address,
+            table_uuid=said.get(UUID),
             streaming=_boolean(said, STREAMING) or False,
             snapshot_id=_integer(said, SNAPSHOT_ID),
             tag=said.get(TAG_NAME),
             timestamp_millis=_integer(said, SCAN_TIMESTAMP_MILLIS),
             changes=IncrementalRange.parse(said),
             scan=StreamScan(
-                startup=said.get(STARTUP),
+                startup=_startup(said),
                 timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
-                rows_per_trigger_max=_integer(said, ROWS_PER_TRIGGER_MAX),
+                rows_per_trigger_max=_positive(said, ROWS_PER_TRIGGER_MAX),
             ),
             change_tracking=_boolean(said, CHANGE_TRACKING),
             commit_user=said.get(COMMIT_USER),
@@ -97,13 +114,36 @@ class StatementOptions:
         )
 
 
-def address_options(address: TableAddress) -> dict[str, str]:
-    """The options that lead ``parse`` to this table.
+def options_of(table: DynamicTable) -> dict[str, str]:
+    """The options that lead ``parse`` to this table, and to no other that takes its place.
 
-    What is a statement's own key is left out: to the catalog it was a default for new tables, not an order.
+    What is a statement's own key is left out: to the catalog it was a default for new tables, not an order. So is
+    what ``parse`` would not know.
     """
-    catalog = {key: value for key, value in address.options.items() if key not in _OF_STATEMENT}
-    return {**catalog, WAREHOUSE: address.warehouse, TABLE: address.name}
+    address = table.address
+    unknown = _unknown(address.options)
+    catalog = {key: value for key, value in address.options.items() if key not in _OF_STATEMENT and key not in unknown}
+    return {**catalog, WAREHOUSE: address.warehouse, TABLE: address.name, UUID: table.uuid}
+
+
+def _unknown(catalog: Mapping[str, str]) -> list[str]:
+    """Keys that nobody knows: neither a table's, nor with a prefix that some storage's or client's may have."""
+    others = TableOptions.parse(catalog).others
+    return [
+        key
+        for key in others
+        if key not in _OF_SPARK and not key.startswith("__") and ("." not in key or key.startswith(("scan.", STARTUP)))
+    ]
+
+
+def _refuse_unknown(catalog: Mapping[str, str]) -> None:
+    """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
+    for key in _unknown(catalog):
+        near = difflib.get_close_matches(key.replace("_", "-"), _OF_STATEMENT, n=1, cutoff=0.7)
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID}))
+        hint = f"did you mean {near[0]!r}?" if near else f"a statement's own are {spelled}"
+        message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
+        raise InvalidInputError(message)
 
 
 def _address(said: Mapping[str, str]) -> TableAddress:
@@ -120,7 +160,7 @@ def _address(said: Mapping[str, str]) -> TableAddress:
 def _plain_address(said: Mapping[str, str]) -> TableAddress:
     catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT}
     if TABLE in said and WAREHOUSE in said:
-        return TableAddress(warehouse=said[WAREHOUSE], name=said[TABLE], options=catalog)
+        return TableAddress(warehouse=_local(said[WAREHOUSE]), name=said[TABLE], options=catalog)
     if PATH in said:
         return _address_of_path(said[PATH], catalog)
     message = (
@@ -131,12 +171,32 @@ def _plain_address(said: Mapping[str, str]) -> TableAddress:
 
 
 def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
-    parent, _, name = path.rstrip("/").rpartition("/")
+    parent, _, name = _local(path).rstrip("/").rpartition("/")
     warehouse, _, database = parent.rpartition("/")
     if not warehouse or not database.endswith(".db"):
         message = f"path {path!r} is no table's; a table lies at <warehouse>/<database>.db/<name>"
         raise InvalidInputError(message)
     return TableAddress(warehouse=warehouse, name=f"{database.removesuffix('.db')}.{name}", options=catalog)
+
+
+def _local(path: str) -> str:
+    """A local path as Spark's users may spell it (``file:/a``, ``file:///a``), without its scheme."""
+    for scheme in _FILE_SCHEMES:
+        path = path.removeprefix(scheme)
+    return path
+
+
+def _startup(said: Mapping[str, str]) -> str | None:
+    """Where a stream starts, older spellings too."""
+    return str(TableOptions.parse({STARTUP: said[STARTUP]}).log_scan) if STARTUP in said else None
+
+
+def _positive(said: Mapping[str, str], key: str) -> int | None:
+    value = _integer(said, key)
+    if value is not None and value < 1:
+        message = f"option {key} = {value}; use 1 or more, or leave it out for no limit"
+        raise InvalidInputError(message)
+    return value
 
 
 def _integer(said: Mapping[str, str], key: str) -> int | None:

@@ -2,6 +2,8 @@
 
     {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
 
+Each names its table: a position means nothing in another one, and would silently skip what is before it there.
+
 The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
 a query that crashed in its first batch would otherwise ask anew for a start that has moved meanwhile.
 """
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 from storage_lib.table.hybrid_source import StreamSplit
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 START = {"start": "log.scan"}
 ROWS_UNLIMITED = 2**62
+_TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +71,15 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
         """How far the next micro-batch goes; ``start`` itself if nothing is new."""
+        self._key.refuse_if_gone()
         source = self._source()
         if start == START:
-            return _offset(source.initial_position())
+            return self._offset(source.initial_position())
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED else None
-        begin = _position(start)
+        begin = self._position(start)
         end = source.latest_position(begin, max_rows=rows_max)
-        return _offset(end if self._target is None else not_beyond(end, begin, self._target))
+        reached = end if self._target is None else not_beyond(end, begin, self._target)
+        return start if reached == begin else self._offset(reached)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Fix the end of this run: what is committed from now on is the next run's."""
@@ -85,7 +91,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What lies between, as one Spark partition for each split."""
         if start == START:
             return []
-        return [StreamPartition(split) for split in self._source().plan(_position(start), _position(end))]
+        return [StreamPartition(split) for split in self._source().plan(self._position(start), self._position(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one split with their kinds, in order within each bucket."""
@@ -95,6 +101,19 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _source(self) -> HybridSource:
         return self._key.table().stream(startup=self._scan.startup, timestamp_millis=self._scan.timestamp_millis)
+
+    def _offset(self, position: StreamPosition) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(position.to_json())
+        return {_TABLE: self._key.uuid, **value}
+
+    def _position(self, offset: Mapping[str, Any]) -> StreamPosition:
+        if offset.get(_TABLE, self._key.uuid) != self._key.uuid:
+            message = (
+                f"table {self._key.name}: the checkpoint holds a position in another table, or in one of this name "
+                "that was dropped since. Start the stream with a checkpoint of its own"
+            )
+            raise InvalidInputError(message)
+        return StreamPosition.from_json(json.dumps(offset))
 
 
 def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:
@@ -112,12 +131,3 @@ def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPositio
     }
     clipped = replace(end, offsets=LogOffsets(capped))
     return start if all(first.of(bucket) == offset for bucket, offset in capped.items()) else clipped
-
-
-def _offset(position: StreamPosition) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(position.to_json())
-    return value
-
-
-def _position(offset: Mapping[str, Any]) -> StreamPosition:
-    return StreamPosition.from_json(json.dumps(offset))

@@ -11,6 +11,7 @@ from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bu
 from storage_lib.spark.checkpoint_identity import settled_query_id
 from storage_lib.spark.dataframe_verbs import write
 from storage_lib.spark.driver_turn import give_up
+from storage_lib.spark.sink_spec import OUTPUT_MODES
 from storage_lib.spark.spark_errors import storage_error_in
 from storage_lib.spark.spark_schema import check_write_schema
 from storage_lib.spark.spark_session import STREAM_POOL, scheduler_pool
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from storage_lib.table.dynamic_table import DynamicTable
-
-OUTPUT_MODES = ("append", "update", "complete")
 
 
 def write_stream(
@@ -54,7 +53,7 @@ def write_stream(
     register(spark)
     user = settled_query_id(spark, checkpoint_location)
     if output_mode == "append":
-        options = said.address_options(table.address) | {said.COMMIT_USER: user}
+        options = said.options_of(table) | {said.COMMIT_USER: user}
         tracked = table.log is not None and (
             table.options.change_tracking if change_tracking is None else change_tracking
         )

@@ -140,7 +140,7 @@ def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
         raise InvalidInputError(message)
     text = write_options.get("change-tracking")
     try:
-        return None if text is None else parse_boolean(text)
+        return None if text is None else parse_boolean(str(text))
     except ValueError as error:
         message = f"write option change-tracking is {text!r}; {error}"
         raise InvalidInputError(message) from error

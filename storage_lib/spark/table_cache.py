@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage_lib.catalog.warehouse_catalog import load_table_at
+from storage_lib.errors import NotFoundError
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -32,12 +33,16 @@ class TableKey:
         return self.address.name
 
     def table(self) -> DynamicTable:
-        """The open table of this process."""
+        """The open table of this process; ``NotFoundError`` if it is not there any more."""
         table = _open.get(self)
         if table is None:
-            table = load_table_at(self.address)
+            table = _same_table(load_table_at(self.address), self.uuid)
             _remember(self, table)
         return table
+
+    def refuse_if_gone(self) -> None:
+        """Look whether the table is still there, also if it is open: ``NotFoundError`` if not."""
+        _same_table(load_table_at(self.address), self.uuid)
 
 
 def key_of(table: DynamicTable) -> TableKey:
@@ -45,15 +50,28 @@ def key_of(table: DynamicTable) -> TableKey:
     return TableKey(address=table.address, uuid=table.uuid, schema_id=table.schema.id)
 
 
-def table_at(address: TableAddress) -> DynamicTable:
-    """The table as it is now: read anew, but the open one if that is still the same."""
-    fresh = load_table_at(address)
+def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
+    """The table as it is now: read anew, but the open one if that is still the same.
+
+    Raises ``NotFoundError`` if ``uuid`` is given and another table has taken its place.
+    """
+    fresh = _same_table(load_table_at(address), uuid)
     key = key_of(fresh)
     known = _open.get(key)
     if known is not None:
         return known
     _remember(key, fresh)
     return fresh
+
+
+def _same_table(table: DynamicTable, uuid: str | None) -> DynamicTable:
+    if uuid not in (None, table.uuid):
+        message = (
+            f"table {table.name} was dropped and made anew under the same name; what is there now is another table. "
+            "Load it again, and start streams of it with a checkpoint of their own"
+        )
+        raise NotFoundError(message)
+    return table
 
 
 def _remember(key: TableKey, table: DynamicTable) -> None:

@@ -25,7 +25,16 @@ from storage_lib.spark.changes_reader import TableChangesReader
 from storage_lib.spark.checkpoint_identity import query_id_of
 from storage_lib.spark.driver_turn import keep_alive
 from storage_lib.spark.spark_schema import check_read_schema, check_write_schema, struct_of
-from storage_lib.spark.statement_options import SOURCE_NAME, STREAMING, StatementOptions
+from storage_lib.spark.statement_options import (
+    OVERWRITE_PARTITION,
+    SCAN_TIMESTAMP_MILLIS,
+    SNAPSHOT_ID,
+    SOURCE_NAME,
+    STARTUP,
+    STREAMING,
+    TAG_NAME,
+    StatementOptions,
+)
 from storage_lib.spark.stream_reader import TableStreamReader
 from storage_lib.spark.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.system_table_reader import SystemTableReader, system_struct
@@ -71,7 +80,7 @@ class DynamicTableSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns; a stream shows the row kind as well."""
         said = StatementOptions.parse(self.options)
-        table, system_table = _table_and_system_table(said.address)
+        table, system_table = _table_and_system_table(said.address, said.table_uuid)
         if system_table is not None:
             return system_struct(table, system_table)
         if said.changes is not None:
@@ -81,7 +90,7 @@ class DynamicTableSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
         said = StatementOptions.parse(self.options)
-        table, system_table = _table_and_system_table(said.address)
+        table, system_table = _table_and_system_table(said.address, said.table_uuid)
         if system_table is not None:
             return SystemTableReader(key_of(table), system_table, schema)
         if said.changes is not None:
@@ -95,14 +104,23 @@ class DynamicTableSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """A stream read of the columns in ``schema``, which ends with the row kind where rows have one."""
         said = StatementOptions.parse(self.options)
-        table = table_at(said.address)
+        table = table_at(said.address, said.table_uuid)
+        if (said.snapshot_id, said.tag, said.timestamp_millis) != (None, None, None):
+            message = (
+                f"table {table.name}: {SNAPSHOT_ID}, {TAG_NAME} and {SCAN_TIMESTAMP_MILLIS} are for batch reads; a "
+                f"stream starts where {STARTUP} says, at the newest snapshot by default"
+            )
+            raise InvalidInputError(message)
         check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column)
         return TableStreamReader(key_of(table), schema, said.scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
         """A batch write; the turn is taken here, before any task runs."""
         said = StatementOptions.parse(self.options)
-        table = table_at(said.address)
+        table = table_at(said.address, said.table_uuid)
+        if said.overwrite.partition is not None and not overwrite:
+            message = f"table {table.name}: {OVERWRITE_PARTITION} says what an overwrite replaces; this is an append"
+            raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
         order = self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
         return TableBatchWriter(key_of(table), order, said.commit_identifier)
@@ -119,7 +137,7 @@ class DynamicTableSource(DataSource):
         user = said.commit_user or query_id_of(said.checkpoint_location or "")
         plan = None
         if not self._planned_elsewhere:
-            table = table_at(said.address)
+            table = table_at(said.address, said.table_uuid)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
             order = self._open(table, said, user, OverwriteScope(partition=()) if overwrite else None)
             plan = BatchPlan(key=key_of(table), order=order)
@@ -135,12 +153,12 @@ class DynamicTableSource(DataSource):
         return order
 
 
-def _table_and_system_table(address: TableAddress) -> tuple[DynamicTable, str | None]:
+def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[DynamicTable, str | None]:
     """The table, and which of its system tables is meant, if one is."""
     name = TableName.parse(address.name)
     if name.system_table is None:
-        return table_at(address), None
-    return table_at(replace(address, name=str(replace(name, system_table=None)))), name.system_table
+        return table_at(address, uuid), None
+    return table_at(replace(address, name=str(replace(name, system_table=None))), uuid), name.system_table
 
 
 def _tell_streams_apart() -> None:

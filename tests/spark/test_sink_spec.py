@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,10 @@ def test_secrets_come_from_the_environment_and_never_lie_in_the_file() -> None:
         (SPEC.to_json().replace('"warehouse"', '"warehose"'), "warehose"),
         (SPEC.to_json().replace('"debezium_json"', '"csv"'), "csv"),
         (SPEC.to_json().replace('"/c"', '""'), "checkpoint_location"),
+        (SPEC.to_json().replace('"append"', '"upsert"'), "append, update, complete"),
+        (SPEC.to_json().replace("100", "0"), "use 1 or more"),
+        (SPEC.to_json().replace('"trigger_seconds": 0.0', '"trigger_seconds": -1'), "trigger_seconds is -1"),
+        (json.dumps({**json.loads(SPEC.to_json()), "select": "id"}), "write a list"),
     ],
 )
 def test_a_wrong_specification_is_refused_before_anything_starts(text: str, complaint: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -14,7 +16,14 @@ from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.spark_filters import predicate_of, split_filters
 
 SCHEMA = new_table_schema(
-    pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string()), ("f", pa.float64())]),
+    pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            ("s", pa.string()),
+            ("f", pa.float64()),
+            ("wide", pa.decimal128(38, 5)),
+        ]
+    ),
     primary_keys=("id",),
     partition_keys=(),
     options={"bucket": "1"},
@@ -26,13 +35,17 @@ ROWS = pa.record_batch(
         "id": pa.array([1, 2, 3, 4], pa.int64()),
         "s": pa.array(["a", "ab", None, "b"]),
         "f": pa.array([1.0, float("nan"), None, -1.0]),
+        "wide": pa.array([Decimal(1), Decimal(4).scaleb(25), None, Decimal(2)], pa.decimal128(38, 5)),
     }
 )
+ROUNDED = Decimal("39999999999999999999999999.99999") * 1
+"""What Spark makes of a literal of 31 digits on its way to a Python source: 4E+25."""
 
 
 @pytest.mark.parametrize(
     ("pushed", "passing"),
     [
+        (spark.GreaterThan(("wide",), Decimal("1.50000")), [2, 4]),
         (spark.EqualTo(("id",), 2), [2]),
         (spark.GreaterThan(("id",), 2), [3, 4]),
         (spark.GreaterThanOrEqual(("id",), 2), [2, 3, 4]),
@@ -73,6 +86,9 @@ def test_a_pushed_filter_lets_exactly_the_rows_of_sparks_semantics_pass(
         spark.In(("id",), (None,)),
         spark.EqualTo(("s", "inner"), 1),
         spark.EqualTo(("unknown",), 1),
+        spark.EqualTo(("wide",), ROUNDED),
+        spark.In(("wide",), (Decimal(1), ROUNDED)),
+        spark.Not(spark.LessThan(("wide",), ROUNDED)),
     ],
 )
 def test_what_can_not_be_said_exactly_stays_with_spark(pushed: spark.Filter) -> None:

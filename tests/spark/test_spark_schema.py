@@ -81,6 +81,15 @@ def test_an_unknown_column_is_refused_by_name() -> None:
         struct_of(SCHEMA, ["nothing"])
 
 
+def test_a_column_that_is_asked_for_twice_is_refused() -> None:
+    twice = spark.StructType([*struct_of(SCHEMA, ["id"]).fields] * 2)
+
+    with pytest.raises(InvalidInputError, match="'id' is asked for twice"):
+        struct_of(SCHEMA, ["id", "id"])
+    with pytest.raises(InvalidInputError, match="'id' is asked for twice"):
+        check_read_schema("db.t", SCHEMA, twice, None)
+
+
 def test_a_nanosecond_that_spark_can_not_hold_is_refused_and_not_rounded() -> None:
     wanted = arrow_schema_of(struct_of(SCHEMA, ["local_ns"]))
     whole = pa.record_batch({"local_ns": pa.array([1_000], pa.timestamp("ns"))})
@@ -106,6 +115,9 @@ def test_a_read_schema_has_to_be_a_cut_of_the_table() -> None:
 def test_a_stream_read_without_the_row_kind_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="_row_kind STRING"):
         check_read_schema("db.t", SCHEMA, struct_of(SCHEMA, ["id"]), "_row_kind")
+    number = spark.StructType([spark.StructField("_row_kind", spark.IntegerType())])
+    with pytest.raises(InvalidInputError, match="_row_kind STRING"):
+        check_read_schema("db.t", SCHEMA, number, "_row_kind")
 
 
 @pytest.mark.parametrize(

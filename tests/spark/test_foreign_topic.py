@@ -1,0 +1,55 @@
+"""What a reader says of a foreign topic, read without a broker."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib.errors import InvalidInputError, LeaseLostError
+from storage_lib.spark.foreign_topic import ForeignTopic
+from storage_lib.spark.spark_errors import storage_error_in
+
+COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "'topic'"),
+        ({"log.scan": "sometimes"}, "full, latest, from-timestamp"),
+        ({"log.scan": "from-timestamp"}, "log.scan.timestamp-millis"),
+        ({"maxRowsPerTrigger": "many"}, "whole numbers"),
+        ({"maxRowsPerTrigger": "0"}, "use 1 or more"),
+        ({"column.types": "x"}, "JSON of column -> type"),
+        ({"column.types": '{"nothing": "INT"}'}, "names 'nothing'"),
+    ],
+)
+def test_what_can_not_be_is_refused(options: dict[str, str], complaint: str) -> None:
+    topic = {"topic": "cdc"} if options else {}
+
+    with pytest.raises(InvalidInputError, match=complaint):
+        ForeignTopic.parse({**topic, **options}, COLUMNS)
+
+
+@pytest.mark.parametrize("prefix", ["kafka.", "log.kafka.", "Kafka."])
+def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
+    topic = ForeignTopic.parse({"path": "cdc", f"{prefix}acks": "1", "column.types": '{"at": "TIMESTAMP(3)"}'}, COLUMNS)
+
+    assert topic.client_options == {"acks": "1"}
+    assert topic.name == "cdc"
+    assert topic.columns.field("at").type == pa.timestamp("ms")
+
+
+def test_the_last_error_of_ours_in_a_traceback_is_the_one_that_counts() -> None:
+    text = (
+        "storage_lib.errors.InvalidInputError: first\nDuring handling:\n"
+        "storage_lib.errors.LeaseLostError: last\nstorage_lib.errors.Sequence: no error\n"
+    )
+
+    found = storage_error_in(text)
+
+    assert isinstance(found, LeaseLostError)
+    assert str(found) == "last"
+    assert storage_error_in("ValueError: not ours") is None
