@@ -31,6 +31,7 @@ from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
     ChangelogMode,
     LogSystem,
+    MergeEngine,
     TableOptions,
     UntrackedScan,
     canonical_key,
@@ -325,12 +326,12 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
         ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, *modes)),
         ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
         ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
-        ("sequence.field", options.sequence_field, ((),)),
     ):
         if value not in only:
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
             message = f"table {name}: option {key}={value} does nothing right in this version yet; use {allowed}"
             raise InvalidInputError(message)
+    _refuse_log_of_unmerged_rows(name, options)
     for field in schema.fields:
         if has_nanoseconds(field.type.arrow):
             message = (
@@ -338,6 +339,19 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
                 'so no row of it could be written; declare it TIMESTAMP(6), pa.timestamp("us")'
             )
             raise InvalidInputError(message)
+
+
+def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:
+    if options.newest_wins or options.effective_log_system is LogSystem.NONE:
+        return
+    by_engine = options.merge_engine is not MergeEngine.DEDUPLICATE
+    cause = f"merge-engine={options.merge_engine}" if by_engine else "sequence.field"
+    message = (
+        f"table {name}: option log.system={options.effective_log_system} can't be had with {cause}: the log would hold "
+        "the rows as they came in, not as they are merged. Declare log.system=none, and its streams follow the "
+        "snapshots"
+    )
+    raise InvalidInputError(message)
 
 
 def _refuse_other_columns(table: DynamicTable, descriptor: TableDescriptor) -> None:

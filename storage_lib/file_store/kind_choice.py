@@ -9,7 +9,9 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucketWithDeletes
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
 from storage_lib.file_store.table_kind import TableKind
 from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
@@ -31,10 +33,14 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
             ),
             memtable_bytes_max=options.write_buffer_size_bytes,
         )
+    merge_function = merge_function_of(table, schema, options)
+    strategy = _compaction_strategy(options)
+    if isinstance(merge_function, LayeredMergeFunction):
+        strategy = WholeBucketWithDeletes(strategy=strategy)
     return KeyValueTable(
         layout=KeyValueSchema(schema=schema),
-        merge_function=merge_function_of(table, schema, options),
-        strategy=_compaction_strategy(options),
+        merge_function=merge_function,
+        strategy=strategy,
         level_count=options.effective_num_levels,
         memtable_bytes_max=options.write_buffer_size_bytes,
     )

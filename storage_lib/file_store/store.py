@@ -45,6 +45,7 @@ _FOREIGN_FEATURES = (
     "data-file.external-paths",
     "data-file.path-directory",
     "deletion-vectors.enabled",
+    "partial-update.remove-record-on-sequence-group",
     "pk-clustering-override",
     "record-level.expire-time",
     "row-tracking.enabled",

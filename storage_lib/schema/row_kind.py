@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 ROW_KIND_COLUMN = "_row_kind"
+RETRACT_BIT = 1
+"""The codes of kinds that take a row away are odd."""
 
 
 class RowKind(IntEnum):

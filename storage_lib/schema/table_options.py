@@ -165,6 +165,21 @@ class TableOptions:
         parse_word(SortOrder),
         "ascending: the greater value of the sequence field is newer.",
     )
+    ignore_delete: bool = _option(
+        "ignore-delete", default=False, parse=parse_boolean, text="Pass over rows of kind -U and -D."
+    )
+    partial_update_remove_record_on_delete: bool = _option(
+        "partial-update.remove-record-on-delete",
+        default=False,
+        parse=parse_boolean,
+        text="A -D removes the whole row of a partial-update table.",
+    )
+    aggregation_remove_record_on_delete: bool = _option(
+        "aggregation.remove-record-on-delete",
+        default=False,
+        parse=parse_boolean,
+        text="A -D removes the whole row of an aggregation table, in place of taking its values back.",
+    )
     num_levels: int | None = _option(
         "num-levels", None, parse_count, "Levels of the LSM tree; default: the compaction trigger plus one."
     )
@@ -345,6 +360,11 @@ class TableOptions:
         return parsed
 
     @property
+    def newest_wins(self) -> bool:
+        """Whether of two versions of a key the one committed later is the row, as it is."""
+        return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
+
+    @property
     def effective_log_system(self) -> LogSystem:
         """``log.system``, or what follows from whether bootstrap servers are known."""
         if self.log_system is not None:
@@ -366,8 +386,6 @@ class TableOptions:
         for key, value, only in (
             ("file.format", self.file_format, ("parquet",)),
             ("file.compression", self.file_compression, ("zstd",)),
-            # Engines join here as they are built.
-            ("merge-engine", self.merge_engine, (MergeEngine.DEDUPLICATE,)),
             ("log.format", self.log_format, ("debezium-json",)),
             ("log.key.format", self.log_key_format, ("json",)),
             ("log.consistency", self.log_consistency, (LogConsistency.TRANSACTIONAL,)),
@@ -379,6 +397,9 @@ class TableOptions:
 
 _BY_KEY = {each.metadata["key"]: each for each in fields(TableOptions) if "key" in each.metadata}
 _ALIASES = {
+    "deduplicate.ignore-delete": "ignore-delete",
+    "first-row.ignore-delete": "ignore-delete",
+    "partial-update.ignore-delete": "ignore-delete",
     "log.scan.timestamp-mills": "log.scan.timestamp-millis",
     "log.scan.startup.mode": "log.scan",
     "log.pk.changelog-mode": "log.changelog-mode",

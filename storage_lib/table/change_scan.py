@@ -58,7 +58,7 @@ class ChangeScan:
         self._difference = difference
         self._row_kind_column = options.row_kind_field
         # Only then is the newest row of a key, in the order of commits, the row that the table shows.
-        self._newest_wins = options.merge_engine == "deduplicate" and "sequence.field" not in schema.options
+        self._newest_wins = options.newest_wins
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -159,7 +159,7 @@ class ChangeScan:
     def _every_step(self, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
         steps: dict[Place, list[ChangeStep]] = {}
         for snapshot in snapshots:
-            if self._is_told_by_its_files(snapshot):
+            if self.is_told_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
                 before = self._content(snapshot.id - 1)
@@ -170,7 +170,7 @@ class ChangeScan:
         steps: dict[Place, list[ChangeStep]] = {}
         replaced: set[Place] = set()
         for snapshot in snapshots:
-            if self._is_told_by_its_files(snapshot):
+            if self.is_told_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
                 replaced |= {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
@@ -184,7 +184,8 @@ class ChangeScan:
                     steps[place] = whole[place]
         return steps
 
-    def _is_told_by_its_files(self, snapshot: Snapshot) -> bool:
+    def is_told_by_its_files(self, snapshot: Snapshot) -> bool:
+        """Whether the rows that a snapshot added are what it changed; else contents have to be compared."""
         return self._newest_wins and snapshot.commit_kind is CommitKind.APPEND
 
     def _content(self, snapshot_id: int) -> LiveFiles:

@@ -100,7 +100,7 @@ class DynamicTable:
             wait_timeout_ms=options.lease_wait_timeout_ms,
             table=name,
         )
-        self._input = InputRows(name, schema, options.row_kind_field)
+        self._input = InputRows(name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
         self._partitions = PartitionSpecs(name, schema)
         self._changes = SnapshotChanges(self.file_store)
         repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self._changes) if log else None
@@ -128,6 +128,7 @@ class DynamicTable:
             partitions=self._partitions,
             row_kind_column=options.row_kind_field,
             difference=difference,
+            appends_difference=why_no_difference_can_be_appended(schema, options) is None,
             new_task_write=self.new_write,
         )
         self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
@@ -376,6 +377,7 @@ class DynamicTable:
             file_store=self.file_store,
             log=self.log,
             changes=self._changes,
+            change_scan=self._change_scan,
             row_kind_column=self.stream_row_kind_column,
             split_target_bytes=self.options.source_split_target_size_bytes,
             startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),

@@ -4,7 +4,8 @@
 
 Every change after S is in the log behind these offsets, none is before, so nothing is missing and nothing comes
 twice; records that repair S or an older snapshot are skipped, for S holds them already. A table without a log is
-followed by its append snapshots in place of the log. The source keeps no state but a position: engines ask for the
+followed by its snapshots in place of the log: by the rows that each one appended, or, where these are merged with what
+was there before, by the difference that it made. The source keeps no state but a position: engines ask for the
 latest position, plan what lies between two of them and read that anywhere, as often as they like.
 """
 
@@ -25,6 +26,8 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import StartupMode
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.change_scan import ChangeMode, ChangeScan
+from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
@@ -41,16 +44,23 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSplit:
-    """One task's share of a stretch of the stream; picklable. Exactly one of the three is set.
+    """One task's share of a stretch of the stream; picklable. Exactly one of the four is set.
 
-    ``rows``: a split of the first snapshot. ``changes``: what a later snapshot added. ``log``: a stretch of the log,
-    without the records that repair ``repaired_snapshot_id`` or an older one.
+    ``rows``: a split of the first snapshot. ``changes``: what a later snapshot added. ``difference``: what a later
+    snapshot changed, where merging decides that. ``log``: a stretch of the log, without the records that repair
+    ``repaired_snapshot_id`` or an older one.
     """
 
     rows: Split | None = None
     changes: Split | None = None
+    difference: ChangeSplit | None = None
     log: LogRange | None = None
     repaired_snapshot_id: int = 0
+
+    @property
+    def row_count(self) -> int:
+        """Physical rows to be read from files."""
+        return sum(each.row_count for each in (self.rows, self.changes, self.difference) if each is not None)
 
 
 class HybridSource:
@@ -67,6 +77,7 @@ class HybridSource:
         file_store: FileStore,
         log: LogStore | None,
         changes: SnapshotChanges,
+        change_scan: ChangeScan,
         row_kind_column: str | None,
         split_target_bytes: int,
         startup: StartupMode,
@@ -81,6 +92,7 @@ class HybridSource:
         self._file_store = file_store
         self._log = log
         self._changes = changes
+        self._change_scan = change_scan
         self._row_kind_column = row_kind_column
         self._split_target_bytes = split_target_bytes
         self._startup = startup
@@ -142,9 +154,9 @@ class HybridSource:
                 if offset > start.offsets.of(bucket)
             ]
         return [
-            StreamSplit(changes=split)
-            for snapshot in self._tracked_appends(start.snapshot_id, end.snapshot_id)
-            for split in self._changes.splits(snapshot)
+            split
+            for snapshot in self._tracked(start.snapshot_id, end.snapshot_id)
+            for split in self._changed_by(snapshot)
         ]
 
     def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
@@ -156,6 +168,8 @@ class HybridSource:
         elif split.changes is not None:
             for rows, kinds in self._changes.read_split(split.changes):
                 yield self._with_kinds(rows, kinds)
+        elif split.difference is not None:
+            yield from self._change_scan.read(split.difference)
         elif split.log is not None:
             yield from self._read_log(split.log, split.repaired_snapshot_id)
 
@@ -196,19 +210,25 @@ class HybridSource:
         rows, reached = 0, start.snapshot_id
         while reached < newest and (max_rows is None or rows < max_rows):
             reached += 1
-            rows += sum(
-                split.row_count
-                for snapshot in self._tracked_appends(reached - 1, reached)
-                for split in self._changes.splits(snapshot)
-            )
+            for snapshot in self._tracked(reached - 1, reached):
+                rows += sum(split.row_count for split in self._changed_by(snapshot))
         return replace(start, snapshot_id=reached)
 
-    def _tracked_appends(self, after: int, last: int) -> Iterator[Snapshot]:
+    def _tracked(self, after: int, last: int) -> Iterator[Snapshot]:
+        """The snapshots that streams hear of. Of overwrites these are the ones that say so."""
         for snapshot_id in range(after + 1, last + 1):
             snapshot = self._file_store.snapshots.load(snapshot_id)
             part = LogPart.from_properties(snapshot.properties)
-            if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):
+            is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
+            is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
+            if is_append or is_told:
                 yield snapshot
+
+    def _changed_by(self, snapshot: Snapshot) -> list[StreamSplit]:
+        if self._change_scan.is_told_by_its_files(snapshot):
+            return [StreamSplit(changes=split) for split in self._changes.splits(snapshot)]
+        changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)
+        return [StreamSplit(difference=split) for split in changes]
 
     def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
         batches = self._followed_log.read(

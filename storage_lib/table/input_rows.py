@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import is_nested
-from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.table.input_arrays import conformed, misfit
 
@@ -32,9 +32,11 @@ class InputRows:
     """Checks and conforms batches for one table.
 
     ``table`` names it in errors; ``row_kind_column`` is the reserved column that carries ``+I -U +U -D``.
+    ``ignore_delete`` leaves out rows of kind ``-U`` and ``-D``, as if they had never come.
     """
 
-    def __init__(self, table: str, schema: TableSchema, row_kind_column: str) -> None:
+    def __init__(self, table: str, schema: TableSchema, row_kind_column: str, *, ignore_delete: bool = False) -> None:
+        self._ignore_delete = ignore_delete
         self._table = table
         self._schema = schema
         self._row_kind_column = row_kind_column
@@ -56,9 +58,13 @@ class InputRows:
         Raises ``InvalidInputError`` naming table, column, value and remedy.
         """
         self.check_columns(batch.schema)
+        kinds = self._kinds(batch)
+        if self._ignore_delete:
+            kept = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
+            batch, kinds = batch.filter(kept), kinds.filter(kept)
         columns = [self._column(batch, field) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
-        return rows, self._kinds(batch)
+        return rows, kinds
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Refuse unknown, repeated and missing columns and types that never fit, without looking at values."""

@@ -3,7 +3,9 @@
 untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
             whatever a stream commits during or after the overwrite wins. No turn is needed.
 tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
-            streams see what is gone, changed and new, and nothing of what stayed equal.
+            streams see what is gone, changed and new, and nothing of what stayed equal. Where appended rows would be
+            merged with what is there (merge engines, sequence.field), files are replaced here too: such a table has
+            no log, and its streams compare what was there before and after.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class TableOverwrite:
         partitions: PartitionSpecs,
         row_kind_column: str,
         difference: ContentDifference,
+        appends_difference: bool,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -58,6 +61,7 @@ class TableOverwrite:
         self._partitions = partitions
         self._row_kind_column = row_kind_column
         self._difference = difference
+        self._appends_difference = appends_difference
         self._new_task_write = new_task_write
 
     def commit(
@@ -70,9 +74,10 @@ class TableOverwrite:
         """
         files = tuple(each for message in messages for each in message.files)
         scope = order.overwrite or OverwriteScope()
+        appends = order.tracked and self._appends_difference
         try:
             self._refuse_outside(scope, files)
-            if order.tracked:
+            if appends:
                 snapshot = self._commit_difference(order, scope, files, commit_identifier)
             else:
                 old = self._replaced(order, scope, files)
@@ -80,7 +85,7 @@ class TableOverwrite:
             with suppress(StorageError):
                 self._commit.abort(order, messages)
             raise
-        if not order.tracked:
+        if not appends:
             return self._commit.commit(order, [*messages, old], commit_identifier)
         # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
         with suppress(StorageError):

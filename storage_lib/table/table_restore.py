@@ -123,6 +123,8 @@ def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions
         return "it has no primary key"
     if options.merge_engine != "deduplicate":
         return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
-    if "sequence.field" in schema.options:
+    if options.sequence_field:
         return "its sequence.field, not the order of commits, decides which row wins"
+    if options.ignore_delete:
+        return "it passes over deletions (ignore-delete)"
     return None

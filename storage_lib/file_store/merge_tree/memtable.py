@@ -13,7 +13,7 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, merge_keys
-from storage_lib.file_store.merge_tree.merge_versions import merge_versions
+from storage_lib.file_store.merge_tree.merge_versions import merge_in_layers
 from storage_lib.schema.table_schema import TableSchema
 
 SHARED_ROWS_MIN = 1 / 8
@@ -89,15 +89,16 @@ class Memtable:
         self._size_bytes += arrival.size_bytes
         return len(arrival)
 
-    def drain(self) -> pa.RecordBatch | None:
-        """All rows as one KV batch sorted by key, the versions of each merged; the memtable is empty afterwards.
+    def drain(self, *, final: bool = False) -> list[pa.RecordBatch]:
+        """All rows as a KV batch sorted by key, the versions of each merged; the memtable is empty afterwards.
 
-        None if there was nothing. To keep the newest, only keys are sorted, and every column is gathered once.
+        Two, the older first, if a merge that is not ``final`` needs a row below another; none if there was nothing.
+        To keep the newest, only keys are sorted, and every column is gathered once.
         """
         arrivals = self._arrivals
         self.clear()
         if not arrivals:
-            return None
+            return []
         if sum(arrival.rows.nbytes for arrival in arrivals) > CONCAT_BYTES_MAX:
             arrivals = [arrival.copied() for arrival in arrivals]
         place = _places(arrivals)
@@ -107,13 +108,12 @@ class Memtable:
         if not self._merge_function.keeps_newest:
             # Nothing is selected here: ``put`` has seen to that.
             versions = self._key_value.to_key_value(rows, kinds, _sequence_numbers(arrivals))
-            return merge_versions(versions, keys, self._merge_function, final=False)
+            return merge_in_layers(versions, keys, self._merge_function, final=final)
         newest = keys.newest(ordered=True)
         taken = newest if place is None else place[newest]
         gathered = pa.array(taken)
-        return self._key_value.to_key_value(
-            rows.take(gathered), kinds.take(gathered), _sequence_numbers(arrivals)[newest]
-        )
+        sequence = _sequence_numbers(arrivals)[newest]
+        return [self._key_value.to_key_value(rows.take(gathered), kinds.take(gathered), sequence)]
 
     def clear(self) -> None:
         """Forget all rows."""

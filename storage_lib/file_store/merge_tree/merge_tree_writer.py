@@ -60,8 +60,7 @@ class MergeTreeWriter:
 
     def flush(self) -> None:
         """Turn what is in memory into files of level 0."""
-        rows = self._memtable.drain()
-        if rows is not None:
+        for rows in self._memtable.drain():
             self._new_files += self._data_files.write([rows], level=FRESH_LEVEL)
 
     def prepare_commit(self) -> Increment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.file_store.merge_tree.merge_keys import MergeKeys
@@ -17,12 +18,31 @@ def merge_versions(
 
     Of versions that the function's order takes for equally old, the one that stands later is newer.
     """
+    versions = _gathered(rows, keys, merge_function)
+    return rows if versions is None else merge_function.merge(versions, final=final)
+
+
+def merge_in_layers(
+    rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction, *, final: bool
+) -> list[pa.RecordBatch]:
+    """The same, after what has to lie below it, if there is such a thing; without empty batches."""
+    versions = _gathered(rows, keys, merge_function)
+    if versions is None:
+        return []
+    layers = [merge_function.merge(versions, final=final)]
+    if not final and isinstance(merge_function, LayeredMergeFunction):
+        below = merge_function.below(versions)
+        layers = layers if below is None else [below, *layers]
+    return [layer for layer in layers if layer.num_rows]
+
+
+def _gathered(rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction) -> Versions | None:
     if rows.num_rows == 0:
-        return rows
+        return None
     by_age = merge_function.order.oldest_first(rows)
     order, starts = (keys if by_age is None else keys.take(by_age)).grouped()
     if by_age is not None:
         order = by_age[order]
     if not bool(np.all(order[1:] > order[:-1])):
         rows = rows.take(pa.array(order))
-    return merge_function.merge(Versions(rows=rows, starts=starts), final=final)
+    return Versions(rows=rows, starts=starts)

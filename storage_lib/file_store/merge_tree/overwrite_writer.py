@@ -64,8 +64,7 @@ class OverwriteWriter:
 
     def flush(self) -> None:
         """Spill what is in memory, to make room."""
-        rows = self._memtable.drain()
-        if rows is not None:
+        for rows in self._memtable.drain():
             self._spilled += self._data_files.write([rows], level=SPILL_LEVEL)
 
     def prepare_commit(self) -> Increment:
@@ -88,8 +87,7 @@ class OverwriteWriter:
         self._delete_spilled()
 
     def _from_memory(self) -> Iterator[pa.RecordBatch]:
-        rows = self._memtable.drain()
-        if rows is not None:
+        for rows in self._memtable.drain(final=True):
             yield without_retracts(rows, rows.column(VALUE_KIND))
 
     def _merged_spill(self) -> Iterator[pa.RecordBatch]:

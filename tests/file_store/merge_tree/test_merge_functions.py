@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from hypothesis import HealthCheck, given, settings
@@ -13,12 +15,16 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.key_intervals import intervals_of
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucketWithDeletes
 from storage_lib.file_store.merge_tree.levels import Levels
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import Deduplicate
+from storage_lib.file_store.merge_tree.merge_function.first_row import FirstRow
+from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.table_options import TableOptions
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
 
@@ -27,7 +33,9 @@ Change: TypeAlias = tuple[RowKind, Row]
 Model: TypeAlias = Callable[[Sequence[Change]], Row | None]
 """What all changes of one key, in the order of their arrival, leave of it."""
 
-LAWS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ADDS = [RowKind.INSERT, RowKind.UPDATE_AFTER]
+
+LAWS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)
@@ -65,18 +73,29 @@ def _check_laws(
         merge_function=merge_function,
     )
     history: dict[Any, list[Change]] = {}
-    for changes in commits:
-        for kind, row in changes:
-            history.setdefault(row[0], []).append((kind, row))
+    for drawn in commits:
+        changes = [_after_an_addition(kind, row, history, merge_function) for kind, row in drawn]
         bucket.commit([row for _, row in changes], [kind for kind, _ in changes])
         action = data.draw(st.sampled_from(["leave", "leave", "full", "universal"]))
         if action == "full":
             bucket.compact(_Compaction(FullCompaction(), drops_deletes=drops_deletes))
         elif action == "universal":
-            bucket.compact(_Compaction(UniversalCompaction(compaction_trigger=2), drops_deletes=drops_deletes))
+            strategy = WholeBucketWithDeletes(strategy=UniversalCompaction(compaction_trigger=2))
+            bucket.compact(_Compaction(strategy, drops_deletes=drops_deletes))
 
     merged = [model(changes) for _, changes in sorted(history.items())]
     assert bucket.rows(ordered=True) == [row for row in merged if row is not None]
+
+
+def _after_an_addition(
+    kind: RowKind, row: Row, history: dict[Any, list[Change]], merge_function: MergeFunction
+) -> Change:
+    """What is taken back was added before: of a key that is not there nothing may be left to take back later."""
+    earlier = history.setdefault(row[0], [])
+    if not merge_function.keeps_newest and not earlier and not isinstance(merge_function, Deduplicate):
+        kind = RowKind.INSERT
+    earlier.append((kind, row))
+    return kind, row
 
 
 def _newest_by_sequence_field(field: int, *, descending: bool) -> Model:
@@ -108,3 +127,203 @@ def test_the_version_with_the_newest_sequence_field_is_the_row(data: st.DataObje
     # A deletion that a compaction has dropped can't hide a row any more that comes too late.
     model = _newest_by_sequence_field(1, descending=descending)
     _check_laws(data, "k BIGINT; at INT; v INT", function, change, model, drops_deletes=False)
+
+
+@LAWS
+@given(data=st.data())
+def test_the_first_row_of_a_key_stays(data: st.DataObject) -> None:
+    change = st.tuples(st.sampled_from(ADDS), st.tuples(st.integers(0, 5), st.integers(0, 99)))
+
+    _check_laws(data, "k BIGINT; v INT", FirstRow(table="t"), change, lambda changes: changes[0][1])
+
+
+COLUMNS = (
+    "k BIGINT; total INT; counted BIGINT; multiplied BIGINT; last INT; last_set STRING; greatest STRING; least DOUBLE; "
+    "wide DECIMAL(20, 2); first INT; first_set INT; all_true BOOLEAN; any_true BOOLEAN; list STRING; parts STRING"
+)
+FUNCTIONS = {
+    "total": "sum",
+    "counted": "count",
+    "multiplied": "product",
+    "last": "last_value",
+    "greatest": "max",
+    "least": "min",
+    "wide": "sum",
+    "first": "first_value",
+    "first_set": "first_non_null_value",
+    "all_true": "bool_and",
+    "any_true": "bool_or",
+    "list": "listagg",
+    "parts": "listagg",
+}
+TAKES_BACK = ("total", "counted", "multiplied", "last", "last_set", "wide")
+NUMBER = st.none() | st.integers(-3, 3)
+WORD = st.none() | st.sampled_from(["a", "b", "\u00e9", "a;b"])
+WIDE = st.none() | st.integers(-(10**12), 10**12).map(lambda cents: Decimal(cents).scaleb(-2))
+FLAG = st.none() | st.booleans()
+HALF = NUMBER.map(lambda number: None if number is None else number / 2)
+
+
+def _any_values(factors: Sequence[int]) -> st.SearchStrategy[Row]:
+    factor = st.none() | st.sampled_from(factors)
+    numbers = (NUMBER, NUMBER, factor, NUMBER)
+    return st.tuples(st.integers(0, 3), *numbers, WORD, WORD, HALF, WIDE, NUMBER, NUMBER, FLAG, FLAG, WORD, WORD)
+
+
+def _function_of(columns: str, options: dict[str, str]) -> MergeFunction:
+    return merge_function_of("t", schema_of(columns, ["k"]), TableOptions.parse(options))
+
+
+AGGREGATION = {
+    "merge-engine": "aggregation",
+    "fields.parts.list-agg-delimiter": ";",
+    "fields.parts.distinct": "true",
+    **{f"fields.{name}.aggregate-function": function for name, function in FUNCTIONS.items()},
+    **{f"fields.{name}.ignore-retract": "true" for name in FUNCTIONS if name not in TAKES_BACK},
+}
+
+
+def _aggregated(changes: Sequence[Change]) -> Row | None:
+    added = [row for kind, row in changes if not kind.is_retract]
+    taken = [row for kind, row in changes if kind.is_retract]
+    if not added:
+        return None
+
+    def values(place: int, rows: Sequence[Row] = added) -> list[Any]:
+        return [row[place] for row in rows if row[place] is not None]
+
+    def total(place: int) -> Any:
+        if not values(place) and not values(place, taken):
+            return None
+        return sum(values(place)) - sum(values(place, taken))
+
+    product = math.prod(values(3)) / math.prod(values(3, taken)) if values(3) else None
+    last_kind, last_row = changes[-1]
+    last_set = None
+    for kind, row in changes:
+        if row[5] is not None:
+            last_set = None if kind.is_retract else row[5]
+    parts = dict.fromkeys(part for text in values(14) for part in text.split(";"))
+    return (
+        added[0][0],
+        total(1),
+        len(values(2)) - len(values(2, taken)),
+        None if product is None else math.trunc(product),
+        None if last_kind.is_retract else last_row[4],
+        last_set,
+        max(values(6), default=None),
+        min(values(7), default=None),
+        total(8),
+        added[0][9],
+        next(iter(values(10)), None),
+        all(values(11)) if values(11) else None,
+        any(values(12)) if values(12) else None,
+        ",".join(values(13)) if values(13) else None,
+        ";".join(parts) if parts else None,
+    )
+
+
+@LAWS
+@given(data=st.data())
+def test_every_column_is_aggregated_by_its_function(data: st.DataObject) -> None:
+    change = st.tuples(st.sampled_from(ADDS), _any_values([-2, -1, 1, 3]))
+
+    _check_laws(data, COLUMNS, _function_of(COLUMNS, AGGREGATION), change, _aggregated)
+
+
+@LAWS
+@given(data=st.data())
+def test_what_was_added_is_taken_back_whenever_it_is_merged(data: st.DataObject) -> None:
+    # A factor that was never in the product can't be divided out of it exactly.
+    change = st.tuples(st.sampled_from(list(RowKind)), _any_values([-1, 1]))
+
+    _check_laws(data, COLUMNS, _function_of(COLUMNS, AGGREGATION), change, _aggregated)
+
+
+@LAWS
+@given(data=st.data(), engine=st.sampled_from(["aggregation", "partial-update"]))
+def test_a_deletion_removes_the_whole_record_and_a_new_one_begins(data: st.DataObject, engine: str) -> None:
+    columns = "k BIGINT; v INT; w INT NOT NULL"
+    options = {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true"}
+    change = st.tuples(
+        st.sampled_from([*ADDS, RowKind.DELETE]), st.tuples(st.integers(0, 3), NUMBER, st.integers(0, 99))
+    )
+
+    def model(changes: Sequence[Change]) -> Row | None:
+        last = max((place for place, (kind, _) in enumerate(changes) if kind is RowKind.DELETE), default=-1)
+        return _last_set([row for _, row in changes[last + 1 :]])
+
+    _check_laws(data, columns, _function_of(columns, options), change, model)
+
+
+def _last_set(rows: Sequence[Row]) -> Row | None:
+    if not rows:
+        return None
+    merged = list(rows[0])
+    for row in rows:
+        merged = [old if new is None else new for old, new in zip(merged, row, strict=True)]
+    return tuple(merged)
+
+
+@LAWS
+@given(data=st.data())
+def test_each_column_keeps_its_newest_value_that_is_not_null(data: st.DataObject) -> None:
+    columns = "k BIGINT; v INT; w STRING; x INT NOT NULL"
+    change = st.tuples(st.sampled_from(ADDS), st.tuples(st.integers(0, 3), NUMBER, WORD, st.integers(0, 9)))
+
+    _check_laws(
+        data,
+        columns,
+        _function_of(columns, {"merge-engine": "partial-update"}),
+        change,
+        lambda changes: _last_set([row for _, row in changes]),
+    )
+
+
+GROUPED = "k BIGINT; a INT; b STRING; g INT; total INT; greatest INT; h INT; i INT; free INT"
+GROUPS = {
+    "merge-engine": "partial-update",
+    "fields.g.sequence-group": "a,b",
+    "fields.h,i.sequence-group": "total,greatest",
+    "fields.total.aggregate-function": "sum",
+    "fields.greatest.aggregate-function": "max",
+    "fields.greatest.ignore-retract": "true",
+}
+
+
+def _grouped(changes: Sequence[Change]) -> Row | None:
+    added = [row for kind, row in changes if not kind.is_retract]
+    if not added:
+        return None
+    a = b = g = h = i = None
+    first = sorted((c for c in changes if c[1][3] is not None), key=lambda change: change[1][3])
+    if first:
+        kind, newest = first[-1]
+        a, b = (None, None) if kind.is_retract else newest[1:3]
+        g = newest[3]
+    spoken = [change for change in changes if change[1][6:8] != (None, None)]
+    if spoken:
+        h, i = max((row[6:8] for _, row in spoken), key=lambda pair: [(v is not None, v or 0) for v in pair])
+    signed = [-row[4] if kind.is_retract else row[4] for kind, row in spoken if row[4] is not None]
+    greatest = [row[5] for kind, row in spoken if row[5] is not None and not kind.is_retract]
+    free = [row[8] for row in added if row[8] is not None]
+    return (
+        added[0][0],
+        a,
+        b,
+        g,
+        sum(signed) if signed else None,
+        max(greatest, default=None),
+        h,
+        i,
+        free[-1] if free else None,
+    )
+
+
+@LAWS
+@given(data=st.data(), kinds=st.sampled_from([ADDS, list(RowKind)]))
+def test_a_sequence_group_is_updated_by_its_greatest_sequence(data: st.DataObject, kinds: list[RowKind]) -> None:
+    numbers = [NUMBER, WORD, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER]
+    change = st.tuples(st.sampled_from(kinds), st.tuples(st.integers(0, 3), *numbers))
+
+    _check_laws(data, GROUPED, _function_of(GROUPED, GROUPS), change, _grouped)

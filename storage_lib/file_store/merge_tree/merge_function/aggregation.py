@@ -1,0 +1,99 @@
+"""``merge-engine=aggregation``: each column of the versions of a key is aggregated by a function of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.combined_value import Product
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
+from storage_lib.file_store.merge_tree.merge_function.removal import after_removal
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregation:
+    """``aggregators`` has every column but those of the key and of ``order``; ``required`` are NOT NULL."""
+
+    table: str
+    aggregators: Mapping[str, FieldAggregator]
+    required: frozenset[str]
+    order: SequenceOrder = field(default_factory=SequenceOrder)
+    removes_on_delete: bool = False
+
+    @property
+    def keeps_newest(self) -> bool:
+        """It looks at all."""
+        return False
+
+    def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
+        """These, and what tells their age."""
+        return wanted | frozenset(self.order.fields)
+
+    def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
+        """Each column as its aggregator wants it."""
+        taken = retracts(kinds) if not self.removes_on_delete else kinds.to_numpy() == 1
+        if taken.any():
+            self._refuse_what_cannot_be_taken_back(rows.filter(pa.array(taken)))
+        columns = [
+            self.aggregators[name].lifted(column) if name in self.aggregators else column
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema), kinds
+
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
+        """Column by column; a key that nothing was added to has no row."""
+        if self.removes_on_delete:
+            versions = after_removal(versions).versions
+        merged = self._merged(versions, final=final)
+        return merged.standing() if final else merged.merged()
+
+    def below(self, versions: Versions) -> pa.RecordBatch | None:
+        """Deletions that new rows followed, or values that were taken back before they came."""
+        if versions.retracts is None:
+            return None
+        if self.removes_on_delete:
+            return after_removal(versions).removed
+        return self._merged(versions, final=False).below()
+
+    def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
+        return MergedRows(
+            versions=versions,
+            fields={
+                name: self.aggregators[name].merge(field_versions(versions, name), final=final)
+                for name in versions.rows.schema.names
+                if name in self.aggregators
+            },
+            newest=frozenset(self.order.fields),
+            required=self.required,
+        )
+
+    def _refuse_what_cannot_be_taken_back(self, rows: pa.RecordBatch) -> None:
+        refuse_what_cannot_be_taken_back(self.table, self.aggregators, rows)
+
+
+def refuse_what_cannot_be_taken_back(
+    table: str, aggregators: Mapping[str, FieldAggregator], rows: pa.RecordBatch
+) -> None:
+    """``rows`` are of kind ``-U`` or ``-D``. ``InvalidInputError`` naming the first column that can't do that."""
+    for name, aggregator in aggregators.items():
+        if not aggregator.takes_back:
+            message = (
+                f"table {table}: the input has rows of kind -U or -D, but {aggregator.name} of column {name!r} can't "
+                f"take a value back. Leave these rows out, or set fields.{name}.ignore-retract=true, or "
+                "ignore-delete=true, when the table is created"
+            )
+            raise InvalidInputError(message)
+        if isinstance(aggregator, Product) and pc.any(pc.equal(rows.column(name), 0)).as_py():
+            message = (
+                f"table {table}: a row of kind -U or -D has 0 in column {name!r}, and nothing can be divided by that "
+                f"to take it out of a product. Leave the row out, or set fields.{name}.ignore-retract=true"
+            )
+            raise InvalidInputError(message)

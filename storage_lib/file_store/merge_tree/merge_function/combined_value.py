@@ -1,0 +1,147 @@
+"""Aggregate functions that combine all versions' values: sum, count, product, listagg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.exact_sums import exact_sums
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum:
+    """What was added less what was taken back; nulls don't count. ``table`` and ``column`` are for messages."""
+
+    table: str
+    column: str
+    name: str = "sum"
+    takes_back: bool = True
+
+    def lifted(self, values: pa.Array) -> pa.Array:
+        """As they are."""
+        return values
+
+    def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
+        """Taking back is adding the negative, so one number tells it all."""
+        present = versions.only(versions.is_valid)
+        if not len(present.starts):
+            return MergedField(state=pa.nulls(versions.count, versions.values.type))
+        total = present.spread(self._total(present))
+        if versions.retracts is None:
+            return MergedField(state=total)
+        return MergedField(state=total, alone=pc.negate(total))
+
+    def _total(self, present: FieldVersions) -> pa.Array:
+        kind = present.values.type
+        if pa.types.is_floating(kind):
+            values = present.values.to_numpy().astype(np.float64)
+            signed = values if present.retracts is None else np.where(present.retracts, -values, values)
+            return pa.array(np.add.reduceat(signed, present.starts)).cast(kind)
+        total, overflows = exact_sums(present.values, present.starts, present.retracts)
+        if overflows.any():
+            raise too_large(self.table, self.column, self.name, kind)
+        return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """How many values were not null, less those taken back. A stored count is a sum of ones."""
+
+    table: str
+    column: str
+    name: str = "count"
+    takes_back: bool = True
+
+    def lifted(self, values: pa.Array) -> pa.Array:
+        """1 for a value, 0 for a null."""
+        return values.is_valid().cast(pa.int8()).cast(values.type)
+
+    def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
+        """As a sum."""
+        return Sum(table=self.table, column=self.column, name=self.name).merge(versions, final=final)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What was added, multiplied, divided by the product of what was taken back; nulls don't count.
+
+    A quotient of integers is cut towards zero, at the end: until then dividend and divisor are kept apart.
+    """
+
+    table: str
+    column: str
+    name: str = "product"
+    takes_back: bool = True
+
+    def lifted(self, values: pa.Array) -> pa.Array:
+        """As they are."""
+        return values
+
+    def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
+        """The divisor goes below until the merge is final."""
+        product = self._product(versions.only(versions.is_added))
+        if versions.retracts is None:
+            return MergedField(state=product)
+        divisor = self._product(versions.only(versions.is_valid & versions.retracts))
+        if not final:
+            return MergedField(state=product, below=divisor)
+        quotient = pc.divide(product, pc.fill_null(divisor, 1))
+        return MergedField(state=quotient, below=divisor)
+
+    def _product(self, present: FieldVersions) -> pa.Array:
+        kind = present.values.type
+        if not len(present.starts):
+            return pa.nulls(present.count, kind)
+        if pa.types.is_floating(kind):
+            values = present.values.to_numpy().astype(np.float64)
+            return present.spread(pa.array(np.multiply.reduceat(values, present.starts)).cast(kind))
+        # Python's own integers, multiplied in NumPy's loop: there is no overflow to miss.
+        products = np.multiply.reduceat(present.values.to_numpy().astype(object), present.starts)
+        limits = np.iinfo(kind.to_pandas_dtype())
+        if bool(((products < limits.min) | (products > limits.max)).any()):
+            raise too_large(self.table, self.column, self.name, kind)
+        return present.spread(pa.array(products.astype(np.int64)).cast(kind))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListAgg:
+    """Texts joined by a delimiter in the order of their age; nulls don't count. ``distinct``: each part once."""
+
+    delimiter: str = ","
+    distinct: bool = False
+    name: str = "listagg"
+    takes_back: bool = False
+
+    def lifted(self, values: pa.Array) -> pa.Array:
+        """A value that is a list already loses its repeats, if they are not wanted."""
+        return self._without_repeats(values) if self.distinct else values
+
+    def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
+        """By one list per key."""
+        present = versions.only(versions.is_added)
+        if not len(present.starts):
+            return MergedField(state=pa.nulls(versions.count, versions.values.type))
+        offsets = np.append(present.starts, len(present.values))
+        lists = pa.LargeListArray.from_arrays(pa.array(offsets), present.values.cast(pa.large_string()))
+        joined = pc.binary_join(lists, pa.scalar(self.delimiter, pa.large_string())).cast(versions.values.type)
+        return MergedField(state=present.spread(self._without_repeats(joined) if self.distinct else joined))
+
+    def _without_repeats(self, values: pa.Array) -> pa.Array:
+        parts = pl.Series(values).str.split(self.delimiter).list.unique(maintain_order=True)
+        return parts.list.join(self.delimiter).to_arrow().cast(values.type)
+
+
+def too_large(table: str, column: str, name: str, kind: pa.DataType) -> InvalidInputError:
+    """A result that its column can't hold; better refused than wrong."""
+    message = (
+        f"table {table}: the {name} of column {column!r} is too large for {kind} in at least one row. Widen the "
+        "column's type, or take the largest values out"
+    )
+    return InvalidInputError(message)

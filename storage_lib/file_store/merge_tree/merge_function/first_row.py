@@ -1,0 +1,43 @@
+"""``merge-engine=first-row``: the oldest version of a key is its row, for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRow:
+    """``table`` is its name in messages."""
+
+    table: str
+    order: SequenceOrder = field(default_factory=SequenceOrder)
+
+    @property
+    def keeps_newest(self) -> bool:
+        """It keeps the oldest."""
+        return False
+
+    def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
+        """These alone."""
+        return wanted
+
+    def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
+        """As they are; rows that take back are refused."""
+        if retracts(kinds).any():
+            message = (
+                f"table {self.table}: merge-engine=first-row keeps the first row of a key for good, but the input has "
+                "rows of kind -U or -D. Leave them out, or create the table with ignore-delete=true to pass over them"
+            )
+            raise InvalidInputError(message)
+        return rows, kinds
+
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:  # noqa: ARG002  of the protocol
+        """The first version of each key."""
+        return versions.rows.take(pa.array(versions.starts))

@@ -1,0 +1,108 @@
+"""Puts merged columns together as rows: those that stand, those that only take back, those that go below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+from storage_lib.schema.row_kind import RowKind
+
+
+def field_versions(versions: Versions, name: str) -> FieldVersions:
+    """One column of all versions, in the order of their age."""
+    return FieldVersions(
+        values=versions.rows.column(name),
+        starts=versions.starts,
+        numbers=np.arange(len(versions.starts)),
+        count=len(versions.starts),
+        retracts=versions.retracts,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergedRows:
+    """Columns that ``fields`` lacks are the same in all versions of a key, or taken from the newest (``newest``).
+
+    ``required`` columns are NOT NULL: where merging leaves nothing, they keep a version's value.
+    """
+
+    versions: Versions
+    fields: Mapping[str, MergedField]
+    newest: frozenset[str]
+    required: frozenset[str]
+
+    @property
+    def adds(self) -> npt.NDArray[np.bool_]:
+        """Which keys any version added something to: these are rows, the others only take back."""
+        retracts = self.versions.retracts
+        if retracts is None:
+            return np.ones(len(self.versions.starts), dtype=np.bool_)
+        return np.logical_or.reduceat(~retracts, self.versions.starts)
+
+    def standing(self) -> pa.RecordBatch:
+        """The rows of a final merge."""
+        rows, adds = self.merged(), self.adds
+        return rows if adds.all() else rows.filter(pa.array(adds))
+
+    def merged(self) -> pa.RecordBatch:
+        """The rows of any other: one for each key."""
+        adds, rows = self.adds, self.versions.rows
+        columns = [self._merged(name, adds) for name in rows.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+    def below(self) -> pa.RecordBatch | None:
+        """What has to lie below the merged rows; as old as each key's oldest version."""
+        told = [field.below for field in self.fields.values() if field.below is not None]
+        if not told:
+            return None
+        needed = np.zeros(len(self.versions.starts), dtype=np.bool_)
+        for column in told:
+            needed |= column.is_valid().to_numpy(zero_copy_only=False)
+        needed &= self.adds
+        if not needed.any():
+            return None
+        rows = self.versions.rows
+        columns = [self._below(name) for name in rows.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema).filter(pa.array(needed))
+
+    def _merged(self, name: str, adds: npt.NDArray[np.bool_]) -> pa.Array:
+        last = pa.array(self.versions.ends - 1)
+        if name == VALUE_KIND:
+            kinds = self.versions.rows.column(name).take(last).to_numpy()
+            return pa.array(np.where(adds, np.int8(RowKind.INSERT), kinds), pa.int8())
+        if name == SEQUENCE_NUMBER or name in self.newest:
+            return self.versions.rows.column(name).take(last)
+        if name not in self.fields:
+            return self.versions.rows.column(name).take(pa.array(self.versions.starts))
+        field = self.fields[name]
+        merged = field.state
+        if not adds.all():
+            alone = field.below if field.alone is None else field.alone
+            if alone is None:
+                alone = pa.nulls(len(merged), merged.type)
+            merged = pc.if_else(pa.array(adds), merged, alone)
+        return self._filled(name, merged, last)
+
+    def _below(self, name: str) -> pa.Array:
+        first = pa.array(self.versions.starts)
+        if name == VALUE_KIND:
+            return pa.array(np.full(len(first), RowKind.UPDATE_BEFORE, dtype=np.int8))
+        if name not in self.fields:
+            return self.versions.rows.column(name).take(first)
+        below = self.fields[name].below
+        column = self.versions.rows.column(name)
+        return self._filled(name, pa.nulls(len(first), column.type) if below is None else below, first)
+
+    def _filled(self, name: str, merged: pa.Array, rows: pa.Array) -> pa.Array:
+        if name not in self.required or merged.null_count == 0:
+            return merged
+        return pc.coalesce(merged, self.versions.rows.column(name).take(rows))

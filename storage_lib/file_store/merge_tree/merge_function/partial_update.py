@@ -1,0 +1,157 @@
+"""``merge-engine=partial-update``: each column keeps the newest value that is not null.
+
+Columns of a sequence group are updated together, by the row with the greatest sequence of that group, nulls included;
+a row whose sequence is all null says nothing about the group. An aggregated column of a group sees the group's rows in
+the order of their sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.aggregation import refuse_what_cannot_be_taken_back
+from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastNonNullValue, LastValue
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
+    FieldAggregator,
+    IgnoreRetract,
+    MergedField,
+)
+from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
+from storage_lib.file_store.merge_tree.merge_function.removal import after_removal
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+from storage_lib.schema.field_options import SequenceGroup
+from storage_lib.schema.row_kind import RowKind
+
+_UNGROUPED = IgnoreRetract(aggregator=LastNonNullValue())
+_GROUPED = LastValue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialUpdate:
+    """``columns`` are all but those of the key and of ``order``; ``aggregators`` those of columns that have one."""
+
+    table: str
+    columns: frozenset[str]
+    required: frozenset[str]
+    groups: tuple[SequenceGroup, ...] = ()
+    aggregators: Mapping[str, FieldAggregator] = field(default_factory=dict)
+    order: SequenceOrder = field(default_factory=SequenceOrder)
+    removes_on_delete: bool = False
+
+    @property
+    def keeps_newest(self) -> bool:
+        """It looks at all."""
+        return False
+
+    def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
+        """These, what tells their age, and the sequences of their groups."""
+        sequences = {
+            name
+            for group in self.groups
+            if not wanted.isdisjoint((*group.fields, *group.members))
+            for name in group.fields
+        }
+        return wanted | sequences | frozenset(self.order.fields)
+
+    def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
+        """Rows that take back are for sequence groups, or remove the record, or are refused."""
+        taken = retracts(kinds)
+        if taken.any():
+            if self.removes_on_delete:
+                # What an update was before it takes nothing away: the update itself overwrites it.
+                kept = pa.array(kinds.to_numpy() != RowKind.UPDATE_BEFORE)
+                rows, kinds = rows.filter(kept), kinds.filter(kept)
+            elif self.groups:
+                refuse_what_cannot_be_taken_back(self.table, self.aggregators, rows.filter(pa.array(taken)))
+            else:
+                message = (
+                    f"table {self.table}: merge-engine=partial-update can't take rows back, but the input has rows of "
+                    "kind -U or -D. Leave them out, or create the table with ignore-delete=true to pass over them, "
+                    "with partial-update.remove-record-on-delete=true to remove whole rows, or with sequence groups"
+                )
+                raise InvalidInputError(message)
+        columns = [
+            self.aggregators[name].lifted(column) if name in self.aggregators else column
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema), kinds
+
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
+        """Column by column; a key that nothing was added to has no row."""
+        if self.removes_on_delete:
+            versions = after_removal(versions).versions
+        merged = self._merged(versions, final=final)
+        return merged.standing() if final else merged.merged()
+
+    def below(self, versions: Versions) -> pa.RecordBatch | None:
+        """Deletions that new rows followed, or values that were taken back before they came."""
+        if versions.retracts is None:
+            return None
+        if self.removes_on_delete:
+            return after_removal(versions).removed
+        return self._merged(versions, final=False).below()
+
+    def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
+        fields: dict[str, MergedField] = {}
+        names = self.columns.intersection(versions.rows.schema.names)
+        for group in self.groups:
+            if names.issuperset(group.fields):
+                fields |= self._merged_group(versions, group, names.intersection(group.members), final=final)
+        for name in names.difference(fields):
+            fields[name] = self.aggregators.get(name, _UNGROUPED).merge(field_versions(versions, name), final=final)
+        return MergedRows(versions=versions, fields=fields, newest=frozenset(self.order.fields), required=self.required)
+
+    def _merged_group(
+        self, versions: Versions, group: SequenceGroup, members: frozenset[str], *, final: bool
+    ) -> dict[str, MergedField]:
+        rows = _in_sequence(versions, group.fields)
+        number = versions.group_of_row[rows]
+        starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(rows) else rows
+
+        def of(name: str) -> FieldVersions:
+            return FieldVersions(
+                values=versions.rows.column(name).take(pa.array(rows)),
+                starts=starts,
+                numbers=number[starts],
+                count=len(versions.starts),
+                retracts=None if versions.retracts is None else versions.retracts[rows],
+            )
+
+        merged = {name: self.aggregators.get(name, _GROUPED).merge(of(name), final=final) for name in sorted(members)}
+        told = [each.below for each in merged.values() if each.below is not None]
+        for name in group.fields:
+            sequence = of(name)
+            newest = sequence.picked(sequence.lasts)
+            below = None
+            if told:
+                # What goes below speaks of the group, so it needs a sequence: the oldest one.
+                speaks = np.logical_or.reduce([each.is_valid().to_numpy(zero_copy_only=False) for each in told])
+                oldest = sequence.picked(sequence.starts)
+                below = pc.if_else(pa.array(speaks), oldest, pa.scalar(None, oldest.type))
+            merged[name] = MergedField(state=newest, below=below, alone=newest)
+        return merged
+
+
+def _in_sequence(versions: Versions, fields: tuple[str, ...]) -> np.ndarray:
+    """The rows that have a sequence, key by key, the smallest sequence first and of equal ones the older row."""
+    columns = [versions.rows.column(name) for name in fields]
+    has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])
+    frame = pl.DataFrame(
+        {"key": versions.group_of_row} | {str(place): pl.from_arrow(column) for place, column in enumerate(columns)}
+    )
+    ordered = (
+        frame.with_row_index("row")
+        .filter(pl.Series(has_one))
+        .sort(list(frame.columns), nulls_last=False, maintain_order=True)
+    )
+    return ordered["row"].to_numpy().astype(np.int64)

@@ -1,0 +1,49 @@
+"""Deletions that remove a whole record, and let a new one begin under its key (``...remove-record-on-delete``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.key_value import VALUE_KIND
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+from storage_lib.schema.row_kind import RowKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterRemoval:
+    """``versions`` without what was removed; ``removed`` are the deletions that new rows followed, if any.
+
+    A key that ends with its deletion keeps this one as its only version.
+    """
+
+    versions: Versions
+    removed: pa.RecordBatch | None
+
+
+def after_removal(versions: Versions) -> AfterRemoval:
+    """Leave out what came before the last ``-D`` of each key."""
+    if versions.retracts is None:
+        return AfterRemoval(versions=versions, removed=None)
+    kinds = versions.rows.column(VALUE_KIND).to_numpy()
+    positions = np.arange(len(kinds))
+    last = np.maximum.reduceat(np.where(kinds == RowKind.DELETE, positions, -1), versions.starts)
+    last_of_row = np.repeat(last, versions.ends - versions.starts)
+    follows = positions > last_of_row
+    begins_anew = np.logical_or.reduceat(follows & ~versions.retracts, versions.starts) & (last >= 0)
+    stays = follows & np.repeat(begins_anew | (last < 0), versions.ends - versions.starts)
+    stays[last[(last >= 0) & ~begins_anew]] = True
+    removed = versions.rows.take(pa.array(last[begins_anew])) if begins_anew.any() else None
+    return AfterRemoval(versions=_only(versions, stays), removed=removed)
+
+
+def _only(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
+    if rows.all():
+        return versions
+    kept = np.flatnonzero(rows)
+    group = versions.group_of_row[kept]
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    return Versions(rows=versions.rows.take(pa.array(kept)), starts=starts)
