@@ -23,14 +23,15 @@ from storage_lib.schema.schema_versions import SchemaVersions
 _REMEMBERED_SNAPSHOTS = 4
 _FOLLOWED_SNAPSHOTS_MAX = 100
 _LIVE_ENTRIES_MAX = 100_000
+_CHEAP_ENTRIES_MAX = 2_000
 
 
 class FileStoreScan:
     """Tells which files make up a snapshot. Safe to use from several threads.
 
     The live files of the last few snapshots are remembered, and followed from commit to commit, so that planning
-    after each commit costs what changed, not what there is. A table with very many files is read manifest by
-    manifest instead, those of other partitions left unopened.
+    after each commit costs what changed, not what there is. Where a plan wants little of a table with many files,
+    manifests of other partitions are left unopened instead.
     """
 
     def __init__(
@@ -133,11 +134,14 @@ class FileStoreScan:
         if known is not None:
             return known
         manifests = self.manifests(snapshot)
-        complete = sum(manifest.num_entries for manifest in manifests) <= _LIVE_ENTRIES_MAX
+        # A DELETE is in the same partition and bucket as its ADD, so manifests of others can stay closed: what isn't
+        # pruned here is complete for what is asked.
+        wanted = tuple(manifest for manifest in manifests if pruning.manifest_may_match(manifest))
+        count, wanted_count = (sum(each.num_entries for each in some) for some in (manifests, wanted))
+        # Live files that are complete can be remembered and followed; not worth it if most of them are not wanted.
+        complete = count <= _LIVE_ENTRIES_MAX and (count <= _CHEAP_ENTRIES_MAX or 2 * wanted_count > count)
         if not complete:
-            # Too many files to hold them all: a DELETE is in the same partition and bucket as its ADD, so manifests
-            # of others can stay closed. What isn't pruned here is complete for what is asked.
-            manifests = tuple(manifest for manifest in manifests if pruning.manifest_may_match(manifest))
+            manifests = wanted
         read = self._read(snapshot, manifests)
         live = LiveFiles.empty().apply(entry for entries in read for entry in entries)
         if complete and is_in_history:

@@ -9,7 +9,7 @@ from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, describe_manifest, encode_manifest
 from storage_lib.file_store.manifest.manifest_list import encode_manifest_list
-from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
+from storage_lib.file_store.manifest.manifest_merge import RUN_ENTRIES, ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.table_paths import TablePaths
@@ -80,7 +80,7 @@ class SnapshotDraft:
 
     def _delta_list(self, changes: Sequence[ManifestEntry]) -> tuple[str, int, tuple[ManifestFileMeta, ...]]:
         if self._delta is None or self._changes != changes:
-            metas = tuple(self._stage_manifests(changes))
+            metas = tuple(self._stage_run(changes))
             name, size = self._stage_list(metas)
             self._changes, self._delta = changes, (name, size, metas)
         return self._delta
@@ -104,7 +104,7 @@ class SnapshotDraft:
         if not manifests or any(manifest.min_row_id is not None for manifest in manifests):
             return base
         read = self._manifests.read_manifests(manifests)
-        result = self._stage_manifests(cancel_out([entry for entries in read for entry in entries]))
+        result = self._stage_run(cancel_out([entry for entries in read for entry in entries]))
         self._folds.append((tuple(manifest.file_name for manifest in manifests), result))
         return [*base[: chosen.start], *result, *base[chosen.stop :]]
 
@@ -120,8 +120,31 @@ class SnapshotDraft:
             return [self._stage_manifest(group, encode_manifest(group)) for group in groups]
         return [self._stage_manifest(entries, data)]
 
-    def _stage_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
-        name = self._stage(TablePaths.new_manifest_name(self._new_name(), 0), data)
+    def _stage_run(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
+        """Manifests that each hold other partitions, so that a reader of one partition opens one of them.
+
+        Entries of one partition keep their order.
+        """
+        by_partition: dict[bytes, list[ManifestEntry]] = {}
+        for entry in entries:
+            by_partition.setdefault(entry.partition, []).append(entry)
+        if len(by_partition) == 1 or len(entries) <= RUN_ENTRIES:
+            return self._stage_manifests(entries)
+        groups: list[list[ManifestEntry]] = [[]]
+        for partition in sorted(by_partition, key=self._bounds.comparable):
+            if len(groups[-1]) >= RUN_ENTRIES:
+                groups.append([])
+            groups[-1] += by_partition[partition]
+        run = self._new_name()
+        return [
+            self._stage_manifest(group, encode_manifest(group), TablePaths.new_manifest_run_name(run, number))
+            for number, group in enumerate(groups)
+        ]
+
+    def _stage_manifest(
+        self, entries: Sequence[ManifestEntry], data: bytes, file_name: str | None = None
+    ) -> ManifestFileMeta:
+        name = self._stage(file_name or TablePaths.new_manifest_name(self._new_name(), 0), data)
         self._manifests.remember_manifest(name, entries)
         return describe_manifest(name, len(data), entries, self._bounds.of)
 

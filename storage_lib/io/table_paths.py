@@ -214,6 +214,11 @@ class TablePaths:
         return f"manifest-{writer_uuid}-{counter}"
 
     @staticmethod
+    def new_manifest_run_name(writer_uuid: str, counter: int) -> str:
+        """One of several manifests that a fold writes, each with other partitions."""
+        return f"manifest-{writer_uuid}-run-{counter}"
+
+    @staticmethod
     def new_manifest_list_name(writer_uuid: str, counter: int) -> str:
         """A list of manifests."""
         return f"manifest-list-{writer_uuid}-{counter}"

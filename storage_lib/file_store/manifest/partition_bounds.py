@@ -45,6 +45,13 @@ class PartitionBounds:
             null_counts=tuple(nulls),
         )
 
+    def comparable(self, partition: bytes) -> tuple[object, ...]:
+        """Compares as partitions are ordered, column by column, null first."""
+        values = zip(self._values(partition), self._types, strict=True)
+        return tuple(
+            (value is not None, None if value is None else comparable_value(value, of)) for value, of in values
+        )
+
     def _values(self, partition: bytes) -> tuple[object, ...]:
         values = self._decoded.get(partition)
         if values is None:

@@ -62,3 +62,24 @@ def test_over_many_commits_entries_are_rewritten_a_logarithmic_number_of_times()
         longest = max(longest, len(manifests))
     assert rewritten / (4 * commits) < 10
     assert longest <= 31
+
+
+def test_the_manifests_of_one_fold_count_as_one() -> None:
+    run = [manifest(f"manifest-x-run-{index}", 1000) for index in range(40)]
+    assert MERGE.choose(run) == range(0)
+    assert MERGE.choose([*run, *small(28)]) == range(0)
+    assert MERGE.choose([*run, *small(29)]) == range(40, 69)
+    other = [manifest(f"manifest-y-run-{index}", 1000) for index in range(40)]
+    assert MERGE.choose([*run, *other, *small(28)]) == range(80, 108)
+
+
+def test_a_run_of_the_target_size_is_not_rewritten_though_its_manifests_are_small() -> None:
+    run = [manifest(f"manifest-x-run-{index}", 1000, size=MEGABYTE) for index in range(9)]
+    assert MERGE.choose([*run, manifest("new", 20, size=MEGABYTE), *small(30)]) == range(9, 40)
+
+
+def test_few_large_manifests_are_folded_once_a_reader_of_one_partition_has_much_to_look_at() -> None:
+    wide = [manifest(f"wide-{index}", 4000) for index in range(6)]
+    assert MERGE.choose(wide[:5]) == range(0)
+    assert MERGE.choose(wide) == range(6)
+    assert MERGE.choose([manifest("old", 100_000), *wide[:5]]) == range(1, 6)
