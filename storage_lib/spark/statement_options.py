@@ -229,7 +229,7 @@ def _scope(said: Mapping[str, str]) -> OverwriteScope:
         return OverwriteScope()
     try:
         values = json.loads(said[OVERWRITE_PARTITION])
-        return OverwriteScope(partition=tuple(values.items()))
+        return OverwriteScope.of(values)
     except (ValueError, AttributeError) as error:
         message = (
             f"option {OVERWRITE_PARTITION} = {said[OVERWRITE_PARTITION]!r} is no JSON object; "

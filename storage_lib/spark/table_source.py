@@ -118,7 +118,7 @@ class DynamicTableSource(DataSource):
         """A batch write; the turn is taken here, before any task runs."""
         said = StatementOptions.parse(self.options)
         table = table_at(said.address, said.table_uuid)
-        if said.overwrite.partition is not None and not overwrite:
+        if said.overwrite.partitions is not None and not overwrite:
             message = f"table {table.name}: {OVERWRITE_PARTITION} says what an overwrite replaces; this is an append"
             raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
@@ -139,7 +139,7 @@ class DynamicTableSource(DataSource):
         if not self._planned_elsewhere:
             table = table_at(said.address, said.table_uuid)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
-            order = self._open(table, said, user, OverwriteScope(partition=()) if overwrite else None)
+            order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
             plan = BatchPlan(key=key_of(table), order=order)
         return TableStreamWriter(said.address, user, plan)
 

@@ -448,8 +448,7 @@ class DynamicTable:
             is_tracked = False
         if overwrite is None:
             return self._commit.open(commit_user=commit_user, tracked=is_tracked)
-        if overwrite.partition:
-            self._partitions.predicate(dict(overwrite.partition))
+        self._partitions.predicate_of(overwrite)
         return WriteOrder(
             commit_user=commit_user,
             tracked=is_tracked,
@@ -576,15 +575,8 @@ class DynamicTable:
             return earlier
         self._care.refuse_missing(partitions)
         if change_tracking:
-            if len(partitions) > 1:
-                message = (
-                    f"table {self.name}: drop one partition at a time with change_tracking=True, each is one commit"
-                )
-                raise InvalidInputError(message)
-            empty = self.arrow_schema.empty_table()
-            return self.overwrite(
-                empty, partition=partitions[0], change_tracking=True, commit_user=user, commit_identifier=identifier
-            )
+            order = self.new_commit(commit_user=user, tracked=True, overwrite=OverwriteScope.of(*partitions))
+            return self._write(order, self.arrow_schema.empty_table(), identifier)
         return self._care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
 
     def rollback_to(

@@ -10,6 +10,7 @@ from storage_lib.schema.comparisons import Equal, IsNull
 from storage_lib.schema.literal import typed_literal
 from storage_lib.schema.predicate import And, Or, Predicate
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.write_order import OverwriteScope
 
 
 class PartitionSpecs:
@@ -36,6 +37,10 @@ class PartitionSpecs:
             raise InvalidInputError(message)
         predicates = [predicate for spec in specs if (predicate := self.predicate(spec)) is not None]
         return reduce(Or, predicates)
+
+    def predicate_of(self, scope: OverwriteScope) -> Predicate | None:
+        """Partitions that a scope names; None if it names all. Raises as ``predicate``."""
+        return self.predicate_of_any(scope.specs) if scope.specs and all(scope.specs) else None
 
     def _equals(self, name: str, value: object) -> Predicate:
         if name not in self._schema.partition_keys:

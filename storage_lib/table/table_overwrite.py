@@ -153,22 +153,21 @@ class TableOverwrite:
     def _live(
         self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> list[ManifestEntry]:
-        if scope.partition is None:
+        if scope.partitions is None:
             return self._file_store.scan.entries(base, partitions={message.partition for message in files})
-        predicate = self._partitions.predicate(dict(scope.partition))
+        predicate = self._partitions.predicate_of(scope)
         return self._file_store.scan.entries(base, partition_filter=predicate)
 
     def _refuse_outside(self, scope: OverwriteScope, files: tuple[CommitMessage, ...]) -> None:
-        if not scope.partition:
+        predicate = self._partitions.predicate_of(scope)
+        if predicate is None:
             return
-        predicate = self._partitions.predicate(dict(scope.partition))
         written = {message.partition for message in files}
-        outside = (
-            written if predicate is None else written - self._file_store.scan.matching_partitions(written, predicate)
-        )
-        if predicate is not None and outside:
+        outside = written - self._file_store.scan.matching_partitions(written, predicate)
+        if outside:
+            named = ", ".join(str(spec) for spec in scope.specs)
             message = (
-                f"table {self._table}: overwriting partition {dict(scope.partition)}, but the input has rows of "
+                f"table {self._table}: overwriting partition {named}, but the input has rows of "
                 f"partition {self._file_store.scan.partition_text(min(outside))}. Filter the input, or overwrite that "
                 "partition too"
             )
@@ -193,4 +192,4 @@ def _deletions(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
 
 def scope_of(partition: Mapping[str, object] | None) -> OverwriteScope:
     """The scope of an overwrite as users name it: None (dynamic), a mapping (these partitions; empty: the table)."""
-    return OverwriteScope(partition=None if partition is None else tuple(partition.items()))
+    return OverwriteScope() if partition is None else OverwriteScope.of(partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storage_lib.file_store.commit_message import CommitMessage
@@ -13,11 +14,21 @@ from storage_lib.table.turn import Turn
 class OverwriteScope:
     """What an overwrite replaces.
 
-    ``partition`` None: the partitions that the new rows are in. Otherwise every partition that has these values;
-    the empty tuple means the whole table.
+    ``partitions`` None: the partitions that the new rows are in. Otherwise every partition that has all values of one
+    of these specs; an empty spec names the whole table.
     """
 
-    partition: tuple[tuple[str, object], ...] | None = None
+    partitions: tuple[tuple[tuple[str, object], ...], ...] | None = None
+
+    @classmethod
+    def of(cls, *specs: Mapping[str, object]) -> OverwriteScope:
+        """The partitions that have the values of any of ``specs``."""
+        return cls(partitions=tuple(tuple(spec.items()) for spec in specs))
+
+    @property
+    def specs(self) -> list[dict[str, object]]:
+        """The specs as users name them."""
+        return [dict(spec) for spec in self.partitions or ()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

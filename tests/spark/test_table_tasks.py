@@ -211,5 +211,5 @@ def test_an_overwrite_takes_no_turn(make_table: Callable[..., DynamicTable]) -> 
 
     writer = writer_of(table, {"overwrite-partition": "{}"}, overwrite=True)
 
-    assert writer._order.overwrite == OverwriteScope(partition=())
+    assert writer._order.overwrite == OverwriteScope.of({})
     assert table.lease.holder() is None

@@ -112,6 +112,17 @@ def test_dropping_a_partition_tracked_deletes_its_rows_downstream() -> None:
     assert streamed(table)[2:] == ["-D a 1 10"]
 
 
+def test_dropping_several_partitions_tracked_is_one_commit() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10", "+I b 2 20", "+I c 3 30"))
+
+    table.drop_partitions([{"dt": "a"}, {"dt": "c"}], change_tracking=True)
+
+    assert content(table) == {"b 2 20"}
+    assert sorted(streamed(table)[3:]) == ["-D a 1 10", "-D c 3 30"]
+    assert table.snapshots().num_rows == 2
+
+
 def test_dropping_a_partition_that_is_not_there_drops_none_of_the_others() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
