@@ -6,7 +6,7 @@ import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
 from storage_lib.io.memory_file_io import MemoryFileIO
-from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.faulty_file_io import DELAYED_BY, WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
 
 
 def test_a_failure_strikes_once_and_does_nothing() -> None:
@@ -32,6 +32,35 @@ def test_a_lost_answer_to_a_create_is_an_unknown_outcome_of_something_done() -> 
 
     assert files.read_bytes("/t/snapshot-2") == b"2"
     assert not faulty.create_if_absent("/t/snapshot-2", b"again")
+
+
+def test_a_503_may_be_the_answer_to_something_done() -> None:
+    files = MemoryFileIO()
+    faulty = FaultyFileIO(files, Fault(FaultKind.ANSWER_503))
+
+    with pytest.raises(UnavailableError):
+        faulty.create_if_absent("/t/snapshot-1", b"1")
+
+    assert files.read_bytes("/t/snapshot-1") == b"1"
+
+
+def test_a_delayed_create_is_done_after_others_and_may_then_come_too_late() -> None:
+    files = MemoryFileIO()
+    faulty = FaultyFileIO(files, Fault(FaultKind.DELAY, operation="create_if_absent"))
+
+    with pytest.raises(CommitOutcomeUnknownError):
+        faulty.create_if_absent("/t/snapshot-1", b"late")
+
+    for _ in range(DELAYED_BY):
+        assert not faulty.exists("/t/snapshot-1")
+    assert faulty.exists("/t/snapshot-1")
+
+    overtaken = FaultyFileIO(files, Fault(FaultKind.DELAY, operation="create_if_absent"))
+    with pytest.raises(CommitOutcomeUnknownError):
+        overtaken.create_if_absent("/t/snapshot-2", b"late")
+    assert overtaken.create_if_absent("/t/snapshot-2", b"in time")
+    overtaken.arrive()
+    assert files.read_bytes("/t/snapshot-2") == b"in time"
 
 
 @pytest.mark.parametrize(("kind", "is_done"), [(FaultKind.CRASH_BEFORE, False), (FaultKind.CRASH_AFTER, True)])

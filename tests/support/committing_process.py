@@ -1,20 +1,22 @@
-"""One of several processes that commit to the same table at once: ``<root> <user> <commits>``.
+"""One of several processes that commit to the same table at once: ``<root> <options, as JSON> <user> <commits>``.
 
 Each commit adds one row of its own and raises a counter of its own; every third is compacted afterwards.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 
 from storage_lib.errors import CommitConflictError
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.file_io_factory import file_io_of
 from tests.support.stored_table import StoredTable, orders_schema
 
 
-def main(root: str, user: str, commits: int) -> None:
-    table = StoredTable(orders_schema(), system_environment(LocalFileIO(durable=False)), root=root)
+def main(root: str, options: Mapping[str, str], user: str, commits: int) -> None:
+    table = StoredTable(orders_schema(), system_environment(file_io_of(root, options)), root=root)
     for identifier in range(commits):
         rows = [("a", int(user) * 1000 + identifier, user), ("counters", int(user), str(identifier))]
         table.append(rows, user=user, identifier=identifier)
@@ -34,4 +36,4 @@ def compact(table: StoredTable) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -13,13 +13,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
 import pyarrow as pa
 
-from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
+from storage_lib.errors import CommitOutcomeUnknownError, StorageError, UnavailableError
 from storage_lib.io.file_io import FileIO, FileStatus
 
 _Answer = TypeVar("_Answer")
@@ -28,6 +29,9 @@ WRITES = frozenset(
     {"create_if_absent", "write_bytes", "replace", "delete", "delete_tree", "make_directory", "open_output", "sync"}
 )
 """Operations after which the storage may differ."""
+
+
+DELAYED_BY = 3
 
 
 class SimulatedCrash(BaseException):
@@ -41,6 +45,10 @@ class FaultKind(Enum):
     """It raises ``UnavailableError`` and has done nothing."""
     LOSE_ANSWER = auto()
     """It is done, but the answer is lost: a create raises ``CommitOutcomeUnknownError``, else ``UnavailableError``."""
+    ANSWER_503 = auto()
+    """It is done, but the store says that it was too busy: ``UnavailableError``, also for a create."""
+    DELAY = auto()
+    """The answer is lost as above; it is done later, after ``DELAYED_BY`` more I/Os have been."""
     CRASH_BEFORE = auto()
     """The process dies before it."""
     CRASH_AFTER = auto()
@@ -76,6 +84,7 @@ class FaultyFileIO:
         self._faults = faults
         self._seen: Counter[int] = Counter()
         self._lock = threading.Lock()
+        self._late: list[tuple[int, Callable[[], object]]] = []
         self.calls: list[tuple[str, str]] = []
         self.is_dead = False
 
@@ -126,9 +135,13 @@ class FaultyFileIO:
     ) -> _Answer:
         kind = self._struck(operation, path)
         where = f"{operation} of {path}"
+        self._do_what_is_late()
         if kind is FaultKind.FAIL:
             message = f"simulated outage at {where}"
             raise UnavailableError(message)
+        if kind is FaultKind.DELAY:
+            self._late.append((len(self.calls) + DELAYED_BY, act))
+            raise _lost_answer(operation, where)
         if kind is FaultKind.TEAR and torn is not None:
             torn()
         if kind in (FaultKind.CRASH_BEFORE, FaultKind.TEAR):
@@ -137,10 +150,27 @@ class FaultyFileIO:
         if kind is FaultKind.CRASH_AFTER:
             raise SimulatedCrash(where)
         if kind is FaultKind.LOSE_ANSWER:
-            error = CommitOutcomeUnknownError if operation == "create_if_absent" else UnavailableError
-            message = f"simulated loss of the answer to {where}"
-            raise error(message)
+            raise _lost_answer(operation, where)
+        if kind is FaultKind.ANSWER_503:
+            message = f"simulated 503 of a store that did {where} all the same"
+            raise UnavailableError(message)
         return answer
+
+    def arrive(self) -> None:
+        """Do all that is still late."""
+        late, self._late = self._late, []
+        for _, act in late:
+            # Nobody hears the answer any more.
+            with suppress(StorageError):
+                act()
+
+    def _do_what_is_late(self) -> None:
+        with self._lock:
+            due = [act for at, act in self._late if at < len(self.calls)]
+            self._late = [(at, act) for at, act in self._late if at >= len(self.calls)]
+        for act in due:
+            with suppress(StorageError):
+                act()
 
     def _struck(self, operation: str, path: str) -> FaultKind | None:
         with self._lock:
@@ -155,3 +185,8 @@ class FaultyFileIO:
                         struck = fault.kind
             self.is_dead = struck in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER, FaultKind.TEAR)
             return struck
+
+
+def _lost_answer(operation: str, where: str) -> StorageError:
+    error = CommitOutcomeUnknownError if operation == "create_if_absent" else UnavailableError
+    return error(f"simulated loss of the answer to {where}")
