@@ -27,16 +27,30 @@ from storage_lib.errors import (
 )
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.schema_changes import (
+    AddColumn,
+    AlterType,
+    DropColumn,
+    MoveColumn,
+    RemoveOption,
+    RenameColumn,
+    SetComment,
+    SetNullable,
+    SetOption,
+)
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
 
 __all__ = [
+    "AddColumn",
     "AlreadyExistsError",
+    "AlterType",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",
+    "DropColumn",
     "DynamicTable",
     "HybridSource",
     "InvalidInputError",
@@ -44,10 +58,16 @@ __all__ = [
     "LogOffsetsExpiredError",
     "LogRepairError",
     "MemoryCatalog",
+    "MoveColumn",
     "NotFoundError",
     "PermanentError",
+    "RemoveOption",
+    "RenameColumn",
     "RetryableError",
     "RowKind",
+    "SetComment",
+    "SetNullable",
+    "SetOption",
     "SnapshotExpiredError",
     "StorageError",
     "StreamPosition",

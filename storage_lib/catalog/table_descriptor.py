@@ -7,6 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from storage_lib.schema.data_types import DataType
+from storage_lib.schema.schema_changes import TypeLike, type_of
+from storage_lib.schema.table_schema import typed_columns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescriptor:
@@ -15,7 +19,7 @@ class TableDescriptor:
     Options that are not given come from the catalog, then from the defaults.
     """
 
-    schema: pa.Schema
+    schema: pa.Schema | Sequence[tuple[str, DataType]]
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
@@ -24,11 +28,13 @@ class TableDescriptor:
     @classmethod
     def for_managed(cls) -> TableDescriptor:
         """An empty description of a table that has storage of its own (FLIP-188's ``TableDescriptor.forManaged``)."""
-        return cls(schema=pa.schema([]))
+        return cls(schema=())
 
-    def column(self, name: str, arrow_type: pa.DataType, *, nullable: bool = True) -> TableDescriptor:
-        """With one more column, the last."""
-        return replace(self, schema=self.schema.append(pa.field(name, arrow_type, nullable=nullable)))
+    def column(self, name: str, type_: TypeLike, *, nullable: bool = True) -> TableDescriptor:
+        """With one more column, the last; its type as Arrow's (``pa.int64()``) or in SQL's words (``VARCHAR(20)``)."""
+        of = type_of(type_)
+        added = (name, of if nullable else of.not_null())
+        return replace(self, schema=(*typed_columns(self.schema), added))
 
     def with_primary_key(self, columns: Sequence[str]) -> TableDescriptor:
         """With this primary key."""

@@ -26,6 +26,7 @@ from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, file_io_of, wa
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.nested_types import has_nanoseconds
+from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
@@ -74,7 +75,7 @@ class WarehouseCatalog:
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | TableDescriptor,
+        schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
         *,
         primary_key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
@@ -82,7 +83,7 @@ class WarehouseCatalog:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> DynamicTable:
-        """Make a table and its log.
+        """Make a table and its log. Columns are an Arrow schema, or names with types (``{"name": "VARCHAR(20)"}``).
 
         With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
 
@@ -144,6 +145,10 @@ class WarehouseCatalog:
             message = f"{name} names no system table; write {name}$snapshots or the like"
             raise InvalidInputError(message)
         return self.load_table(str(replace(table_name, system_table=None))).system_table(table_name.system_table)
+
+    def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:
+        """``DynamicTable.alter`` of the table of that name; ``NotFoundError`` if there is none."""
+        return self.load_table(name).alter(*changes)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Delete a table, its log and its files; ``NotFoundError`` if there is none, unless ``if_exists``.
@@ -232,6 +237,7 @@ class WarehouseCatalog:
             schema=schema,
             options=options,
             log=self._log(name, schema, options, uuid),
+            under=lambda other: self._table(name, other),
         )
 
     def _address(self, name: TableName) -> TableAddress | None:
@@ -299,15 +305,16 @@ def load_table_at(address: TableAddress) -> DynamicTable:
 
 
 def _descriptor(
-    schema: pa.Schema | TableDescriptor,
+    schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
     primary_key: Sequence[str],
     partition_by: Sequence[str],
     options: Mapping[str, str] | None,
     comment: str | None,
 ) -> TableDescriptor:
     if not isinstance(schema, TableDescriptor):
+        is_mapping = isinstance(schema, Mapping)
         return TableDescriptor(
-            schema=schema,
+            schema=tuple((name, type_of(like)) for name, like in schema.items()) if is_mapping else schema,
             primary_key=tuple(primary_key),
             partition_by=tuple(partition_by),
             options=options or {},

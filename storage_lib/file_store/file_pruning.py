@@ -116,7 +116,9 @@ class FilePruning:
         fields = self._schema.bucket_key_fields
         # 0.0 and -0.0 are equal, yet hashed apart.
         has_floats = any(pa.types.is_floating(field.type.arrow) for field in fields)
-        if self._on_values is None or total_buckets < 1 or has_floats:
+        # Without keys the whole row was hashed, of whatever columns it had then.
+        has_keys = bool(self._schema.primary_keys) or "bucket-key" in self._schema.options
+        if self._on_values is None or total_buckets < 1 or has_floats or not has_keys:
             return None
         fixed = _fixed_values(self._on_values)
         values = [fixed.get(field.name) for field in fields]

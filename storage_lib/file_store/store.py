@@ -93,6 +93,29 @@ class FileStore:
             partitions=self._partitions,
         )
 
+    def of_newest_schema(self) -> FileStore:
+        """This store, or one of the table's newest schema: for whoever rewrites rows that others wrote under it."""
+        newest = SchemaHistory(self._environment.file_io, self._paths).latest_id()
+        if newest is None or newest <= self._schema.id:
+            return self
+        return self.of_schema(newest)
+
+    def of_schema(self, schema_id: int) -> FileStore:
+        """The same table under another version of its schema; raises as ``SchemaHistory.load``."""
+        schema = self._schemas.of(schema_id)
+        return FileStore(
+            table=self._table,
+            environment=self._environment,
+            paths=self._paths,
+            schema=schema,
+            options=TableOptions.parse(schema.options),
+        )
+
+    @property
+    def schema(self) -> TableSchema:
+        """What rows are read and written as."""
+        return self._schema
+
     def new_write(self, base: Snapshot | None, *, overwrite: bool = False, sequence_block: int = 0) -> FileStoreWrite:
         """A writer for one commit whose rows are newer than all of ``base`` (None: of a table without a commit).
 

@@ -5,7 +5,9 @@ There is no hint file: the highest number wins.
 
 from __future__ import annotations
 
-from storage_lib.errors import CorruptFileError, InvalidInputError
+from collections.abc import Callable
+
+from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
@@ -47,6 +49,22 @@ class SchemaHistory:
     def append(self, schema: TableSchema) -> bool:
         """Make this the version of its id; False if that is taken."""
         return self._files.create(schema.id, schema.to_json())
+
+    def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        """Append what ``change`` makes of the newest version; when somebody else was first, of theirs.
+
+        Returns the version that holds the change; nothing is written if ``change`` returns what it was given.
+        Raises ``NotFoundError`` without any version, and whatever ``change`` raises.
+        """
+        while True:
+            newest = self.latest()
+            if newest is None:
+                message = f"there is no table at {self._files.path(0)} to alter"
+                raise NotFoundError(message)
+            changed = change(newest)
+            # A store that repeats a write of its own may say that the name is taken: by this very schema.
+            if changed is newest or self.append(changed) or self.load(changed.id) == changed:
+                return changed
 
     def ids(self) -> list[int]:
         """All versions, ascending."""

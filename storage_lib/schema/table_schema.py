@@ -17,7 +17,7 @@ from storage_lib.schema.nested_types import column_type_of_arrow, is_nested, wit
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.schema.type_spelling import field_from_json, field_to_json
 
-__all__ = ["DataField", "TableSchema", "new_table_schema"]
+__all__ = ["DataField", "TableSchema", "check_schema", "new_table_schema", "typed_columns"]
 
 SCHEMA_VERSION = 3
 WRITE_MODE_OPTION = "write-mode"
@@ -164,10 +164,8 @@ def new_table_schema(
 
     Raises ``InvalidInputError`` naming the column or option and the remedy.
     """
-    typed = _typed(columns)
-    names = [name for name, _ in typed]
-    _check_columns(names, reserved=(*_RESERVED, options.get("row-kind.field", ROW_KIND_COLUMN)))
-    _check_keys(names, tuple(primary_keys), tuple(partition_keys))
+    typed = typed_columns(columns)
+    _check_names([name for name, _ in typed], primary_keys, partition_keys, options)
     fields, highest_field_id = _fields_with_ids(typed, primary_keys)
     schema = TableSchema(
         id=0,
@@ -179,9 +177,22 @@ def new_table_schema(
         time_millis=time_millis,
         highest_field_id=highest_field_id,
     )
+    check_schema(schema)
+    return schema
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Refuse names, keys and bucket options that can't be; ``InvalidInputError`` with the remedy."""
+    _check_names([each.name for each in schema.fields], schema.primary_keys, schema.partition_keys, schema.options)
     _check_key_types(schema)
     _check_bucket_options(schema)
-    return schema
+
+
+def _check_names(
+    names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str], options: Mapping[str, str]
+) -> None:
+    _check_columns(names, reserved=(*_RESERVED, options.get("row-kind.field", ROW_KIND_COLUMN)))
+    _check_keys(names, tuple(primary_keys), tuple(partition_keys))
 
 
 def _fields_with_ids(
@@ -197,7 +208,8 @@ def _fields_with_ids(
     return tuple(fields), next(ids) - 1
 
 
-def _typed(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[str, DataType]]:
+def typed_columns(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[str, DataType]]:
+    """Names and types; ``InvalidInputError`` names a column whose Arrow type can't be one."""
     if not isinstance(columns, pa.Schema):
         return list(columns)
     typed = []

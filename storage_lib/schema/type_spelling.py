@@ -107,6 +107,12 @@ def parse_type(text: str) -> DataType:
             raise _misspelled(text)
 
 
+def parse_columns(text: str) -> list[tuple[str, DataType]]:
+    """Names and types of ``id BIGINT NOT NULL, tags ARRAY<STRING>``; ``InvalidInputError`` for what is none."""
+    fields = [_parse_field(part, text) for part in _split_at_commas(text, text)] if text.strip() else []
+    return [(each.name, each.type) for each in fields]
+
+
 _NESTED = re.compile(
     r"\s*(?P<word>ARRAY|MULTISET|MAP|ROW|STRUCT)\s*<(?P<inside>.*)>(?:\s+(?:(?P<not_null>NOT\s+NULL)|NULL))?\s*",
     re.IGNORECASE | re.DOTALL,

@@ -36,7 +36,8 @@ class TableKey:
         """The open table of this process; ``NotFoundError`` if it is not there any more."""
         table = _open.get(self)
         if table is None:
-            table = _same_table(load_table_at(self.address), self.uuid)
+            # Under the very schema that the driver has: another may have come since.
+            table = _same_table(load_table_at(self.address), self.uuid).under_schema(self.schema_id)
             _remember(self, table)
         return table
 

@@ -10,7 +10,7 @@ Engines write from many tasks: the driver opens (``new_commit``), tasks write (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -33,6 +33,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -49,6 +50,7 @@ from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.system_tables import SystemTables
 from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_alter import TableAlter
 from storage_lib.table.table_branches import TableBranches
 from storage_lib.table.table_care import TableCare
 from storage_lib.table.table_commit import TableCommit
@@ -67,7 +69,9 @@ from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, Wr
 class DynamicTable:
     """One table of a catalog. Threads may share it; it remembers what it has read of the table's metadata.
 
-    ``address`` tells another process where to load the same table from (None if only this process has it).
+    ``address`` tells another process where to load the same table from (None if only this process has it), ``under``
+    makes the same table under another version of its schema. One object speaks one version: ``alter`` and ``refresh``
+    return another.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class DynamicTable:
         options: TableOptions,
         log: LogStore | None,
         branch: str = MAIN_BRANCH,
+        under: Callable[[TableSchema], DynamicTable] | None = None,
     ) -> None:
         self.name = name
         self.uuid = uuid
@@ -90,6 +95,7 @@ class DynamicTable:
         self.options = options
         self.log = log
         self._address = address
+        self._under = under
         self.environment = environment
         paths = TablePaths(location, branch)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
@@ -177,6 +183,12 @@ class DynamicTable:
             file_store=self.file_store,
             changes=self._change_scan,
         )
+        self._alter = TableAlter(
+            table=name,
+            environment=environment,
+            history=SchemaHistory(environment.file_io, paths),
+            has_log=log is not None,
+        )
         self._care = TableCare(
             table=name,
             environment=environment,
@@ -221,6 +233,9 @@ class DynamicTable:
         if schema is None:
             message = f"branch {name!r} of table {self.name} was deleted just now"
             raise NotFoundError(message)
+        return self._branch_under(name, schema)
+
+    def _branch_under(self, name: str, schema: TableSchema) -> DynamicTable:
         options = self.options if schema.options == self.schema.options else TableOptions.parse(schema.options)
         address = self._address
         return DynamicTable(
@@ -233,7 +248,35 @@ class DynamicTable:
             options=options,
             log=None,
             branch=name,
+            under=lambda other: self._branch_under(name, other),
         )
+
+    def alter(self, *changes: SchemaChange) -> DynamicTable:
+        """Change columns, comments or options, all or none of ``changes``; returns the table as it is then.
+
+            table = table.alter(AddColumn("discount", "DECIMAL(10, 2)", after="price"), RenameColumn("item", "article"))
+
+        No file is rewritten: older ones are read under the new schema, column by column, by id. Readers and writers
+        that have the table open go on with the schema they have. Raises ``InvalidInputError`` for a change that can't
+        be, naming column and remedy; ``NotFoundError`` if the table is gone.
+        """
+        altered = self._alter.apply(changes)
+        return self if altered.id == self.schema.id else self._as_under(altered)
+
+    def refresh(self) -> DynamicTable:
+        """The table under its newest schema; the same object if that is the one it has."""
+        newest = self._alter.newest()
+        return self if newest.id == self.schema.id else self._as_under(newest)
+
+    def under_schema(self, schema_id: int) -> DynamicTable:
+        """The table under one version of its schema; ``NotFoundError`` if there is none such."""
+        return self if schema_id == self.schema.id else self._as_under(self._alter.version(schema_id))
+
+    def _as_under(self, schema: TableSchema) -> DynamicTable:
+        if self._under is None:
+            message = f"table {self.name}: its schema is now version {schema.id}; load it again"
+            raise InvalidInputError(message)
+        return self._under(schema)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -258,10 +301,16 @@ class DynamicTable:
     ) -> pa.RecordBatchReader:
         """The rows of one snapshot (default: the newest), a few batches in memory at a time, in no particular order.
 
-        A snapshot is named by its id, by a tag, or by a moment (epoch milliseconds): the newest made up to then.
+        A snapshot is named by its id, by a tag, or by a moment (epoch milliseconds): the newest made up to then. It is
+        read under the schema it was committed under.
         Raises ``InvalidInputError`` for unknown columns and misfit literals, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
         """
+        older = self._older_schema(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        if older is not None:
+            return self._as_under(older).read(
+                columns=columns, filter=filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+            )
         wanted = [field.name for field in self.schema.fields] if columns is None else list(columns)
         fields = [self.arrow_schema.field(self.schema.field(name).name) for name in wanted]
         predicate = None if filter is None else filter.validated(self.schema)
@@ -272,6 +321,17 @@ class DynamicTable:
             for batch in self.file_store.read.read(split, wanted, predicate)
         )
         return pa.RecordBatchReader.from_batches(pa.schema(fields), batches)
+
+    def _older_schema(
+        self, *, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
+    ) -> TableSchema | None:
+        """The schema of a snapshot that a read names, if it is another; a read of the newest names none."""
+        if self._under is None or (snapshot_id is None and tag is None and timestamp_millis is None):
+            return None
+        snapshot = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        if snapshot is None or snapshot.schema_id == self.schema.id:
+            return None
+        return self._alter.version(snapshot.schema_id)
 
     def to_arrow(
         self,

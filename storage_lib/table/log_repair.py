@@ -116,6 +116,7 @@ class LogRepair:
         for snapshot_id in missing.snapshot_ids:
             try:
                 snapshot = self._file_store.snapshots.load(snapshot_id)
+                self._refuse_newer_schema(snapshot)
                 for rows, kinds in self._changes.read(snapshot, bucket=missing.bucket):
                     yield snapshot_id, rows, kinds
             except (SnapshotExpiredError, NotFoundError) as error:
@@ -126,6 +127,16 @@ class LogRepair:
                     "(create_table(..., if_not_exists=True)) and restart the readers with log.scan=full"
                 )
                 raise LogRepairError(message) from error
+
+    def _refuse_newer_schema(self, snapshot: Snapshot) -> None:
+        """Rows published again under an older schema would lack the columns that came since."""
+        if snapshot.schema_id > self._file_store.schema.id:
+            message = (
+                f"table {self._table}: snapshot {snapshot.id}, whose changes have to be published again, was made "
+                f"under schema {snapshot.schema_id}, newer than this writer's {self._file_store.schema.id}; load the "
+                "table again, or restart the stream"
+            )
+            raise UnavailableError(message)
 
     def _lost_buckets(self, part: LogPart) -> list[int]:
         return [lost.written.bucket for lost in self.finish(part)]

@@ -77,11 +77,13 @@ class TableCare:
         """One task a bucket that has something to merge."""
         predicate = None if not partition else self._partitions.predicate(partition)
         snapshot = self._file_store.snapshots.latest()
-        return list(self._file_store.compact.plan(snapshot, full=full, partition_filter=predicate))
+        store = self._file_store.of_newest_schema()
+        return list(store.compact.plan(snapshot, full=full, partition_filter=predicate))
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Do one task; its files are durable but not yet part of the table."""
-        return self._file_store.compact.run(task)
+        # Under an older schema, columns that were added since would be lost in the rewriting.
+        return self._file_store.of_newest_schema().compact.run(task)
 
     def commit_compaction(
         self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None

@@ -63,6 +63,11 @@ def create_with_pypaimon(
     run_pypaimon("create", str(warehouse), identifier, str(ipc_file(rows, scratch)), arguments)
 
 
+def alter_with_pypaimon(warehouse: Path, identifier: str, changes: list[list[str]]) -> None:
+    """Schema changes by pypaimon: the name of each and its arguments, types as text."""
+    run_pypaimon("alter", str(warehouse), identifier, json.dumps(changes))
+
+
 def run_pypaimon(*arguments: str) -> None:
     """Its output is shown when it fails."""
     result = subprocess.run([str(PYPAIMON), str(SCRIPT), *arguments], capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@
 read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]>]
 create <warehouse> <db.table> <in.arrow> <options json: primary_keys, partition_keys, options>
 append <warehouse> <db.table> <in.arrow>
+alter <warehouse> <db.table> <changes json: [[method, column, argument]]>
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 from pypaimon import CatalogFactory, Schema  # type: ignore[import-not-found]  # of the other environment
+from pypaimon.schema.data_types import AtomicType  # type: ignore[import-not-found]
+from pypaimon.schema.schema_change import SchemaChange  # type: ignore[import-not-found]
 
 
 def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> None:
@@ -22,11 +25,19 @@ def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> N
         filters = json.loads(more[0]) if more else None
         write_ipc(read(catalog.get_table(identifier), filters), Path(file))
         return
+    if verb == "alter":
+        catalog.alter_table(identifier, [change_of(*change) for change in json.loads(file)], False)
+        return
     rows = pa.ipc.open_file(file).read_all()
     if verb == "create":
         catalog.create_database(identifier.split(".", maxsplit=1)[0], ignore_if_exists=True)
         catalog.create_table(identifier, Schema.from_pyarrow_schema(rows.schema, **json.loads(more[0])), False)
     append(catalog.get_table(identifier), rows)
+
+
+def change_of(method: str, column: str, argument: str) -> Any:
+    is_type = method != "rename_column"
+    return getattr(SchemaChange, method)(column, AtomicType(argument) if is_type else argument)
 
 
 def read(table: Any, filters: list[Any] | None) -> pa.Table:

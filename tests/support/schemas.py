@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from storage_lib.schema.nested_types import children_of
 from storage_lib.schema.table_schema import DataField, TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.type_spelling import parse_columns, parse_type
 
 
 def schema_of(columns: str, *, key: str = "", partition: str = "", **options: str) -> TableSchema:
     """``columns`` as ``name TYPE, ...``; keys as comma-separated names; ``bucket_key="id"`` is option bucket-key."""
-    fields = children_of(parse_type(f"ROW<{columns}>")) if columns else []
     return new_table_schema(
-        fields,
+        parse_columns(columns),
         primary_keys=_names(key),
         partition_keys=_names(partition),
         options={"bucket": "1", **{name.replace("_", "-"): text for name, text in options.items()}},

@@ -1,0 +1,64 @@
+"""ALTER TABLE: the next version of the schema, made of the newest one, unless files or log could not follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.io.environment import Environment
+from storage_lib.log_store.log_evolution import refuse_for_log
+from storage_lib.schema.alter_schema import alter_schema
+from storage_lib.schema.schema_changes import SchemaChange
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_schema import TableSchema
+
+
+class TableAlter:
+    """The schema verbs of ``DynamicTable``, which says what they promise."""
+
+    def __init__(self, *, table: str, environment: Environment, history: SchemaHistory, has_log: bool) -> None:
+        self._table = table
+        self._environment = environment
+        self._history = history
+        self._has_log = has_log
+
+    def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
+        """Append a version with the changes; if somebody else was first, to theirs."""
+        try:
+            return self._history.alter(lambda schema: self._altered(schema, changes))
+        except InvalidInputError as error:
+            message = f"table {self._table}: {error}"
+            raise InvalidInputError(message) from error
+
+    def newest(self) -> TableSchema:
+        """The version that counts now; ``NotFoundError`` if the table is gone."""
+        newest = self._history.latest()
+        if newest is None:
+            message = f"table {self._table} is gone"
+            raise NotFoundError(message)
+        return newest
+
+    def version(self, schema_id: int) -> TableSchema:
+        """One version; raises as ``SchemaHistory.load``."""
+        return self._history.load(schema_id)
+
+    def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+        altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
+        if _rows(altered) != _rows(schema):
+            self._refuse_other_rows(schema)
+        if self._has_log and altered is not schema:
+            refuse_for_log(altered, [self._history.load(each) for each in self._history.ids()])
+        return altered
+
+    def _refuse_other_rows(self, schema: TableSchema) -> None:
+        """Rows that are counted by their whole content would no longer be found under another one."""
+        if not schema.primary_keys and schema.options.get("write-mode") != "append-only":
+            message = (
+                "a table without primary key tells its rows apart by all their columns, so these can't change; create "
+                "a new table, with the primary key or write-mode=append-only"
+            )
+            raise InvalidInputError(message)
+
+
+def _rows(schema: TableSchema) -> list[tuple[str, object]]:
+    return [(each.name, each.type) for each in schema.fields]
