@@ -148,7 +148,7 @@ class ChangeScan:
 
     def read(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
         """The changes of one split, with their kinds; the net ones are held in memory."""
-        if not split.is_net:
+        if not split.is_net or not self._schema.primary_keys:
             for step in split.steps:
                 yield from self._read_step(split, step)
             return

@@ -12,7 +12,7 @@ from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.net_change import net_change
+from storage_lib.table.net_change import multiset_change, net_change
 
 Place: TypeAlias = tuple[bytes, int]
 """Partition (serialized) and bucket."""
@@ -36,12 +36,14 @@ class ContentDifference:
         ``snapshot_id`` is that of the newest snapshot which still has to be there, for messages.
         """
         for place in sorted({*old, *new}):
-            yield from net_change(
-                self._rows(place, old.get(place, ()), snapshot_id),
-                self._rows(place, new.get(place, ()), snapshot_id),
-                self._schema.primary_keys,
-                with_update_before=self._with_update_before,
-            )
+            before = self._rows(place, old.get(place, ()), snapshot_id)
+            after = self._rows(place, new.get(place, ()), snapshot_id)
+            if self._schema.primary_keys:
+                yield from net_change(
+                    before, after, self._schema.primary_keys, with_update_before=self._with_update_before
+                )
+            else:
+                yield from multiset_change(before, after)
 
     def _rows(self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> pa.Table:
         batches: Iterator[pa.RecordBatch] = iter(())

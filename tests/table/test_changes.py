@@ -6,10 +6,11 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, NotFoundError, SnapshotExpiredError
-from tests.support.fake_environment import STARTED_MILLIS, FakeClock
+from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, NotFoundError, SnapshotExpiredError
+from tests.support.fake_environment import STARTED_MILLIS, FakeClock, fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import applied, orders, reopened, rows
@@ -120,7 +121,7 @@ def test_hours_tile_the_day_each_change_is_in_exactly_one() -> None:
 
 def test_an_hour_reads_just_its_files() -> None:
     """Neither the large compacted file nor the other hours' files are opened."""
-    table = orders(None, **{"log.system": "none"})
+    table = orders(None, **{"log.system": "none", "write-only": "true"})
     table.append(rows(*(f"+I a {n} 1" for n in range(500))))
     table.compact()
     for n in range(5):
@@ -135,7 +136,7 @@ def test_an_hour_reads_just_its_files() -> None:
 
 
 def test_what_has_expired_is_said_to_be() -> None:
-    table = orders(None, **{"log.system": "none"})
+    table = orders(None, **{"log.system": "none", "write-only": "true"})
     clock = table.environment.clock
     assert isinstance(clock, FakeClock)
     for n in range(5):
@@ -178,3 +179,28 @@ def test_the_changes_of_a_branch_are_its_own(lived: DynamicTable) -> None:
     dev.append(rows("+I c 1 1"))
     assert told(dev, start=6) == ["+I c 1 1"]
     assert told(reopened(lived), start=6) == []
+
+
+def test_rows_without_a_key_are_counted() -> None:
+    catalog = MemoryCatalog({"log.system": "none"}, environment=fake_environment())
+    columns = pa.schema([("x", pa.int64()), ("y", pa.string())])
+    table = catalog.create_table("db.t", columns, options={"write-mode": "append-only"})
+
+    def append(*values: int | None) -> None:
+        table.append(pa.table({"x": values, "y": ["z"] * len(values)}, schema=columns))
+
+    def of(changes: pa.RecordBatchReader) -> list[tuple[str, int | None]]:
+        return sorted(((row["_row_kind"], row["x"]) for row in changes.read_all().to_pylist()), key=repr)
+
+    append(1, 1, None)
+    append(2)
+    table.overwrite(pa.table({"x": [1, 2, 3], "y": ["z"] * 3}, schema=columns), partition={})
+    assert of(table.changes(start_snapshot_id=0, end_snapshot_id=2)) == [("+I", 1), ("+I", 1), ("+I", 2), ("+I", None)]
+    assert of(table.changes(start_snapshot_id=1, end_snapshot_id=2)) == [("+I", 2)]
+    expected = [("+I", 2), ("+I", 3), ("-D", 1), ("-D", None)]
+    assert of(table.changes(start_snapshot_id=1)) == expected
+    assert of(table.changes(start_snapshot_id=2, mode="every")) == [("+I", 3), ("-D", 1), ("-D", None)]
+    table.rollback_to(snapshot_id=1)
+    assert table.to_arrow()["x"].to_pylist() == [1, 1, None]
+    with pytest.raises(InvalidInputError, match="no primary key"):
+        table.rollback_to(snapshot_id=2, change_tracking=True)
