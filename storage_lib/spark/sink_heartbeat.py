@@ -34,7 +34,8 @@ class SinkHeartbeat:
 
     ``row_count`` counts the rows read since this process started, ``batch_id`` is the last one finished (None: none
     yet). ``progress_millis`` is the time of the last finished batch, ``written_millis`` of this heartbeat, so a reader
-    tells an idle sink from a dead one. ``error`` begins with the error's class.
+    tells an idle sink from a dead one. ``error`` begins with the error's class, as does ``compaction_error``, which
+    ends no sink: the compaction beside it failed at its last try.
     """
 
     state: SinkState
@@ -48,6 +49,7 @@ class SinkHeartbeat:
     progress_millis: int | None = None
     rows_per_second: float | None = None
     error: str | None = None
+    compaction_error: str | None = None
 
     def to_json(self) -> str:
         """One JSON object."""

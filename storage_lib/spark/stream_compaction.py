@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
     from storage_lib.table.dynamic_table import DynamicTable
 
+_PAUSES_MAX = 16
+
 
 class StreamCompaction:
     """Compacts what the table's strategy picks, every ``interval_seconds``, as snapshots of its own.
 
-    A lost race is dropped quietly: the next round looks again. Any other error ends it and is kept in ``error``,
-    for the stream itself must go on.
+    A lost race is dropped quietly: the next round looks again. Any other error stands in ``error`` until a round ends
+    well, and each one in a row doubles the pause, up to sixteen times: the stream itself must go on.
     """
 
     def __init__(self, spark: SparkSession, table: DynamicTable, *, interval_seconds: float) -> None:
@@ -42,10 +44,14 @@ class StreamCompaction:
             self._thread.join(timeout_seconds)
 
     def _run(self, until: Callable[[], bool]) -> None:
-        while not self._stopping.wait(self._interval_seconds) and not until():
+        pause = self._interval_seconds
+        while not self._stopping.wait(pause) and not until():
             try:
                 if compact_if_due(self._spark, self._table) is not None:
                     self.snapshot_count += 1
             except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
                 self.error = error
-                return
+                pause = min(2 * pause, _PAUSES_MAX * self._interval_seconds)
+            else:
+                self.error = None
+                pause = self._interval_seconds

@@ -101,6 +101,7 @@ class StreamingSink:
         while not self._stop_wanted() and stream.query.isActive:
             self._stop.wait(_POLL_SECONDS)
             self._note_progress(stream)
+            self._note_compaction(stream)
         failure = stream.error()
         if failure is not None:
             raise failure
@@ -125,6 +126,12 @@ class StreamingSink:
             rows_per_second=newest["processedRowsPerSecond"] or 0.0,
             progress_millis=self._environment.clock.now_millis(),
         )
+
+    def _note_compaction(self, stream: TableStream) -> None:
+        failure = None if stream.compaction is None else stream.compaction.error
+        told = None if failure is None else _told(failure)
+        if told != self._heartbeat.compaction_error:
+            self._say(compaction_error=told)
 
     def _say(self, **changes: Any) -> None:
         with self._lock:
