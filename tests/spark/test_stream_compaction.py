@@ -36,7 +36,8 @@ def test_a_round_that_fails_is_told_and_the_next_one_is_tried(monkeypatch: pytes
     failure = CorruptFileError("a file is broken")
     rounds = Rounds("a snapshot", failure, "a snapshot", None)
     monkeypatch.setattr(stream_compaction, "compact_if_due", rounds)
-    compaction: Any = StreamCompaction(None, None, interval_seconds=0.001)  # type: ignore[arg-type]  nothing is compacted
+    nothing: Any = None
+    compaction: Any = StreamCompaction(nothing, nothing, interval_seconds=0.001)
     rounds.compaction = compaction
 
     compaction.start(until=lambda: rounds.are_over)

@@ -246,9 +246,9 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         if (store := context.get("task_state_store")) is not None:
             store.delete(self.external_id_key)
         heartbeat = self.job.report().heartbeat
-        facts = {
-            key: heartbeat[key] for key in ("batch_id", "row_count", "query_id", "compaction_error") if key in heartbeat
-        }
+        facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
+        if heartbeat.get("compaction_error"):
+            facts["compaction_error"] = heartbeat["compaction_error"]
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
     def _wanted(self) -> dict[str, Any]:
