@@ -1,6 +1,7 @@
 """When may a commit not happen on top of what others committed first; pure rules (docs/format.md, 1.15).
 
-    1  a file that is deleted must be live                  else somebody compacted or overwrote it
+    1  a file that is deleted must be live, with the same   else somebody compacted or overwrote it
+       rows marked as deleted                               or marked rows that would come back
     2  a file that is added must not be live already        else the same messages are committed twice
     3  a partition keeps its number of buckets              else rows sit where nobody looks; an overwrite may change it
     4  at each level from 1 up, key ranges are disjoint     else readers would show duplicates
@@ -46,7 +47,8 @@ def check_no_conflict(
 
 
 def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
-    gone = [entry for entry in changes if entry.kind is FileKind.DELETE and not live.holds(entry)]
+    deleted = [entry for entry in changes if entry.kind is FileKind.DELETE]
+    gone = [entry for entry in deleted if not live.holds(entry)]
     if gone:
         first = gone[0]
         message = (
@@ -55,6 +57,14 @@ def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], s
             "overwrote them. Nothing of this commit is left; read the newest snapshot and run it again"
         )
         raise CommitConflictError(message)
+    for entry in deleted:
+        if not live.holds_unchanged(entry):
+            message = (
+                f"{subject}: of {entry.file.file_name} in bucket {entry.bucket}, which this commit replaces, other "
+                "rows are marked as deleted now: another engine compacted. Nothing of this commit is left; read the "
+                "newest snapshot and run it again"
+            )
+            raise CommitConflictError(message)
 
 
 def _check_added_are_new(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:

@@ -43,6 +43,7 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
         strategy=strategy,
         level_count=options.effective_num_levels,
         memtable_bytes_max=options.write_buffer_size_bytes,
+        has_deletion_vectors=options.deletion_vectors_enabled,
     )
 
 

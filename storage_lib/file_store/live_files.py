@@ -7,8 +7,11 @@ costs no more than its changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
+from storage_lib.file_store.data_file.deletion_vector import DeletionFile
+from storage_lib.file_store.manifest.index_manifest import DeletionFiles
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
 
 _Files: TypeAlias = dict[tuple[object, ...], ManifestEntry]
@@ -53,6 +56,17 @@ class LiveFiles:
                     copied.discard(partition)
         return LiveFiles(partitions)
 
+    def marked(self, deletion_files: DeletionFiles) -> LiveFiles:
+        """These files, each with where its deletion vector is, if it has one."""
+        partitions = dict(self._partitions)
+        for partition, bucket in deletion_files:
+            files = partitions.get(partition, {}).get(bucket)
+            if files is not None:
+                of_bucket = deletion_files[partition, bucket]
+                marked = {identity: _marked(entry, of_bucket) for identity, entry in files.items()}
+                partitions[partition] = {**partitions[partition], bucket: marked}
+        return LiveFiles(partitions)
+
     @property
     def partitions(self) -> Iterable[bytes]:
         """Every partition with at least one file."""
@@ -70,6 +84,11 @@ class LiveFiles:
         """Whether exactly this file is live: same bucket, same name, same level."""
         return entry.file.identity in self._partitions.get(entry.partition, {}).get(entry.bucket, {})
 
+    def holds_unchanged(self, entry: ManifestEntry) -> bool:
+        """Whether exactly this file is live, and the same of its rows are marked as deleted."""
+        live = self._partitions.get(entry.partition, {}).get(entry.bucket, {}).get(entry.file.identity)
+        return live is not None and live.file.deletion_file == entry.file.deletion_file
+
     def bucket_count(self, partition: bytes) -> int | None:
         """How many buckets the partition was written with; None if it has no file."""
         for files in self._partitions.get(partition, {}).values():
@@ -86,3 +105,8 @@ class LiveFiles:
     def __len__(self) -> int:
         """The number of live files."""
         return sum(len(files) for buckets in self._partitions.values() for files in buckets.values())
+
+
+def _marked(entry: ManifestEntry, deletion_files: Mapping[str, DeletionFile]) -> ManifestEntry:
+    deletion_file = deletion_files.get(entry.file.file_name)
+    return entry if deletion_file is None else replace(entry, file=replace(entry.file, deletion_file=deletion_file))

@@ -49,7 +49,6 @@ class FileStoreScan:
         self._grouping = grouping
         self._partitions = partitions
         self._live: OrderedDict[int, LiveFiles] = OrderedDict()
-        self._harmless_indexes: set[str] = set()
         self._lock = threading.Lock()
 
     def plan(
@@ -59,12 +58,13 @@ class FileStoreScan:
         partition_filter: Predicate | None = None,
         predicate: Predicate | None = None,
         buckets: Collection[int] | None = None,
+        only_compacted: bool = False,
     ) -> Plan:
         """The files of ``snapshot`` that may hold rows matching; None (a table without a commit) plans nothing.
 
         ``partition_filter`` speaks of partition columns only. Files are left out by partition, by bucket where the
         predicate fixes the bucket key, by the bounds of their keys, and by those of their values where they hide no
-        other file's rows. Rows still have to be filtered.
+        other file's rows. Rows still have to be filtered. ``only_compacted`` leaves level 0 out.
         Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone, ``InvalidInputError`` for filters with
         unknown columns or values of other types.
         """
@@ -72,7 +72,7 @@ class FileStoreScan:
         if snapshot is None:
             return Plan(snapshot=None, entries=(), grouping=self._grouping)
         live = self._live_of(snapshot, pruning)
-        entries = tuple(self._pruned(live, pruning))
+        entries = tuple(self._pruned(live, pruning, level_min=1 if only_compacted else 0))
         return Plan(snapshot=snapshot, entries=entries, grouping=self._grouping)
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
@@ -120,15 +120,17 @@ class FileStoreScan:
         values = self._partitions.decode(partition)
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "(none)"
 
-    def _pruned(self, live: LiveFiles, pruning: FilePruning) -> Iterator[ManifestEntry]:
+    def _pruned(self, live: LiveFiles, pruning: FilePruning, *, level_min: int) -> Iterator[ManifestEntry]:
         for partition in sorted(pruning.matching_partitions(live.partitions)):
             for bucket in sorted(live.buckets_of(partition)):
-                entries = list(live.of(partition, bucket))
-                if pruning.bucket_may_match(bucket, entries[0].total_buckets):
+                entries = [entry for entry in live.of(partition, bucket) if entry.file.level >= level_min]
+                if entries and pruning.bucket_may_match(bucket, entries[0].total_buckets):
                     yield from pruning.files_that_may_match(entries)
 
     def _live_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
-        self._refuse_deletion_vectors(snapshot)
+        return self._marked(snapshot, self._files_of(snapshot, pruning))
+
+    def _files_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
         is_in_history = self._is_in_history(snapshot)
         known = self._followed(snapshot) if is_in_history else None
         if known is not None:
@@ -182,17 +184,15 @@ class FileStoreScan:
             while len(self._live) > _REMEMBERED_SNAPSHOTS:
                 self._live.popitem(last=False)
 
-    def _refuse_deletion_vectors(self, snapshot: Snapshot) -> None:
-        """Rows deleted by a vector would come back: better not to read such a table at all."""
-        if snapshot.index_manifest is None or snapshot.index_manifest in self._harmless_indexes:
-            return
-        if "DELETION_VECTORS" in self._manifests.index_types(snapshot.index_manifest):
-            message = (
-                f"snapshot {snapshot.id} has deletion vectors, which another engine wrote and this library does not "
-                "read: compact the table there, with 'deletion-vectors.enabled' = 'false'"
-            )
-            raise InvalidInputError(message)
-        self._harmless_indexes.add(snapshot.index_manifest)
+    def _marked(self, snapshot: Snapshot, live: LiveFiles) -> LiveFiles:
+        """The live files with their deletion vectors: which rows of a file count is a matter of the snapshot."""
+        if snapshot.index_manifest is None:
+            return live
+        try:
+            deletion_files = self._manifests.read_index(snapshot.index_manifest).deletion_files()
+        except NotFoundError as error:
+            raise _gone(snapshot, error) from error
+        return live.marked(deletion_files) if deletion_files else live
 
     def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
         try:

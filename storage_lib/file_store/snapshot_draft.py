@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from storage_lib.file_store.manifest.index_manifest import encode_index_manifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, describe_manifest, encode_manifest
@@ -58,6 +59,7 @@ class SnapshotDraft:
         delta_name, delta_size, _ = self._delta_list(changes)
         base = self._folded(self._base_of(previous), everything=restored is not None)
         base_name, base_size = self._stage_list(base)
+        index_manifest = self._index_of(previous, changes) if restored is None else restored.index_manifest
         self._manifests.write(self._staged)
         self._staged = {}
         delta_rows = sum(_signed_rows(entry) for entry in changes)
@@ -67,6 +69,7 @@ class SnapshotDraft:
             lists=(base_name, base_size, delta_name, delta_size),
             delta_rows=delta_rows,
             restored=restored,
+            index_manifest=index_manifest,
         )
 
     def discard(self, keep: Snapshot | None) -> None:
@@ -75,6 +78,7 @@ class SnapshotDraft:
         if keep is not None:
             lists = (keep.base_manifest_list, keep.delta_manifest_list)
             named = {*lists, *(manifest.file_name for name in lists for manifest in self._manifests.read_list(name))}
+            named |= set() if keep.index_manifest is None else {keep.index_manifest}
         self._manifests.delete(sorted(self._written - named))
         self._written &= named
 
@@ -90,6 +94,25 @@ class SnapshotDraft:
             return []
         lists = (previous.base_manifest_list, previous.delta_manifest_list)
         return [manifest for name in lists for manifest in self._manifests.read_list(name)]
+
+    def _index_of(self, previous: Snapshot | None, changes: Sequence[ManifestEntry]) -> str | None:
+        """The index manifest after ``changes``: the deletion vectors of files that go are left out."""
+        if previous is None or previous.index_manifest is None:
+            return None
+        gone: dict[tuple[bytes, int], set[str]] = {}
+        for entry in cancel_out(list(changes)):
+            if entry.kind is FileKind.DELETE:
+                gone.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
+        for entry in changes:
+            if entry.kind is FileKind.ADD:
+                gone.get((entry.partition, entry.bucket), set()).discard(entry.file.file_name)
+        manifest = self._manifests.read_index(previous.index_manifest)
+        left = manifest.without(gone)
+        if left is manifest:
+            return previous.index_manifest
+        if not left.records:
+            return None
+        return self._stage(TablePaths.new_index_manifest_name(self._new_name(), 0), encode_index_manifest(left))
 
     def _folded(self, base: list[ManifestFileMeta], *, everything: bool) -> list[ManifestFileMeta]:
         """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
@@ -171,6 +194,7 @@ def _filled_in(
     lists: tuple[str, int, str, int],
     delta_rows: int,
     restored: Snapshot | None,
+    index_manifest: str | None,
 ) -> Snapshot:
     """Add what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
     base_name, base_size, delta_name, delta_size = lists
@@ -189,7 +213,7 @@ def _filled_in(
         total_record_count=delta_rows + (0 if previous is None else previous.total_record_count),
         watermark=max((mark for mark in marks if mark is not None), default=None),
         time_millis=template.time_millis if previous is None else max(template.time_millis, previous.time_millis),
-        index_manifest=None if carried is None else carried.index_manifest,
+        index_manifest=index_manifest,
         statistics=template.statistics or (None if carried is None else carried.statistics),
         next_row_id=None if previous is None else previous.next_row_id,
     )

@@ -44,7 +44,6 @@ _FOREIGN_FEATURES = (
     "data-evolution.enabled",
     "data-file.external-paths",
     "data-file.path-directory",
-    "deletion-vectors.enabled",
     "partial-update.remove-record-on-sequence-group",
     "pk-clustering-override",
     "record-level.expire-time",

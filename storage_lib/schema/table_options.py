@@ -264,6 +264,18 @@ class TableOptions:
     snapshot_time_retained_ms: int = _option(
         "snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing."
     )
+    deletion_vectors_enabled: bool = _option(
+        "deletion-vectors.enabled",
+        default=False,
+        parse=parse_boolean,
+        text="Compactions mark old versions as deleted; read in other engines' tables, refused for new ones.",
+    )
+    deletion_vectors_merge_on_read: bool = _option(
+        "deletion-vectors.merge-on-read",
+        default=False,
+        parse=parse_boolean,
+        text="With deletion vectors: whether batch reads show rows that no compaction has been over yet.",
+    )
     source_split_target_size_bytes: int = _option(
         "source.split.target-size", 128 << 20, parse_bytes, "A reader's share of a bucket, where its keys can be cut."
     )

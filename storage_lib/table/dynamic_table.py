@@ -362,7 +362,19 @@ class DynamicTable:
         partition_filter = None
         if predicate is not None:
             partition_filter = predicate.restrict_to(frozenset(self.schema.partition_keys))
-        return self.file_store.scan.plan(snapshot, partition_filter=partition_filter, predicate=predicate)
+        return self.file_store.scan.plan(
+            snapshot,
+            partition_filter=partition_filter,
+            predicate=predicate,
+            only_compacted=self._batches_show_only_what_is_compacted,
+        )
+
+    @property
+    def _batches_show_only_what_is_compacted(self) -> bool:
+        """Other engines leave level 0 of a table with deletion vectors out of batch reads, and so do we."""
+        options = self.options
+        has_vectors = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
+        return has_vectors and bool(self.schema.primary_keys)
 
     def read_split(
         self,

@@ -115,17 +115,6 @@ def test_what_other_engines_put_into_a_snapshot_is_carried_forward(table: Stored
     assert (ours.id, ours.index_manifest, ours.statistics, ours.next_row_id) == (3, "index-manifest-x", "stat-x", 0)
 
 
-def test_a_table_with_deletion_vectors_is_refused_rather_than_read_wrong(table: StoredTable) -> None:
-    first = table.append([A1])
-    assert table.rows() == [A1]
-    index = encode_container(INDEX_SCHEMA, [{"_INDEX_TYPE": "DELETION_VECTORS"}])
-    table.environment.file_io.write_bytes(table.paths.manifest_path("index-manifest-x"), index)
-    table.store.snapshots.append_if_absent(replace(first, id=2, index_manifest="index-manifest-x", uuid="theirs"))
-    for store in (table.store, table.reopened()):
-        with pytest.raises(InvalidInputError, match="snapshot 2 has deletion vectors"):
-            table.rows(store=store)
-
-
 def test_snapshots_are_ordered_in_time_even_if_clocks_are_not(table: StoredTable) -> None:
     first = table.append([A1])
     slow = StoredTable(table.schema, fake_environment(table.environment.file_io, names="slow"))

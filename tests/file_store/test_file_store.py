@@ -164,11 +164,11 @@ def test_a_file_that_is_missing_for_no_reason_is_not_called_expired(table: Store
         list(table.store.read.read(split))
 
 
-@pytest.mark.parametrize("key", ["pk-clustering-override", "deletion-vectors.enabled", "row-tracking.enabled"])
+@pytest.mark.parametrize("key", ["pk-clustering-override", "row-tracking.enabled"])
 def test_tables_whose_rows_would_come_out_wrong_are_refused(key: str) -> None:
     with pytest.raises(InvalidInputError, match=f"db.t has option {key}=true"):
         StoredTable(orders_schema({key: "true"}), fake_environment())
 
 
 def test_an_option_that_is_switched_off_is_no_obstacle() -> None:
-    StoredTable(orders_schema({"deletion-vectors.enabled": "false"}), fake_environment())
+    StoredTable(orders_schema({"row-tracking.enabled": "false"}), fake_environment())

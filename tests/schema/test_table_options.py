@@ -31,7 +31,6 @@ OF_PAIMON = [
     "compaction.optimization-interval",
     "consumer.expiration-time",
     "data-file.prefix",
-    "deletion-vectors.enabled",
     "dynamic-partition-overwrite",
     "file.block-size",
     "file.compression.per.level",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from storage_lib.file_store.data_file.deletion_vector import DeletionFile
 from storage_lib.schema.column_stats import SimpleStats
 
 __all__ = ["DataFileMeta", "FileSource", "SimpleStats"]
@@ -44,6 +45,8 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    deletion_file: DeletionFile | None = None
+    """Which of its rows no longer count at the snapshot that was scanned: not the file's own, and in no manifest."""
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.deletion_vector import DeletionFile, read_deletion_vector
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
-from storage_lib.format.file_format import FileFormat
+from storage_lib.format.file_format import FileFormat, FormatReader
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.data_types import DataType, TypeRoot
@@ -60,7 +63,7 @@ class DataFileReader:
     def read(
         self, file: DataFileMeta, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Non-empty batches of at most ``batch_rows`` rows in file order.
+        """Non-empty batches of at most ``batch_rows`` rows in file order, without those that are marked as deleted.
 
         ``columns`` may name any field of the layout; one that the file lacks is null.
         Row groups without a match of ``predicate`` are left out, rows are not filtered.
@@ -89,10 +92,40 @@ class DataFileReader:
             # With none of the columns there, any one still tells how many rows are null.
             asked = present or opened.column_names[:1]
             pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
-            for batch in opened.batches(asked, predicate=pushed, batch_rows=batch_rows):
+            for batch in self._live_batches(opened, asked, pushed, batch_rows, file):
                 if batch.num_rows:
                     arrays = [self._column(batch, each, file, path) for each in stored]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _live_batches(
+        self,
+        opened: FormatReader,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+        batch_rows: int,
+        file: DataFileMeta,
+    ) -> Iterator[pa.RecordBatch]:
+        if file.deletion_file is None:
+            yield from opened.batches(columns, predicate=predicate, batch_rows=batch_rows)
+            return
+        stands = np.ones(file.row_count, dtype=np.bool_)
+        stands[self._deleted_rows(file.deletion_file, file)] = False
+        # Positions count all rows of the file, so no row group may be left out.
+        start = 0
+        for batch in opened.batches(columns, predicate=None, batch_rows=batch_rows):
+            mask = stands[start : start + batch.num_rows]
+            start += batch.num_rows
+            yield batch if mask.all() else batch.filter(pa.array(mask))
+
+    def _deleted_rows(self, deletion_file: DeletionFile, file: DataFileMeta) -> npt.NDArray[np.int64]:
+        path = deletion_file.external_path or self._paths.index_path(deletion_file.file_name)
+        with self._file_io.open_input(path) as source:
+            positions = read_deletion_vector(source, deletion_file.offset, path)
+        noted = deletion_file.row_count
+        if (len(positions) and positions[-1] >= file.row_count) or (noted is not None and noted != len(positions)):
+            message = f"{path} marks {len(positions)} rows of {file.file_name}, which do not fit its {file.row_count}."
+            raise CorruptFileError(message)
+        return positions
 
     def _stored(self, name: str, schema_id: int) -> _StoredColumn:
         wanted = self._layout.field(name)

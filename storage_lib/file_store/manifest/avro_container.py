@@ -64,6 +64,16 @@ def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
         raise CorruptFileError(message) from error
 
 
+def container_schema(data: bytes, source: str) -> str:
+    """The schema in the header of a container file, as JSON; raises as ``decode_container``."""
+    if data[: len(_MAGIC)] != _MAGIC:
+        message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"
+        raise CorruptFileError(message)
+    stream = io.BytesIO(data)
+    stream.seek(len(_MAGIC))
+    return cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))["avro.schema"].decode()
+
+
 def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
     if data[: len(_MAGIC)] != _MAGIC:
         message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from storage_lib.errors import CorruptFileError
-from storage_lib.file_store.manifest.avro_container import decode_container
+from storage_lib.file_store.manifest.index_manifest import IndexManifest, decode_index_manifest
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, decode_manifest
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list
@@ -28,6 +28,7 @@ class ManifestDirectory:
         self._paths = paths
         self._manifests: _Remembered[tuple[ManifestEntry, ...]] = _Remembered(_CACHED_ENTRIES_MAX)
         self._lists: _Remembered[tuple[ManifestFileMeta, ...]] = _Remembered(_CACHED_ENTRIES_MAX)
+        self._indexes: _Remembered[IndexManifest] = _Remembered(_CACHED_ENTRIES_MAX)
 
     def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
         """The manifests named by one list, in commit order; ``NotFoundError`` if the list is gone."""
@@ -58,15 +59,18 @@ class ManifestDirectory:
         with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
             return list(threads.map(self.read_manifest, manifests))
 
-    def index_types(self, name: str) -> set[str]:
-        """The kinds of index in an index manifest (docs/format.md, 1.13)."""
-        path = self._paths.manifest_path(name)
-        return {record["_INDEX_TYPE"] for record in decode_container(self._file_io.read_bytes(path), path)}
+    def read_index(self, name: str) -> IndexManifest:
+        """An index manifest; ``NotFoundError`` if it is gone."""
+        known = self._indexes.get(name)
+        if known is None:
+            path = self._paths.manifest_path(name)
+            known = decode_index_manifest(self._file_io.read_bytes(path), path)
+            self._indexes.put(name, known, len(known.records))
+        return known
 
     def index_file_names(self, name: str) -> list[str]:
         """The index files that an index manifest names."""
-        path = self._paths.manifest_path(name)
-        return [record["_FILE_NAME"] for record in decode_container(self._file_io.read_bytes(path), path)]
+        return self.read_index(name).file_names
 
     def write(self, files: Mapping[str, bytes]) -> None:
         """Make new files by name, all durable when this returns: one round of syncs for all of them."""

@@ -32,6 +32,8 @@ class KeyValueTable:
     strategy: CompactionStrategy
     level_count: int
     memtable_bytes_max: int
+    has_deletion_vectors: bool = False
+    """Whether compactions mark old versions as deleted: a key then stands in one file only, level 0 aside."""
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
         """Files of level 0."""
@@ -64,15 +66,17 @@ class KeyValueTable:
         ordered: bool,
     ) -> Iterator[pa.RecordBatch]:
         """Merged: one row per key."""
-        return read_merged(
-            files,
-            reader=reader,
-            key_value=self.layout,
-            merge_function=self.merge_function,
-            columns=columns,
-            predicate=predicate,
-            ordered=ordered,
-        )
+        together = [[file] for file in files] if self._is_merged_already(files) and not ordered else [files]
+        for each in together:
+            yield from read_merged(
+                each,
+                reader=reader,
+                key_value=self.layout,
+                merge_function=self.merge_function,
+                columns=columns,
+                predicate=predicate,
+                ordered=ordered,
+            )
 
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
@@ -85,18 +89,28 @@ class KeyValueTable:
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
         """Sections: no key is on both sides of a cut."""
+        if self._is_merged_already(files):
+            return [[file] for file in files]
         sections = interval_partition(files, self.layout.comparable_key)
         return [[file for run in section for file in run.files] for section in sections]
 
     def independent(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
         """Files whose keys are in no other: an older version of a row may match when its newest doesn't."""
+        if self._is_merged_already(files):
+            return list(files)
         sections = interval_partition(files, self.layout.comparable_key)
         return [file for section in sections if len(section) == 1 for file in section[0].files]
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """What the strategy picks, or everything that is not yet one run."""
+        """What the strategy picks, or everything that is not yet one run.
+
+        With deletion vectors everything, whenever something is due: no vectors are made here, and other readers would
+        take what is left of an old version below for a row.
+        """
         levels = levels_of(files, level_count=self.level_count, comparable_key=self.layout.comparable_key)
         unit = (FullCompaction() if full else self.strategy).pick(levels)
+        if unit is not None and self.has_deletion_vectors:
+            unit = FullCompaction().pick(levels)
         return [] if unit is None else [unit]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor:
@@ -104,3 +118,6 @@ class KeyValueTable:
         return Compactor(
             key_value=self.layout, reader=reader, data_files=data_files, merge_function=self.merge_function
         )
+
+    def _is_merged_already(self, files: Sequence[DataFileMeta]) -> bool:
+        return self.has_deletion_vectors and all(file.level > 0 and file.delete_row_count == 0 for file in files)

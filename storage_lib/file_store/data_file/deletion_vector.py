@@ -1,0 +1,56 @@
+"""Which rows of a data file no longer count, by position (docs/format.md, 1.13): a Roaring bitmap in an index file.
+
+    4 bytes, big-endian: size of what follows up to the checksum | magic | bitmap, portable format | CRC-32, big-endian
+
+The magic says how wide positions are: 1581511376 (big-endian) 32 bits, 1681511377 (little-endian) 64 bits.
+(https://github.com/RoaringBitmap/RoaringFormatSpec)
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap, BitMap64
+
+from storage_lib.errors import CorruptFileError
+
+SIZE_BYTES = 4
+CHECKSUM_BYTES = 4
+MAGIC_32 = (1581511376).to_bytes(4, "big")
+MAGIC_64 = (1681511377).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionFile:
+    """Where a data file's vector is: in an index file, from ``offset`` on. ``row_count`` rows, if that was noted."""
+
+    file_name: str
+    offset: int
+    row_count: int | None = None
+    external_path: str | None = None
+
+
+def read_deletion_vector(source: pa.NativeFile, offset: int, path: str) -> npt.NDArray[np.int64]:
+    """The positions, ascending, of the rows that are deleted. ``CorruptFileError`` naming ``path``."""
+    source.seek(offset)
+    size = int.from_bytes(source.read(SIZE_BYTES), "big")
+    body = source.read(size)
+    checksum = source.read(CHECKSUM_BYTES)
+    if len(body) != size or checksum != zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big"):
+        message = f"the deletion vector at byte {offset} of {path} was cut short or changed after it was written"
+        raise CorruptFileError(message)
+    magic, bitmap = body[: len(MAGIC_32)], body[len(MAGIC_32) :]
+    kinds: dict[bytes, type[BitMap | BitMap64]] = {MAGIC_32: BitMap, MAGIC_64: BitMap64}
+    if magic not in kinds:
+        message = f"at byte {offset} of {path} is no deletion vector of a kind known here: it starts with {magic.hex()}"
+        raise CorruptFileError(message)
+    try:
+        positions = kinds[magic].deserialize(bitmap)
+    except ValueError as error:
+        message = f"the deletion vector at byte {offset} of {path} is not a Roaring bitmap: {error}"
+        raise CorruptFileError(message) from error
+    return np.asarray(positions.to_array(), dtype=np.int64)

@@ -1,0 +1,81 @@
+"""The index manifest: every index file of a table at one snapshot (docs/format.md, 1.13). Only the codec.
+
+Deletion vectors are what matters here; records of other kinds, and fields of other releases, are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from storage_lib.file_store.data_file.deletion_vector import DeletionFile
+from storage_lib.file_store.manifest.avro_container import Record, container_schema, decode_container, encode_container
+
+DELETION_VECTORS = "DELETION_VECTORS"
+_RANGES = "_DELETIONS_VECTORS_RANGES"
+
+Bucket: TypeAlias = tuple[bytes, int]
+"""Serialized partition, and number."""
+
+DeletionFiles: TypeAlias = Mapping[Bucket, Mapping[str, DeletionFile]]
+"""By bucket and name of the data file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexManifest:
+    """Its records, and the Avro schema that they are written with."""
+
+    schema_json: str
+    records: tuple[Record, ...]
+
+    @property
+    def file_names(self) -> list[str]:
+        """The index files that it names."""
+        return [record["_FILE_NAME"] for record in self.records]
+
+    def deletion_files(self) -> DeletionFiles:
+        """Where the deletion vector of each data file that has one is."""
+        found: dict[Bucket, dict[str, DeletionFile]] = {}
+        for record in self.records:
+            if record["_INDEX_TYPE"] == DELETION_VECTORS:
+                of_bucket = found.setdefault((record["_PARTITION"], record["_BUCKET"]), {})
+                for each in _ranges(record):
+                    of_bucket[each["f0"]] = DeletionFile(
+                        file_name=record["_FILE_NAME"],
+                        offset=each["f1"],
+                        row_count=each.get("_CARDINALITY"),
+                        external_path=record.get("_EXTERNAL_PATH"),
+                    )
+        return found
+
+    def without(self, gone: Mapping[Bucket, Collection[str]]) -> IndexManifest:
+        """Without the vectors of these data files; itself if it has none of them."""
+        records: list[Record] = []
+        for record in self.records:
+            names = gone.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), ())
+            ranges = _ranges(record)
+            kept = [each for each in ranges if each["f0"] not in names]
+            if len(kept) == len(ranges):
+                records.append(record)
+            elif kept:
+                records.append({**record, _RANGES: kept})
+        return (
+            self
+            if records == list(self.records)
+            else IndexManifest(schema_json=self.schema_json, records=tuple(records))
+        )
+
+
+def encode_index_manifest(manifest: IndexManifest) -> bytes:
+    """The file's bytes."""
+    return encode_container(manifest.schema_json, manifest.records)
+
+
+def decode_index_manifest(data: bytes, source: str) -> IndexManifest:
+    """``CorruptFileError`` naming ``source`` if this is not an Avro file."""
+    return IndexManifest(schema_json=container_schema(data, source), records=tuple(decode_container(data, source)))
+
+
+def _ranges(record: Record) -> list[Mapping[str, Any]]:
+    return [each for each in record.get(_RANGES) or () if each is not None]

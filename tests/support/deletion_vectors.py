@@ -1,0 +1,107 @@
+"""Deletion vectors as another engine writes them: an index file, an index manifest, and a snapshot that names it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyroaring import BitMap, BitMap64
+
+from storage_lib.file_store.data_file.deletion_vector import MAGIC_32, MAGIC_64
+from storage_lib.file_store.manifest.avro_container import encode_container
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from tests.support.stored_table import StoredTable
+
+_RANGE = {
+    "type": "record",
+    "name": "range",
+    "fields": [
+        {"name": "f0", "type": "string"},
+        {"name": "f1", "type": "int"},
+        {"name": "f2", "type": "int"},
+        {"name": "_CARDINALITY", "type": ["null", "long"], "default": None},
+    ],
+}
+INDEX_MANIFEST_SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "index",
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_KIND", "type": "int"},
+            {"name": "_PARTITION", "type": "bytes"},
+            {"name": "_BUCKET", "type": "int"},
+            {"name": "_INDEX_TYPE", "type": "string"},
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+            {"name": "_ROW_COUNT", "type": "long"},
+            {
+                "name": "_DELETIONS_VECTORS_RANGES",
+                "type": ["null", {"type": "array", "items": ["null", _RANGE]}],
+                "default": None,
+            },
+        ],
+    }
+)
+
+
+def encoded_vector(positions: Sequence[int], *, wide: bool = False) -> bytes:
+    """Size, magic, bitmap and checksum; ``wide`` is the format of 64 bits."""
+    body = MAGIC_64 + BitMap64(positions).serialize() if wide else MAGIC_32 + BitMap(positions).serialize()
+    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def mark_deleted(table: StoredTable, deleted: Mapping[str, Sequence[int]], *, wide: bool = False) -> Snapshot:
+    """A snapshot like the newest one, in which these rows of these data files no longer count."""
+    latest = table.store.snapshots.latest()
+    assert latest is not None
+    name = f"mark-{latest.id}"
+    data = b"\x01"
+    records: dict[tuple[bytes, int], dict[str, object]] = {}
+    for entry in table.store.scan.live_files(latest):
+        if entry.file.file_name in deleted:
+            positions = deleted[entry.file.file_name]
+            vector = encoded_vector(positions, wide=wide)
+            record = records.setdefault(
+                (entry.partition, entry.bucket),
+                {
+                    "_VERSION": 1,
+                    "_KIND": 0,
+                    "_PARTITION": entry.partition,
+                    "_BUCKET": entry.bucket,
+                    "_INDEX_TYPE": "DELETION_VECTORS",
+                    "_FILE_NAME": f"index-{name}-0",
+                    "_FILE_SIZE": 0,
+                    "_ROW_COUNT": 1,
+                    "_DELETIONS_VECTORS_RANGES": [],
+                },
+            )
+            ranges = record["_DELETIONS_VECTORS_RANGES"]
+            assert isinstance(ranges, list)
+            ranges.append(
+                {
+                    "f0": entry.file.file_name,
+                    "f1": len(data),
+                    "f2": len(vector) - (0 if wide else 8),
+                    "_CARDINALITY": len(positions),
+                }
+            )
+            data += vector
+    for record in records.values():
+        record["_FILE_SIZE"] = len(data)
+    files = table.environment.file_io
+    files.write_bytes(table.paths.index_path(f"index-{name}-0"), data)
+    manifest = encode_container(INDEX_MANIFEST_SCHEMA, list(records.values()))
+    files.write_bytes(table.paths.manifest_path(f"index-manifest-{name}-0"), manifest)
+    marked = replace(
+        latest,
+        id=latest.id + 1,
+        uuid=name,
+        commit_kind=CommitKind.COMPACT,
+        index_manifest=f"index-manifest-{name}-0",
+        delta_record_count=0,
+    )
+    assert table.store.snapshots.append_if_absent(marked)
+    return marked
