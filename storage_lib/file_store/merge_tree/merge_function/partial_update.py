@@ -26,7 +26,7 @@ from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
 from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
-from storage_lib.file_store.merge_tree.merge_function.removal import after_removal
+from storage_lib.file_store.merge_tree.merge_function.removal import after_removal, deletions_below
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.schema.field_options import SequenceGroup
@@ -98,7 +98,7 @@ class PartialUpdate:
         if versions.retracts is None:
             return None
         if self.removes_on_delete:
-            return after_removal(versions).removed
+            return deletions_below(versions, self.required.union(self.order.fields))
         return self._merged(versions, final=False).below()
 
     def _merged(self, versions: Versions, *, final: bool) -> MergedRows:

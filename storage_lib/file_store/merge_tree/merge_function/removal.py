@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.data_file.key_value import VALUE_KIND
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.schema.row_kind import RowKind
 
@@ -38,6 +38,24 @@ def after_removal(versions: Versions) -> AfterRemoval:
     stays[last[(last >= 0) & ~begins_anew]] = True
     removed = versions.rows.take(pa.array(last[begins_anew])) if begins_anew.any() else None
     return AfterRemoval(versions=_only(versions, stays), removed=removed)
+
+
+def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch | None:
+    """The deletions that new rows followed, with nulls in all columns but the ``kept`` ones.
+
+    What a deletion says of the row it deletes is of no use any more, and would be taken for part of the new one by
+    readers that go on from there.
+    """
+    removed = after_removal(versions).removed
+    if removed is None:
+        return None
+    columns = [
+        column
+        if field.name in (SEQUENCE_NUMBER, VALUE_KIND) or field.name in kept
+        else pa.nulls(len(column), field.type)
+        for field, column in zip(removed.schema, removed.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=removed.schema)
 
 
 def _only(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
