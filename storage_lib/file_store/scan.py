@@ -58,17 +58,22 @@ class FileStoreScan:
         partition_filter: Predicate | None = None,
         predicate: Predicate | None = None,
         buckets: Collection[int] | None = None,
+        partitions: Collection[bytes] | None = None,
         only_compacted: bool = False,
     ) -> Plan:
         """The files of ``snapshot`` that may hold rows matching; None (a table without a commit) plans nothing.
 
-        ``partition_filter`` speaks of partition columns only. Files are left out by partition, by bucket where the
-        predicate fixes the bucket key, by the bounds of their keys, and by those of their values where they hide no
-        other file's rows. Rows still have to be filtered. ``only_compacted`` leaves level 0 out.
+        ``partition_filter`` speaks of partition columns only, ``partitions`` are serialized. Files are left out by
+        partition, by bucket where the predicate fixes the bucket key, by the bounds of their keys, and by those of
+        their values where they hide no other file's rows. Rows still have to be filtered. ``only_compacted`` leaves
+        level 0 out.
+
         Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone, ``InvalidInputError`` for filters with
         unknown columns or values of other types.
         """
-        pruning = self._pruning(partition_filter=partition_filter, predicate=predicate, buckets=buckets)
+        pruning = self._pruning(
+            partition_filter=partition_filter, predicate=predicate, buckets=buckets, partitions=partitions
+        )
         if snapshot is None:
             return Plan(snapshot=None, entries=(), grouping=self._grouping)
         live = self._live_of(snapshot, pruning)

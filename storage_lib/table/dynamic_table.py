@@ -46,6 +46,7 @@ from storage_lib.table.inline_compaction import InlineCompaction
 from storage_lib.table.input_rows import InputRows, Rows
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.point_lookup import PointLookup
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.system_tables import SystemTables
@@ -59,6 +60,7 @@ from storage_lib.table.table_description import TableDescription
 from storage_lib.table.table_overwrite import TableOverwrite, scope_of
 from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
 from storage_lib.table.table_rollback import TableRollback
+from storage_lib.table.table_statistics import TableStatistics
 from storage_lib.table.table_tags import TableTags
 from storage_lib.table.table_write import TableWrite
 from storage_lib.table.time_travel import TimeTravel
@@ -188,6 +190,21 @@ class DynamicTable:
             environment=environment,
             history=SchemaHistory(environment.file_io, paths),
             has_log=log is not None,
+        )
+        self._lookup = PointLookup(
+            table=name,
+            schema=schema,
+            file_store=self.file_store,
+            only_compacted=self._batches_show_only_what_is_compacted,
+        )
+        self._statistics = TableStatistics(
+            table=name,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            file_store=self.file_store,
+            commit=self._commit,
+            only_compacted=self._batches_show_only_what_is_compacted,
         )
         self._care = TableCare(
             table=name,
@@ -386,6 +403,23 @@ class DynamicTable:
         """The matching rows of one split of ``plan``."""
         predicate = None if filter is None else filter.validated(self.schema)
         return self.file_store.read.read(split, columns, predicate)
+
+    def lookup(
+        self,
+        keys: Rows | Sequence[Mapping[str, object]],
+        *,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+    ) -> pa.Table:
+        """The rows that there are of some primary keys, ``[{"id": 3}, ...]`` or Arrow rows, in the keys' order.
+
+        Opens only files that can hold them. The snapshot is named as for ``read``. Raises ``InvalidInputError`` for
+        what is no key of this table.
+        """
+        snapshot = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        return self._lookup.lookup(snapshot, keys, columns)
 
     def changes(
         self,
@@ -650,6 +684,20 @@ class DynamicTable:
             order = self.new_commit(commit_user=user, tracked=True, overwrite=OverwriteScope.of(*partitions))
             return self._write(order, self.arrow_schema.empty_table(), identifier)
         return self._care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
+
+    def analyze(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Note what the newest snapshot holds (rows, bounds, distinct values), for engines that plan by it.
+
+        Reads every row once. None for a table without a commit; see ``system_table("statistics")``.
+        """
+        user, identifier = self._identity(commit_user, commit_identifier)
+        return self._statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
 
     def rollback_to(
         self,

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage_lib import DynamicTable, MemoryCatalog
+from storage_lib.dump import indented
 from storage_lib.file_store.manifest.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.debezium_json import DebeziumJson
@@ -104,28 +105,12 @@ def _text(files: FileIO, table: DynamicTable, path: str) -> str:
 
 def _records(files: FileIO, table: DynamicTable, name: str) -> list[str]:
     path = f"{table.location}/manifest/{name}"
-    return [_indented(record, "") for record in decode_container(files.read_bytes(path), path)]
+    return [indented(record) for record in decode_container(files.read_bytes(path), path)]
 
 
 def _manifest_of(files: FileIO, table: DynamicTable, manifest_list: str) -> str:
     path = f"{table.location}/manifest/{manifest_list}"
     return str(decode_container(files.read_bytes(path), path)[0]["_FILE_NAME"])
-
-
-def _indented(record: dict[str, object], indent: str) -> str:
-    lines = []
-    for name, value in record.items():
-        nested = isinstance(value, dict)
-        shown = "\n" + _indented(value, indent + "  ") if isinstance(value, dict) else f" {_shown(value)}"
-        lines.append(f"{indent}{name}{'' if nested else ' ' * max(0, 24 - len(indent) - len(name))}{shown}")
-    return "\n".join(lines)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bytes):
-        # The arity, then the row in words of eight bytes.
-        return " ".join([value[:4].hex(), *(value[start : start + 8].hex() for start in range(4, len(value), 8))])
-    return json.dumps(value)
 
 
 def _data_file(files: FileIO, path: str) -> str:

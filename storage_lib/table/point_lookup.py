@@ -1,0 +1,140 @@
+"""``table.lookup(keys)``: the rows of some keys, out of the few files that can hold them.
+
+The partition and the bucket follow from the key; of the bucket's files those are opened whose key range holds one of
+the keys, and of these the row groups that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.bucketing import bucket_of, group_rows
+from storage_lib.schema.column_reference import col
+from storage_lib.schema.predicate import And, Predicate
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.input_rows import Rows, record_batches
+
+_NAMED_KEYS_MAX = 1000
+"""Of more keys in one bucket only their bounds are looked for, then the keys among what is found."""
+
+
+class PointLookup:
+    """Finds rows by primary key. Threads may share it."""
+
+    def __init__(self, *, table: str, schema: TableSchema, file_store: FileStore, only_compacted: bool) -> None:
+        self._only_compacted = only_compacted
+        self._table = table
+        self._schema = schema
+        self._file_store = file_store
+
+    def lookup(
+        self, snapshot: Snapshot | None, keys: Rows | Sequence[Mapping[str, object]], columns: Sequence[str] | None
+    ) -> pa.Table:
+        """The rows that there are of ``keys``, in the order of the keys; columns of the table as asked for.
+
+        Raises ``InvalidInputError`` for a table without a primary key, unknown columns, and keys that lack a column of
+        it, hold a null or have values of other types.
+        """
+        wanted = [field.name for field in self._schema.fields] if columns is None else list(columns)
+        fields = [self._schema.arrow_schema.field(self._schema.field(name).name) for name in wanted]
+        asked = self._asked(keys)
+        read = list(dict.fromkeys([*wanted, *self._schema.primary_keys]))
+        schema = pa.schema([self._schema.arrow_schema.field(name) for name in read])
+        found = pa.Table.from_batches(self._candidates(snapshot, asked, read), schema=schema)
+        return self._in_order(asked, found).select(wanted).cast(pa.schema(fields))
+
+    def _asked(self, keys: Rows | Sequence[Mapping[str, object]]) -> pa.Table:
+        """The keys as a table of exactly the primary key's columns."""
+        names = self._schema.primary_keys
+        if not names:
+            message = f"table {self._table} has no primary key to look rows up by; read it with a filter"
+            raise InvalidInputError(message)
+        schema = pa.schema([self._schema.arrow_schema.field(name) for name in names])
+        try:
+            if isinstance(keys, Sequence):
+                for key in keys:
+                    self._refuse_other_columns(set(key))
+                return _without_nulls(pa.Table.from_pylist([dict(key) for key in keys], schema=schema))
+            batches = list(record_batches(keys))
+            for batch in batches:
+                self._refuse_other_columns(set(batch.schema.names))
+            tables = [pa.Table.from_batches([batch]).select(names).cast(schema) for batch in batches]
+            return _without_nulls(pa.concat_tables(tables) if tables else schema.empty_table())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+            message = f"table {self._table}: these are no keys of ({', '.join(map(str, schema))}): {error}"
+            raise InvalidInputError(message) from error
+
+    def _refuse_other_columns(self, given: set[str]) -> None:
+        missing = [name for name in self._schema.primary_keys if name not in given]
+        strangers = sorted(given - set(self._schema.primary_keys))
+        if missing or strangers:
+            message = (
+                f"table {self._table}: a key has the columns ({', '.join(self._schema.primary_keys)}), all of them and "
+                f"no others; {'missing ' + missing[0] if missing else 'not ' + strangers[0]!r}"
+            )
+            raise InvalidInputError(message)
+
+    def _candidates(self, snapshot: Snapshot | None, asked: pa.Table, read: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Rows that may be of these keys; all that are are among them."""
+        if snapshot is None or not asked.num_rows:
+            return
+        keys = asked.combine_chunks().to_batches()[0]
+        of_partition: dict[bytes, list[np.ndarray]] = {}
+        for partition, _, indices in group_rows(keys, self._schema):
+            of_partition.setdefault(partition, []).append(indices)
+        for partition, parts in of_partition.items():
+            live = self._file_store.scan.live_files(snapshot, partitions=(partition,))
+            count = live.bucket_count(partition)
+            if count is None:
+                continue
+            rows = keys.take(pa.array(np.concatenate(parts)))
+            buckets = bucket_of(rows, self._schema, bucket_count=count)
+            for bucket in np.unique(buckets).tolist():
+                of_bucket = rows.filter(pa.array(buckets == bucket))
+                predicate = self._predicate(of_bucket)
+                plan = self._file_store.scan.plan(
+                    snapshot,
+                    predicate=predicate,
+                    buckets={bucket},
+                    partitions=(partition,),
+                    only_compacted=self._only_compacted,
+                )
+                for split in plan.splits():
+                    yield from self._file_store.read.read(split, read, predicate)
+
+    def _predicate(self, keys: pa.RecordBatch) -> Predicate | None:
+        parts = [self._of_column(name, keys.column(name)) for name in self._schema.primary_keys]
+        return reduce(And, parts)
+
+    def _of_column(self, name: str, values: pa.Array) -> Predicate:
+        distinct = pc.unique(values)
+        if len(distinct) <= _NAMED_KEYS_MAX:
+            return col(name).isin(distinct.to_pylist())
+        bounds = pc.min_max(distinct)
+        return col(name).between(bounds["min"].as_py(), bounds["max"].as_py())
+
+    def _in_order(self, asked: pa.Table, found: pa.Table) -> pa.Table:
+        names = self._schema.primary_keys
+        # Polars takes names such as "*" for patterns, so columns go by their positions.
+        spelled = [str(position) for position in range(len(names))]
+        left = pl.DataFrame(asked.rename_columns(spelled)).unique(maintain_order=True).with_row_index("asked")
+        right = pl.DataFrame(found.select(names).rename_columns(spelled)).with_row_index("found")
+        matched = left.join(right, on=spelled, how="inner").sort("asked")["found"]
+        return found.take(matched.to_arrow())
+
+
+def _without_nulls(keys: pa.Table) -> pa.Table:
+    for name in keys.column_names:
+        if keys.column(name).null_count:
+            message = f"column {name!r} of a key is null"
+            raise ValueError(message)
+    return keys

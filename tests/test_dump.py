@@ -1,0 +1,85 @@
+"""Every file of a table can be printed, and what is none says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable, open_catalog
+from storage_lib.dump import dump, main
+from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
+from storage_lib.io.local_file_io import LocalFileIO
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DynamicTable:
+    catalog = open_catalog(str(tmp_path), {"log.system": "none"})
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", columns, primary_key=["id"])
+    table.append(pa.table({"id": [1, 2], "v": ["first", "second"]}))
+    table.tags.create("kept")
+    table.branches.create("dev")
+    table.consumers.create("etl")
+    table.analyze()
+    return table
+
+
+def test_every_file_of_a_table_is_printed(table: DynamicTable) -> None:
+    shown = {}
+    for path in Path(table.location).rglob("*"):
+        if path.is_file():
+            shown[path.name] = "\n".join(dump(LocalFileIO(), str(path)))
+            assert shown[path.name]
+    text = "\n".join(shown.values())
+    for part in (
+        '"commitKind": "ANALYZE"', '"highestFieldId": 1', "_NUM_ADDED_FILES", "_FILE_NAME", '"tagCreateTime"',
+        "2 rows in 1 row group(s)", "v=second", '"nextSnapshot": 2', '"holder"', '"mergedRecordCount": 2',
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_as_many_rows_as_asked_for(table: DynamicTable) -> None:
+    (data_file,) = Path(table.location).rglob("*.parquet")
+    assert "v=second" not in "\n".join(dump(LocalFileIO(), str(data_file), rows=1))
+
+
+def test_orc_and_avro_files_are_printed(tmp_path: Path) -> None:
+    from pyarrow import orc
+
+    from storage_lib.file_store.manifest.avro_container import encode_container
+
+    orc.write_table(pa.table({"x": [1, 2]}), tmp_path / "data-x-0.orc")
+    assert list(dump(LocalFileIO(), str(tmp_path / "data-x-0.orc")))[-1] == "x=2"
+    schema = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'
+    (tmp_path / "data-x-0.avro").write_bytes(encode_container(schema, [{"x": 5}]))
+    assert list(dump(LocalFileIO(), str(tmp_path / "data-x-0.avro"))) == ["1 rows", '{"x": 5}']
+
+
+def test_what_is_no_file_of_a_table_says_so(tmp_path: Path) -> None:
+    def dumped(name: str, content: bytes = b"x") -> list[str]:
+        (tmp_path / name).write_bytes(content)
+        return list(dump(LocalFileIO(), str(tmp_path / name)))
+
+    with pytest.raises(NotFoundError, match="no such file"):
+        list(dump(LocalFileIO(), str(tmp_path / "snapshot-1")))
+    for name in ("notes.txt", "README"):
+        with pytest.raises(InvalidInputError, match="no file of a table"):
+            dumped(name)
+    with pytest.raises(InvalidInputError, match="written aside"):
+        dumped(".snapshot-1.77.tmp")
+    for name in ("snapshot-1", "schema-0", "manifest-x-0", "data-x-0.parquet", "data-x-0.orc", "tag-x"):
+        with pytest.raises(CorruptFileError, match=name):
+            dumped(name)
+
+
+def test_the_command_prints_or_says_why_not(table: DynamicTable, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{table.location}/snapshot/snapshot-1"]) == 0
+    assert '"id": 1' in capsys.readouterr().out
+    assert main([f"{table.location}/nothing"]) == 2
+    assert "no such file" in capsys.readouterr().err
+    command = [sys.executable, "-m", "storage_lib.dump", f"{table.location}/schema/schema-0"]
+    assert '"primaryKeys"' in subprocess.run(command, capture_output=True, text=True, check=True).stdout
