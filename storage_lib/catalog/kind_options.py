@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_options import TableOptions, WriteMode
-from storage_lib.schema.table_schema import BUCKET_UNAWARE
+from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION, VALUE_COUNT
 
 
 def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key: bool) -> dict[str, str]:
@@ -15,7 +15,14 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
     Raises ``InvalidInputError`` for options that no such table can have.
     """
     is_append_only = TableOptions.parse(options).write_mode is WriteMode.APPEND_ONLY
+    merge_engine = options.get(MERGE_ENGINE_OPTION)
     if has_primary_key:
+        if merge_engine == VALUE_COUNT:
+            message = (
+                f"table {name} has a primary key, but option merge-engine={VALUE_COUNT} is for tables without; leave "
+                "it out"
+            )
+            raise InvalidInputError(message)
         if is_append_only:
             message = (
                 f"table {name} has a primary key, so later rows replace earlier ones, but option write-mode says "
@@ -24,12 +31,14 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
             raise InvalidInputError(message)
         return {"bucket": "1", **options}
     if not is_append_only:
-        message = (
-            f"table {name} has no primary key and takes updates and deletions, which this version can't store yet; "
-            "declare primary_key=[...], or option write-mode=append-only if rows are only ever added"
-        )
-        raise InvalidInputError(message)
-    if "merge-engine" in options:
+        if merge_engine not in (None, VALUE_COUNT):
+            message = (
+                f"table {name} has no primary key, so option merge-engine={merge_engine} has no versions to merge: "
+                "rows are counted. Leave it out, or declare primary_key=[...]"
+            )
+            raise InvalidInputError(message)
+        return {"bucket": "1", **options, MERGE_ENGINE_OPTION: VALUE_COUNT}
+    if merge_engine is not None:
         message = f"table {name} is append-only and merges nothing; leave option merge-engine out"
         raise InvalidInputError(message)
     return {"bucket": str(BUCKET_UNAWARE), **options}

@@ -350,7 +350,9 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
 
 
 def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:
-    if options.newest_wins or options.effective_log_system is LogSystem.NONE:
+    # Changes of counts add up in the log as they do in the files.
+    adds_up = options.merge_engine is MergeEngine.VALUE_COUNT
+    if options.newest_wins or adds_up or options.effective_log_system is LogSystem.NONE:
         return
     by_engine = options.merge_engine is not MergeEngine.DEDUPLICATE
     cause = f"merge-engine={options.merge_engine}" if by_engine else "sequence.field"

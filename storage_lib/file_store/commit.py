@@ -67,7 +67,7 @@ class FileStoreCommit:
         scan: FileStoreScan,
         new_draft: Callable[[], SnapshotDraft],
         schema_id: int,
-        comparable_key: ComparableKeyOf,
+        comparable_key: ComparableKeyOf | None,
         abort: Callable[[Sequence[CommitMessage]], None],
     ) -> None:
         self._table = table

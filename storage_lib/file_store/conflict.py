@@ -28,19 +28,22 @@ def check_no_conflict(
     live: LiveFiles,
     changes: Sequence[ManifestEntry],
     *,
-    comparable_key: ComparableKeyOf,
+    comparable_key: ComparableKeyOf | None,
     is_overwrite: bool,
     subject: str,
 ) -> None:
     """Raise if ``changes`` may not follow the snapshot whose files are ``live``; ``subject`` names both in messages.
 
-    ``live`` has to be right for the partitions that ``changes`` touch; it may lack others.
+    Without ``comparable_key`` runs may overlap, and rule 4 is left out. ``live`` has to be right for the partitions
+    that ``changes`` touch; it may lack others.
     Raises ``CommitConflictError`` for what others did, ``InvalidInputError`` for what the caller did.
     """
     _check_deleted_are_live(live, changes, subject)
     _check_added_are_new(live, changes, subject)
     if not is_overwrite:
         _check_bucket_counts(live, changes, subject)
+    if comparable_key is None:
+        return
     after = live.apply(changes)
     for partition, bucket in _upper_buckets(changes):
         _check_disjoint(after.of(partition, bucket), comparable_key, f"{subject}, bucket {bucket}")

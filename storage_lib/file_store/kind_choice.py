@@ -13,7 +13,11 @@ from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucke
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.table_kind import TableKind
+from storage_lib.file_store.value_count.value_count_merge import VALUE_COUNT_MERGE
+from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
+from storage_lib.file_store.value_count.value_count_table import ValueCountTable
 from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
@@ -33,12 +37,22 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
             ),
             memtable_bytes_max=options.write_buffer_size_bytes,
         )
+    if schema.counts_values:
+        return ValueCountTable(
+            counts=_merging(ValueCountSchema(schema=schema), VALUE_COUNT_MERGE, _compaction_strategy(options), options)
+        )
     merge_function = merge_function_of(table, schema, options)
     strategy = _compaction_strategy(options)
     if isinstance(merge_function, LayeredMergeFunction):
         strategy = WholeBucketWithDeletes(strategy=strategy)
+    return _merging(KeyValueSchema(schema=schema), merge_function, strategy, options)
+
+
+def _merging(
+    layout: KeyValueSchema, merge_function: MergeFunction, strategy: CompactionStrategy, options: TableOptions
+) -> KeyValueTable:
     return KeyValueTable(
-        layout=KeyValueSchema(schema=schema),
+        layout=layout,
         merge_function=merge_function,
         strategy=strategy,
         level_count=options.effective_num_levels,

@@ -10,7 +10,6 @@ from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
 from storage_lib.file_store.kind_choice import kind_of
@@ -74,8 +73,8 @@ class FileStore:
         self._options = options
         self._kind = kind_of(table, schema, options)
         self._schemas = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
-        self._format = ParquetFormat(
-            compression=options.file_compression, compression_level=options.file_compression_zstd_level
+        self._format = self._kind.file_format(
+            ParquetFormat(compression=options.file_compression, compression_level=options.file_compression_zstd_level)
         )
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
@@ -164,7 +163,7 @@ class FileStore:
             scan=self.scan,
             new_draft=new_draft,
             schema_id=self._schema.id,
-            comparable_key=KeyValueSchema(schema=self._schema).comparable_key,
+            comparable_key=self._kind.comparable_key,
             abort=self.abort,
         )
 

@@ -1,19 +1,20 @@
 """What differs between kinds of tables inside one bucket: how rows are laid out, written, read and compacted.
 
     primary key                 merge_tree/key_value_table.py    versions of a key become one row
-    none, write-mode
-      = append-only             append/append_table.py           rows are only added
+    none                        value_count/value_count_table.py rows are counted
+    none, and append-only       append/append_table.py           rows are only added
 
 Everything else (commits, snapshots, manifests, expiry, pruning by partition and bucket) is the same for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
+from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
@@ -22,6 +23,7 @@ from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
+from storage_lib.format.file_format import FileFormat
 from storage_lib.schema.predicate import Predicate
 
 
@@ -68,6 +70,13 @@ class TableKind(FileGrouping, Protocol):
     @property
     def layout(self) -> FileLayout:
         """The columns of its data files."""
+
+    @property
+    def comparable_key(self) -> Callable[[bytes], ComparableKey] | None:
+        """How serialized keys compare, where no two files of a level from 1 on may share one; None: they may."""
+
+    def file_format(self, inner: FileFormat) -> FileFormat:
+        """The format as this kind of table names its files."""
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> BucketWriter:
         """Appends to a bucket; ``next_sequence`` is above the bucket's highest at the writer's base snapshot."""

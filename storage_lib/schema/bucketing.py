@@ -11,10 +11,12 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.binary_columns import encode_rows
 from storage_lib.schema.binary_row import EMPTY_ROW
-from storage_lib.schema.data_types import TypeRoot
+from storage_lib.schema.canonical_rows import canonical_rows
+from storage_lib.schema.data_types import TypeRoot, parse_data_type
 from storage_lib.schema.murmur import hash_rows
 from storage_lib.schema.table_schema import DataField, TableSchema
 
+_BYTES = parse_data_type("BYTES")
 _RADIX_SORT_MAX = 1 << 16
 _CODES_MAX = 1 << 31
 
@@ -38,6 +40,10 @@ def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | 
         return np.zeros(rows.num_rows, dtype=np.int32)
     columns = _columns(rows, schema.bucket_key_fields)
     function = schema.options.get("bucket-function.type", "default").lower()
+    if schema.counts_values:
+        # Equal rows must meet in one bucket: NaNs, both zeros and nested values have bytes of their own for that.
+        hashes = hash_rows([canonical_rows(columns).cast(pa.binary())], [_BYTES])
+        return np.abs(np.fmod(hashes, np.int32(count)))
     if function == "default":
         hashes = hash_rows(columns, [field.type for field in schema.bucket_key_fields])
         # The sign is Java's: that of the dividend, so that the remainder can be made positive afterwards.

@@ -80,6 +80,15 @@ def parse_count(text: str) -> int:
     return number
 
 
+def parse_bucket_count(text: str) -> int:
+    """At least 1, or one of the numbers by which the format says that buckets are not fixed: -1 and -2."""
+    number = parse_integer(text)
+    if number < -2 or number == 0:
+        message = "it has to be at least 1, or -1 for none in particular"
+        raise ValueError(message)
+    return number
+
+
 def parse_text(text: str) -> str:
     """Any text but the empty one. ``ValueError`` for that."""
     if not text.strip():

@@ -15,6 +15,7 @@ from typing import Any
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.option_values import (
     parse_boolean,
+    parse_bucket_count,
     parse_bytes,
     parse_count,
     parse_integer,
@@ -26,7 +27,7 @@ from storage_lib.schema.option_values import (
     spelled_millis,
 )
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
-from storage_lib.schema.table_schema import APPEND_ONLY, WRITE_MODE_OPTION
+from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
 
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
@@ -52,6 +53,7 @@ class MergeEngine(StrEnum):
     PARTIAL_UPDATE = "partial-update"
     AGGREGATION = "aggregation"
     FIRST_ROW = "first-row"
+    VALUE_COUNT = VALUE_COUNT
 
 
 class SortOrder(StrEnum):
@@ -125,7 +127,7 @@ class TableOptions:
     bucket: int = _option(
         "bucket",
         1,
-        parse_integer,
+        parse_bucket_count,
         "Buckets of every partition, and Kafka partitions of the log; -1, an append-only table's default: none in "
         "particular.",
     )

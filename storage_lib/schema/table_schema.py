@@ -20,6 +20,8 @@ from storage_lib.schema.type_spelling import field_from_json, field_to_json
 __all__ = ["DataField", "TableSchema", "check_schema", "new_table_schema", "typed_columns"]
 
 SCHEMA_VERSION = 3
+MERGE_ENGINE_OPTION = "merge-engine"
+VALUE_COUNT = "value-count"
 WRITE_MODE_OPTION = "write-mode"
 APPEND_ONLY = "append-only"
 BUCKET_UNAWARE = -1
@@ -88,7 +90,12 @@ class TableSchema:
     @property
     def is_append_only(self) -> bool:
         """Whether rows are only ever added: what a table without a primary key is to Paimon."""
-        return not self.primary_keys
+        return not self.primary_keys and not self.counts_values
+
+    @property
+    def counts_values(self) -> bool:
+        """Whether rows without a key are counted, so that they can be deleted and updated: a table of ours only."""
+        return not self.primary_keys and self.options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT
 
     @property
     def is_bucket_unaware(self) -> bool:

@@ -2,8 +2,9 @@
 
     every   what each commit changed, in commit order: the rows that it appended, or, where it replaced files, the
             difference it made. Compactions change nothing.
-    net     at most one change a key. A bucket that was only appended to is read from the appended files; one that was
-            overwritten meanwhile is compared as it was with what it has become.
+    net     at most one change a key; without a key, as many changes of a row as its count changed by. A bucket that
+            was only appended to is read from the appended files; one that was overwritten meanwhile is compared as it
+            was with what it has become.
 
 ``+I`` and ``+U`` are as they were written: an insert may be of a key that is there. Applying the changes to the
 content at the start gives the content at the end.
@@ -14,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.live_files import LiveFiles
@@ -26,6 +29,7 @@ from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_split import ChangeSplit, ChangeStep
 from storage_lib.table.content_difference import ContentDifference, Place, places_that_differ
+from storage_lib.table.multiset_change import summed_changes
 from storage_lib.table.snapshot_changes import SnapshotChanges
 
 _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
@@ -59,6 +63,8 @@ class ChangeScan:
         self._row_kind_column = options.row_kind_field
         # Only then is the newest row of a key, in the order of commits, the row that the table shows.
         self._newest_wins = options.newest_wins
+        # Without a key, rows add up.
+        self._adds_up = not schema.primary_keys
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -148,13 +154,13 @@ class ChangeScan:
 
     def read(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
         """The changes of one split, with their kinds; the net ones are held in memory."""
-        if not split.is_net or not self._schema.primary_keys:
+        if not split.is_net or self._schema.is_append_only:
             for step in split.steps:
                 yield from self._read_step(split, step)
             return
         batches = [batch for step in split.steps for batch in self._read_step(split, step)]
         rows = pa.Table.from_batches(batches, schema=self.arrow_schema)
-        yield from self._newest(rows).to_batches()
+        yield from (self._summed(rows) if self._adds_up else self._newest(rows).to_batches())
 
     def _every_step(self, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
         steps: dict[Place, list[ChangeStep]] = {}
@@ -186,7 +192,7 @@ class ChangeScan:
 
     def is_told_by_its_files(self, snapshot: Snapshot) -> bool:
         """Whether the rows that a snapshot added are what it changed; else contents have to be compared."""
-        return self._newest_wins and snapshot.commit_kind is CommitKind.APPEND
+        return (self._newest_wins or self._adds_up) and snapshot.commit_kind is CommitKind.APPEND
 
     def _content(self, snapshot_id: int) -> LiveFiles:
         if snapshot_id == 0:
@@ -217,6 +223,14 @@ class ChangeScan:
             if rows.num_rows:
                 columns = [*rows.columns, symbols.take(kinds)]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+
+    def _summed(self, changes: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is left of rows that were inserted and deleted."""
+        symbols = changes.column(self._row_kind_column)
+        counts = np.where(pc.starts_with(symbols, "+").to_numpy(), 1, -1)
+        for rows, kinds in summed_changes(changes.drop_columns([self._row_kind_column]), counts):
+            columns = [*rows.columns, pa.array(ROW_KIND_SYMBOLS).take(kinds)]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _newest(self, changes: pa.Table) -> pa.Table:
         """The last change of every key, in the order given."""

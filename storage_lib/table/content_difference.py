@@ -12,7 +12,8 @@ from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.net_change import multiset_change, net_change
+from storage_lib.table.multiset_change import multiset_difference
+from storage_lib.table.net_change import net_change
 
 Place: TypeAlias = tuple[bytes, int]
 """Partition (serialized) and bucket."""
@@ -39,11 +40,10 @@ class ContentDifference:
             before = self._rows(place, old.get(place, ()), snapshot_id)
             after = self._rows(place, new.get(place, ()), snapshot_id)
             if self._schema.primary_keys:
-                yield from net_change(
-                    before, after, self._schema.primary_keys, with_update_before=self._with_update_before
-                )
+                keys, with_before = self._schema.primary_keys, self._with_update_before
+                yield from net_change(before, after, keys, with_update_before=with_before)
             else:
-                yield from multiset_change(before, after)
+                yield from multiset_difference(before, after)
 
     def _rows(self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> pa.Table:
         batches: Iterator[pa.RecordBatch] = iter(())

@@ -120,6 +120,7 @@ class DynamicTable:
             lease=self.lease,
             bucket_count=len(schema.bucket_numbers),
             takes_turns=bool(schema.primary_keys) or log is not None,
+            adds_up=schema.counts_values,
         )
         difference = ContentDifference(
             file_store=self.file_store,

@@ -32,16 +32,6 @@ def net_change(
     yield from _changes(new, added[_INDEX], RowKind.INSERT)
 
 
-def multiset_change(old: pa.Table, new: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """As ``net_change`` for rows without a key: equal rows are counted, and told as often as they are gone or new."""
-    before, after = _numbered(old), _numbered(new)
-    names = [name for name in before.columns if name != _INDEX]
-    gone = before.join(after, on=names, how="anti", nulls_equal=True)
-    added = after.join(before, on=names, how="anti", nulls_equal=True)
-    yield from _changes(old, gone[_INDEX], RowKind.DELETE)
-    yield from _changes(new, added[_INDEX], RowKind.INSERT)
-
-
 _INDEX, _OLD_INDEX = "index", "old_index"
 
 
@@ -52,13 +42,6 @@ def _name(position: int) -> str:
 
 def _indexed(table: pa.Table) -> pl.DataFrame:
     return pl.DataFrame(table.rename_columns([_name(n) for n in range(table.num_columns)])).with_row_index(_INDEX)
-
-
-def _numbered(table: pa.Table) -> pl.DataFrame:
-    """Each row with how many equal ones come before it."""
-    indexed = _indexed(table)
-    names = [name for name in indexed.columns if name != _INDEX]
-    return indexed.with_columns(pl.int_range(pl.len()).over(names).alias("repeated"))
 
 
 def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

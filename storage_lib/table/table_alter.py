@@ -52,7 +52,7 @@ class TableAlter:
 
     def _refuse_other_rows(self, schema: TableSchema) -> None:
         """Rows that are counted by their whole content would no longer be found under another one."""
-        if not schema.primary_keys and schema.options.get("write-mode") != "append-only":
+        if schema.counts_values:
             message = (
                 "a table without primary key tells its rows apart by all their columns, so these can't change; create "
                 "a new table, with the primary key or write-mode=append-only"

@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import (
+    CommitConflictError,
     CommitOutcomeUnknownError,
     LeaseLostError,
     SnapshotExpiredError,
@@ -44,7 +45,7 @@ class TableCommit:
     """Opens and commits appends to one table; every writer of it goes through here.
 
     ``repair`` knows the log, and is None for a table without one; ``takes_turns`` is false where appends commute (no
-    key and no log).
+    key and no log); where a table ``adds_up`` what is committed, a difference must be from what is there.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class TableCommit:
         lease: TurnLease,
         bucket_count: int,
         takes_turns: bool,
+        adds_up: bool = False,
     ) -> None:
         self._table = table
         self._environment = environment
@@ -65,14 +67,19 @@ class TableCommit:
         self._lease = lease
         self._bucket_count = bucket_count
         self._takes_turns = takes_turns
+        self._adds_up = adds_up
 
-    def open(self, *, commit_user: str, tracked: bool, purpose: str = "write") -> WriteOrder:
+    def open(
+        self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
+    ) -> WriteOrder:
         """Start a commit: inside a turn where the table asks for one, with the log in order.
+
+        What ``is_difference`` from the base's content always needs a turn: two such would not commute.
 
         Raises ``UnavailableError`` if the turn or the log can't be had, ``LogRepairError`` if the log can't be mended.
         """
         turn = None
-        if self._takes_turns:
+        if self._takes_turns or is_difference:
             holder = f"{commit_user}/{self._environment.new_name()}"
             turn = self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
         try:
@@ -90,6 +97,7 @@ class TableCommit:
             tracked=tracked,
             base_snapshot_id=base,
             turn=turn,
+            is_difference=is_difference,
         )
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
@@ -243,6 +251,13 @@ class TableCommit:
                         "keep more snapshots (expire_snapshots(retain_last=...)) if this recurs"
                     )
                     raise LeaseLostError(message) from error
+                if order.is_difference and self._adds_up and snapshot.commit_kind is CommitKind.OVERWRITE:
+                    message = (
+                        f"table {self._table}: snapshot {snapshot_id} replaced rows after snapshot "
+                        f"{order.base_snapshot_id}, from which this commit's difference was made, so rows would be "
+                        "taken away twice. Nothing became visible; run it again"
+                    )
+                    raise CommitConflictError(message)
                 between = LogPart.from_properties(snapshot.properties)
                 appended_by_stranger = between is None and snapshot.commit_kind is CommitKind.APPEND
                 in_another_turn = between is not None and between.lease not in (None, turn.number)

@@ -116,7 +116,9 @@ class TableOverwrite:
     def _commit_difference(
         self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int
     ) -> Snapshot | None:
-        append = self._commit.open(commit_user=order.commit_user, tracked=True, purpose="tracked overwrite")
+        append = self._commit.open(
+            commit_user=order.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
+        )
         try:
             earlier = self._commit.committed(order.commit_user, commit_identifier)
             if earlier is not None:

@@ -91,7 +91,7 @@ class TableRestore:
                 "use change_tracking=False"
             )
             raise InvalidInputError(message)
-        order = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore")
+        order = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True)
         try:
             base = None
             if order.base_snapshot_id is not None:
@@ -119,8 +119,10 @@ class TableRestore:
 
 def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:
     """The reason why rows appended to this table would not put one content in place of another; None if they do."""
-    if not schema.primary_keys:
-        return "it has no primary key"
+    if schema.is_append_only:
+        return "it is append-only"
+    if schema.counts_values:
+        return None
     if options.merge_engine != "deduplicate":
         return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
     if options.sequence_field:

@@ -40,6 +40,8 @@ class WriteOrder:
     base_snapshot_id: int | None
     turn: Turn | None = None
     overwrite: OverwriteScope | None = None
+    is_difference: bool = False
+    """Whether its rows make another content of that snapshot's, rather than add to whatever is there."""
 
     @property
     def writes_log(self) -> bool:

@@ -84,7 +84,7 @@ def test_odd_names_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"primary_key": []}, "write-mode=append-only"),
+        ({"primary_key": [], "options": {"merge-engine": "deduplicate"}}, "rows are counted"),
         ({"primary_key": ["nope"]}, "'nope' is not a column"),
         ({"primary_key": ["id"], "partition_by": ["dt"]}, "not in the primary key"),
         ({"primary_key": ["dt"], "partition_by": ["dt"]}, "no column beside the partition columns"),

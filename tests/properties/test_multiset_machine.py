@@ -22,6 +22,7 @@ from tests.support.orders_table import COLUMNS, NAME, rows
 _CRASH_AT_MAX = 40
 _row = st.tuples(st.sampled_from("ab"), st.integers(0, 2).map(str), st.integers(0, 1).map(str)).map(" ".join)
 _inserts = st.lists(_row.map("+I {}".format), max_size=5)
+_changes = st.lists(st.tuples(st.sampled_from(["+I", "+U", "-U", "-D"]), _row).map(" ".join), max_size=6)
 _scope = st.sampled_from([None, {}, {"dt": "a"}, {"dt": "b"}])
 _crash_at = st.none() | st.none() | st.integers(1, _CRASH_AT_MAX)
 
@@ -35,6 +36,7 @@ class MultisetMachine(RuleBasedStateMachine):
     """Every act is one process's; ``crash_at`` says at which of its I/Os that process dies, if it does."""
 
     options: ClassVar[dict[str, str]] = {"write-mode": "append-only"}
+    takes_changes: ClassVar[bool] = False
 
     @initialize(buckets=st.sampled_from([{}, {"bucket": "2", "bucket-key": "id"}]))
     def create(self, buckets: dict[str, str]) -> None:
@@ -47,7 +49,17 @@ class MultisetMachine(RuleBasedStateMachine):
 
     @rule(changes=_inserts, crash_at=_crash_at)
     def insert(self, changes: list[str], crash_at: int | None) -> None:
-        new = self.state + Counter(map(row_of, changes))
+        new = Counter(self.state)
+        new.update(map(row_of, changes))
+        self.act(lambda table, identity: table.append(rows(*changes), **identity), new, crash_at)  # type: ignore[arg-type]
+
+    @rule(changes=_changes, crash_at=_crash_at)
+    def change(self, changes: list[str], crash_at: int | None) -> None:
+        if not self.takes_changes:
+            return
+        new = Counter(self.state)
+        for change in changes:
+            new[row_of(change)] += -1 if change[0] == "-" else 1
         self.act(lambda table, identity: table.append(rows(*changes), **identity), new, crash_at)  # type: ignore[arg-type]
 
     @rule(inserts=_inserts, scope=_scope, crash_at=_crash_at)
@@ -149,5 +161,16 @@ _SETTINGS = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+class CountedMachine(MultisetMachine):
+    """Rows are taken away as well, also before they come: then they are owed."""
+
+    options: ClassVar[dict[str, str]] = {}
+    takes_changes: ClassVar[bool] = True
+
+
 MultisetMachine.TestCase.settings = _SETTINGS
+CountedMachine.TestCase.settings = _SETTINGS
 TestAppendOnlyMachine = MultisetMachine.TestCase
+TestCountedMachine = CountedMachine.TestCase

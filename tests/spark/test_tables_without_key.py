@@ -59,3 +59,32 @@ def test_a_stream_of_an_append_only_table_has_no_kinds_and_feeds_the_next(
         write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(60)
 
     assert rows_of(read(spark, second).fillna("")) == [(1, "a", 10)] * 4 + [(2, "", 20)] * 2
+
+
+def test_batches_count_rows_and_take_them_away_again(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(primary_key=(), bucket=3)
+    df = spark.range(100).selectExpr("id % 10 AS id", "'x' AS v", "CAST(1 AS INT) AS n").repartition(4)
+
+    write(df, table)
+    write(spark.createDataFrame([(3, "x", 1, "-D")] * 4, "id long, v string, n int, _row_kind string"), table)
+
+    assert read(spark, table).where("id = 3").count() == 6
+    assert read(spark, table).count() == 96
+    write(df.limit(7), table, mode="overwrite", change_tracking=False)
+    assert read(spark, table).count() == 7
+
+
+def test_a_stream_of_changes_keeps_the_counts_of_the_next_table(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    first, second = make_table("first", primary_key=(), bucket=2), make_table("second", primary_key=(), bucket=3)
+    columns, checkpoint = "id long, v string, n int, _row_kind string", str(tmp_path / "checkpoint")
+    for changes in ([(1, "a", 1, "+I")] * 3, [(1, "a", 1, "-D"), (2, "b", 2, "-U"), (2, "B", 2, "+U")]):
+        write(spark.createDataFrame(changes, columns), first)
+        stream = read_stream(spark, first)
+        assert stream.columns == ["id", "v", "n", "_row_kind"]
+        write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(60)
+
+    assert rows_of(read(spark, second)) == [(1, "a", 1), (1, "a", 1), (2, "B", 2)]

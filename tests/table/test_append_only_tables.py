@@ -198,7 +198,7 @@ def test_tasks_of_one_write_may_all_have_rows_of_the_one_bucket() -> None:
         ({"options": {"bucket": "2"}}, "name columns in bucket-key"),
         ({"options": {"bucket-key": "id"}}, "set bucket to a number"),
         ({"options": {"bucket": "2", "bucket-key": "dt"}}, "names the partition column"),
-        ({"options": {"bucket": "0", "bucket-key": "id"}}, "bucket is '0'"),
+        ({"options": {"bucket": "0", "bucket-key": "id"}}, "at least 1"),
         ({"options": {"log.changelog-mode": "upsert"}}, "use auto or all"),
     ],
 )

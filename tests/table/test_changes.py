@@ -202,5 +202,5 @@ def test_rows_without_a_key_are_counted() -> None:
     assert of(table.changes(start_snapshot_id=2, mode="every")) == [("+I", 3), ("-D", 1), ("-D", None)]
     table.rollback_to(snapshot_id=1)
     assert table.to_arrow()["x"].to_pylist() == [1, 1, None]
-    with pytest.raises(InvalidInputError, match="no primary key"):
+    with pytest.raises(InvalidInputError, match="append-only"):
         table.rollback_to(snapshot_id=2, change_tracking=True)

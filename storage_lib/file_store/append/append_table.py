@@ -15,6 +15,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.format.file_format import FileFormat
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.row_kind import RowKind
 
@@ -26,6 +27,15 @@ class AppendTable:
     layout: AppendLayout
     strategy: SmallFileCompaction
     memtable_bytes_max: int
+
+    @property
+    def comparable_key(self) -> None:
+        """There are no keys."""
+        return
+
+    def file_format(self, inner: FileFormat) -> FileFormat:
+        """As other engines know it."""
+        return inner
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> AppendWriter:
         """Rows behind those that are there."""

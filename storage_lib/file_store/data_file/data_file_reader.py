@@ -13,7 +13,7 @@ from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundErro
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile, read_deletion_vector
 from storage_lib.file_store.data_file.file_layout import FileLayout
-from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
 from storage_lib.format.file_format import FileFormat, FormatReader
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
@@ -25,6 +25,7 @@ from storage_lib.schema.schema_versions import SchemaVersions
 _SYSTEM_TYPES = {
     SEQUENCE_NUMBER: DataType(TypeRoot.BIGINT, nullable=False),
     VALUE_KIND: DataType(TypeRoot.TINYINT, nullable=False),
+    VALUE_COUNT: DataType(TypeRoot.BIGINT, nullable=False),
 }
 
 

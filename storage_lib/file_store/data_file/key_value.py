@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
 from storage_lib.file_store.data_file.field_ids import with_field_id
-from storage_lib.file_store.data_file.file_layout import KeyFacts
+from storage_lib.file_store.data_file.file_layout import FileTally, KeyFacts
 from storage_lib.schema.binary_row import decode_row, encode_row
 from storage_lib.schema.column_stats import ColumnStats, encode_stats
 from storage_lib.schema.data_types import DataType
@@ -24,6 +24,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
+VALUE_COUNT = "_VALUE_COUNT"
 KEY_PREFIX = "_KEY_"
 
 KEY_FIELD_ID_START = 1_073_741_823
@@ -98,7 +99,11 @@ class KeyValueSchema:
         """A KV batch of table rows; nothing is copied."""
         return pa.RecordBatch.from_arrays([pa.array(sequence), kinds, *rows.columns], schema=self.kv_arrow_schema)
 
-    def new_tally(self) -> KeyTally:
+    def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The key of each row, as columns of ``key_types``; ``rows`` has at least the columns ``key_names``."""
+        return [rows.column(name) for name in self.key_names]
+
+    def new_tally(self) -> FileTally:
         """For one data file."""
         return KeyTally(self)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
@@ -20,6 +21,7 @@ from storage_lib.file_store.merge_tree.merge_function.merge_function import Merg
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.format.file_format import FileFormat
 from storage_lib.schema.predicate import Predicate
 
 
@@ -34,6 +36,15 @@ class KeyValueTable:
     memtable_bytes_max: int
     has_deletion_vectors: bool = False
     """Whether compactions mark old versions as deleted: a key then stands in one file only, level 0 aside."""
+
+    @property
+    def comparable_key(self) -> Callable[[bytes], ComparableKey]:
+        """As the rows of a run are sorted."""
+        return self.layout.comparable_key
+
+    def file_format(self, inner: FileFormat) -> FileFormat:
+        """As other engines know it."""
+        return inner
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
         """Files of level 0."""

@@ -120,7 +120,7 @@ class Memtable:
         self._arrivals, self._size_bytes = [], 0
 
     def _keys(self, rows: pa.RecordBatch, place: Indices | None) -> MergeKeys:
-        columns = [rows.column(name) for name in self._key_value.key_names]
+        columns = self._key_value.key_columns(rows)
         if place is not None:
             columns = [column.take(pa.array(place)) for column in columns]
         return merge_keys(columns, self._key_value.key_types)

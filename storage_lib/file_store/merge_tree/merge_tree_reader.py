@@ -106,7 +106,7 @@ class _Read:
         on_keys = None if self.predicate is None else self.predicate.restrict_to(frozenset(self.key_value.key_names))
         for file in run.files:
             for rows in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
-                keys = merge_keys([rows.column(name) for name in self.key_value.key_names], self.key_value.key_types)
+                keys = merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
                 yield KeyedBatch(rows=rows, keys=keys, rank=ranks.get(file.file_name, int(file.level == 0)))
 
     def _finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -58,6 +58,8 @@ class _Engine:
                 return self._aggregation(order)
             case MergeEngine.PARTIAL_UPDATE:
                 return self._partial_update(order)
+            case MergeEngine.VALUE_COUNT:
+                raise self._refused("merge-engine", "is value-count, which is for tables without a primary key")
 
     def _order(self) -> SequenceOrder:
         for name in self.options.sequence_field:

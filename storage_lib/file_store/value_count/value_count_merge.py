@@ -1,0 +1,58 @@
+"""The merge function of a table without primary key: counts are added up, and what adds up to nothing is gone.
+
+Addition commutes, so it is of no matter in which order versions come: a deletion may be there before its row is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+from storage_lib.file_store.value_count.value_count_schema import COUNT_FIELD
+from storage_lib.schema.row_kind import RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCount:
+    """A ``MergeFunction``."""
+
+    order: SequenceOrder = field(default=SequenceOrder())
+    keeps_newest: bool = field(default=False, init=False)
+
+    def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
+        """The count besides."""
+        return wanted | {VALUE_COUNT}
+
+    def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
+        """+1 for what is put in, -1 for what is taken away."""
+        counts = np.where(retracts(kinds), -1, 1).astype(np.int64)
+        return rows.append_column(COUNT_FIELD, pa.array(counts)), _kinds_of(counts)
+
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
+        """The sums. If ``final``, negative ones are dropped like zero."""
+        rows = versions.rows
+        counts = np.add.reduceat(rows.column(VALUE_COUNT).to_numpy(), versions.starts)
+        kept = np.flatnonzero(counts > 0 if final else counts != 0)
+        counts = counts[kept]
+        merged = rows.take(pa.array(versions.starts[kept])) if len(kept) < rows.num_rows else rows
+        replaced = {VALUE_COUNT: pa.array(counts), VALUE_KIND: _kinds_of(counts)}
+        if SEQUENCE_NUMBER in rows.schema.names:
+            # One number for all: it says no more than how old the file is, and takes no room.
+            newest = pc.max(rows.column(SEQUENCE_NUMBER)).as_py()
+            replaced[SEQUENCE_NUMBER] = pa.array(np.full(len(kept), newest, dtype=np.int64))
+        columns = [replaced.get(name, merged.column(place)) for place, name in enumerate(rows.schema.names)]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _kinds_of(counts: np.ndarray) -> pa.Int8Array:
+    return pa.array(np.where(counts < 0, int(RowKind.DELETE), int(RowKind.INSERT)).astype(np.int8))
+
+
+VALUE_COUNT_MERGE = ValueCount()

@@ -1,0 +1,101 @@
+"""The kind of table without a primary key that takes updates and deletions: an LSM tree of rows and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_value import VALUE_COUNT
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
+from storage_lib.file_store.merge_tree.compaction.key_intervals import KeyInterval
+from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX
+from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
+from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
+from storage_lib.file_store.value_count.counted_format import CountedFormat
+from storage_lib.file_store.value_count.counted_rows import repeated
+from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema, everything
+from storage_lib.format.file_format import FileFormat
+from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.row_kind import RowKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueCountTable:
+    """A ``TableKind``: ``counts`` is a table whose key is the row and whose merge function adds counts up."""
+
+    counts: KeyValueTable
+
+    @property
+    def layout(self) -> ValueCountSchema:
+        """Rows and counts."""
+        assert isinstance(self.counts.layout, ValueCountSchema)  # noqa: S101  made so
+        return self.counts.layout
+
+    def file_format(self, inner: FileFormat) -> CountedFormat:
+        """One that other engines refuse."""
+        return CountedFormat(inner=inner)
+
+    @property
+    def comparable_key(self) -> None:
+        """Runs may overlap: whatever reads them adds up."""
+        return
+
+    def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
+        """Files of level 0."""
+        return self.counts.writer(data_files, next_sequence=next_sequence)
+
+    def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
+        """One sorted run at the deepest level."""
+        return self.counts.overwriter(data_files, reader)
+
+    def read(
+        self,
+        files: Sequence[DataFileMeta],
+        reader: DataFileReader,
+        *,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+        ordered: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """A row with count n comes n times."""
+        with_count = (*columns, *((VALUE_COUNT,) if columns else ()))
+        for batch in self.counts.read(files, reader, columns=with_count, predicate=predicate, ordered=ordered):
+            yield from repeated(batch.select(list(columns)), batch.column(VALUE_COUNT).to_numpy())
+
+    def changes(
+        self, files: Sequence[DataFileMeta], reader: DataFileReader
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Inserts and deletions, as many as each count says."""
+        for file in files:
+            for batch in reader.read(file, self.layout.value_names, batch_rows=BATCH_ROWS_MAX):
+                counts = batch.column(VALUE_COUNT).to_numpy()
+                rows = batch.select(list(self.layout.key_names))
+                for kind, times in ((RowKind.DELETE, -counts), (RowKind.INSERT, counts)):
+                    for part in repeated(rows, np.maximum(times, 0)):
+                        yield part, pa.repeat(pa.scalar(int(kind), pa.int8()), part.num_rows)
+
+    def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
+        """Sections: no row is on both sides of a cut."""
+        return self.counts.groups(files)
+
+    def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
+        """All: whatever has a count of a row that matches, matches itself."""
+        return files
+
+    def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
+        """As with a key, but nothing negative is ever dropped: its row may still come."""
+        low, high = everything()
+        kept = (KeyInterval(low=low, high=high),)
+        return [replace(unit, older_keys=kept) for unit in self.counts.compaction_units(files, full=full)]
+
+    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor:
+        """Adds counts up."""
+        return self.counts.compactor(data_files, reader)

@@ -1,0 +1,87 @@
+"""A table with counts looks like one without key to other engines, and would be read wrongly: each of them refuses.
+
+Two marks do that, for engines that look at one of them only: ``merge-engine`` has a value, and data files have an
+extension, that nobody else knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from storage_lib.io.environment import system_environment
+from storage_lib.io.local_file_io import LocalFileIO
+from tests.support.counted_tables import counted_schema
+from tests.support.other_readers import (
+    append_with_pypaimon,
+    append_with_rust,
+    needs_pypaimon,
+    read_with_pypaimon,
+    read_with_rust,
+)
+from tests.support.stored_table import StoredTable
+
+IDENTIFIER = "db.t"
+MORE = pa.table({"id": pa.array([9], pa.int64()), "item": ["theirs"]})
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> StoredTable:
+    root = f"{tmp_path}/db.db/t"
+    schema = counted_schema({"bucket-key": "id"})
+    table = StoredTable(schema, system_environment(LocalFileIO(durable=False)), root=root)
+    table.append([(1, "a"), (1, "a")])
+    return table
+
+
+@pytest.fixture
+def marked_by_extension_only(table: StoredTable) -> StoredTable:
+    """As it is for an engine that passes over the option."""
+    options = {key: value for key, value in table.schema.options.items() if key != "merge-engine"}
+    path = Path(table.paths.schema_path(0))
+    path.write_bytes(replace(table.schema, options=options).to_json())
+    return table
+
+
+@pytest.mark.usefixtures("table")
+def test_pypaimon_rust_refuses_the_merge_engine(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match="Unsupported merge-engine: 'value-count'"):
+        read_with_rust(tmp_path, IDENTIFIER)
+
+
+@needs_pypaimon
+@pytest.mark.usefixtures("table")
+def test_pypaimon_refuses_the_merge_engine(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="value-count"):
+        read_with_pypaimon(tmp_path, IDENTIFIER, tmp_path)
+
+
+@pytest.mark.usefixtures("marked_by_extension_only")
+def test_pypaimon_rust_refuses_the_extension(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match="parquet-counts"):
+        read_with_rust(tmp_path, IDENTIFIER)
+
+
+@needs_pypaimon
+@pytest.mark.usefixtures("marked_by_extension_only")
+def test_pypaimon_refuses_the_extension(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="Unexpected file format: parquet-counts"):
+        read_with_pypaimon(tmp_path, IDENTIFIER, tmp_path)
+
+
+def test_pypaimon_rust_refuses_to_write(table: StoredTable, tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match="value-count"):
+        append_with_rust(tmp_path, IDENTIFIER, MORE)
+    assert len(table.rows()) == 2
+
+
+@needs_pypaimon
+def test_pypaimon_refuses_to_write(table: StoredTable, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="value-count"):
+        append_with_pypaimon(tmp_path, IDENTIFIER, tmp_path, MORE)
+    assert len(table.rows()) == 2

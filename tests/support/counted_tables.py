@@ -1,0 +1,24 @@
+"""Tables without primary key whose rows are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from storage_lib.schema.data_types import parse_data_type
+from storage_lib.schema.table_schema import TableSchema, new_table_schema
+
+
+def counted_schema(
+    options: Mapping[str, str] | None = None,
+    *,
+    columns: str = "id BIGINT; item STRING",
+    partition_keys: Sequence[str] = (),
+) -> TableSchema:
+    """One bucket unless ``options`` say otherwise."""
+    typed = [column.strip().split(" ", 1) for column in columns.split(";")]
+    return new_table_schema(
+        [(name, parse_data_type(spelled)) for name, spelled in typed],
+        partition_keys=partition_keys,
+        options={"bucket": "1", "merge-engine": "value-count", "partition.legacy-name": "false", **(options or {})},
+        time_millis=0,
+    )
