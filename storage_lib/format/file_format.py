@@ -5,13 +5,25 @@ A format knows files and columns, nothing of keys, levels or snapshots (docs/for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from storage_lib.schema.column_stats import ColumnStats
 from storage_lib.schema.predicate import Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTest:
+    """A look at some columns before the others are decoded: ``passes`` tells for rows of ``columns`` which match.
+
+    ``passes`` gets a batch of exactly these columns, as the file has them, and returns booleans without nulls.
+    """
+
+    columns: tuple[str, ...]
+    passes: Callable[[pa.RecordBatch], pa.BooleanArray]
 
 
 class FormatWriter(Protocol):
@@ -47,11 +59,17 @@ class FormatReader(Protocol):
         """Columns in the file."""
 
     def batches(
-        self, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
+        self,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+        row_test: RowTest | None = None,
+        batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """The named columns in file order, at most ``batch_rows`` rows at a time.
 
-        Row groups in which no row can match ``predicate`` are left out; rows are not filtered.
+        Row groups in which no row can match ``predicate`` are left out, and those that have no row which passes
+        ``row_test`` may be; rows are not filtered.
         Raises ``CorruptFileError`` when the bytes can't be decoded.
         """
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.format.file_format import RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
 from storage_lib.schema.column_stats import ColumnStats
@@ -22,6 +24,7 @@ from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.predicate import Predicate
 
 ROW_GROUP_ROWS_MAX = 32_768
+_TESTED_ROWS = 131_072
 ROW_GROUP_ROWS_MIN = 1_024
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 
@@ -126,10 +129,20 @@ class ParquetFileReader:
         return names
 
     def batches(
-        self, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
+        self,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+        row_test: RowTest | None = None,
+        batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the row groups that may hold a match."""
         groups = self._matching_row_groups(predicate)
+        if row_test is not None:
+            groups = self._groups_with_a_row(groups, row_test)
+        yield from self._decoded(groups, columns, batch_rows)
+
+    def _decoded(self, groups: list[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if not groups:
             return
         batches = self._parquet.iter_batches(batch_rows, row_groups=groups, columns=list(columns), use_threads=False)
@@ -142,6 +155,18 @@ class ParquetFileReader:
             if batch is None:
                 return
             yield batch
+
+    def _groups_with_a_row(self, groups: list[int], row_test: RowTest) -> list[int]:
+        """Decode the tested columns alone, of all groups in one go: a look-up finds nothing in most of them."""
+        rows = [self._parquet.metadata.row_group(group).num_rows for group in groups]
+        ends = np.cumsum(rows)
+        passing: set[int] = set()
+        start = 0
+        for batch in self._decoded(groups, row_test.columns, _TESTED_ROWS):
+            found = np.flatnonzero(row_test.passes(batch).to_numpy(zero_copy_only=False)) + start
+            passing.update(np.unique(np.searchsorted(ends, found, side="right")).tolist())
+            start += batch.num_rows
+        return [group for place, group in enumerate(groups) if place in passing]
 
     def _matching_row_groups(self, predicate: Predicate | None) -> list[int]:
         metadata = self._parquet.metadata

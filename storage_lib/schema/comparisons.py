@@ -81,6 +81,10 @@ class Equal(_Comparison):
     __slots__ = ()
     _kernel = "equal"
 
+    @property
+    def names_values(self) -> bool:
+        return True
+
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         if matching:
             return _le(low, self.value) and _le(self.value, high)
@@ -181,6 +185,10 @@ class In(Predicate):
     @property
     def columns(self) -> frozenset[str]:
         return frozenset((self.column,))
+
+    @property
+    def names_values(self) -> bool:
+        return True
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         column = _decoded(batch.column(self.column))

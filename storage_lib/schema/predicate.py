@@ -44,6 +44,11 @@ class Predicate:
         """Names of all columns in it."""
         raise NotImplementedError
 
+    @property
+    def names_values(self) -> bool:
+        """Whether some column has to equal one of a few values, so that few rows can be expected to pass."""
+        return False
+
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         """True, false or null for every row."""
         raise NotImplementedError
@@ -91,6 +96,10 @@ class And(_Pair):
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.and_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
 
+    @property
+    def names_values(self) -> bool:
+        return self.left.names_values or self.right.names_values
+
     def may_match(self, stats: Stats) -> bool:
         return self.left.may_match(stats) and self.right.may_match(stats)
 
@@ -108,6 +117,10 @@ class Or(_Pair):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         return pc.or_kleene(self.left.evaluate(batch), self.right.evaluate(batch))
+
+    @property
+    def names_values(self) -> bool:
+        return self.left.names_values and self.right.names_values
 
     def may_match(self, stats: Stats) -> bool:
         return self.left.may_match(stats) or self.right.may_match(stats)

@@ -46,6 +46,7 @@ from storage_lib.table.inline_compaction import InlineCompaction
 from storage_lib.table.input_rows import InputRows, Rows
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.point_lookup import PointLookup
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
@@ -324,21 +325,33 @@ class DynamicTable:
         Raises ``InvalidInputError`` for unknown columns and misfit literals, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
         """
+        return self._planned_read(
+            columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+        ).stream()
+
+    def _planned_read(
+        self,
+        columns: Sequence[str] | None,
+        predicate: Predicate | None,
+        *,
+        snapshot_id: int | None,
+        tag: str | None,
+        timestamp_millis: int | None,
+    ) -> PlannedRead:
         older = self._older_schema(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         if older is not None:
-            return self._as_under(older).read(
-                columns=columns, filter=filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+            return self._as_under(older)._planned_read(  # noqa: SLF001  a table too
+                columns, predicate, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
             )
         wanted = [field.name for field in self.schema.fields] if columns is None else list(columns)
         fields = [self.arrow_schema.field(self.schema.field(name).name) for name in wanted]
-        predicate = None if filter is None else filter.validated(self.schema)
-        plan = self.plan(filter=predicate, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        batches = (
-            batch
-            for split in plan.splits(self.options.source_split_target_size_bytes)
-            for batch in self.file_store.read.read(split, wanted, predicate)
+        valid = None if predicate is None else predicate.validated(self.schema)
+        plan = self.plan(filter=valid, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        return PlannedRead(
+            schema=pa.schema(fields),
+            splits=plan.splits(self.options.source_split_target_size_bytes),
+            read_split=lambda split: self.file_store.read.read(split, wanted, valid),
         )
-        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches)
 
     def _older_schema(
         self, *, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
@@ -360,11 +373,10 @@ class DynamicTable:
         tag: str | None = None,
         timestamp_millis: int | None = None,
     ) -> pa.Table:
-        """``read`` all at once."""
-        reader = self.read(
-            columns=columns, filter=filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
-        )
-        return reader.read_all()
+        """``read`` all at once, several splits side by side."""
+        return self._planned_read(
+            columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+        ).to_table()
 
     def plan(
         self,

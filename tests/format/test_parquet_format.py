@@ -8,10 +8,12 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.format.file_format import RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.column_reference import col
@@ -158,6 +160,24 @@ def test_row_groups_without_a_match_are_left_out(predicate: Predicate, rows: ran
 
     assert (table["id"].to_pylist() if rows else []) == list(rows)
     assert table.num_rows == len(rows)
+
+
+def test_row_groups_without_a_row_that_passes_a_test_are_left_out() -> None:
+    data, _ = _write(pa.table({"id": range(0, 120, 2), "name": [str(number) for number in range(60)]}), ParquetFormat())
+    tested: list[int] = []
+
+    def passes(batch: pa.RecordBatch) -> pa.BooleanArray:
+        assert batch.schema.names == ["id"]
+        tested.append(batch.num_rows)
+        return pc.is_in(batch.column("id"), pa.array([38, 39, 40, 41]))
+
+    reader = ParquetFormat().reader(pa.BufferReader(data), "f.parquet")
+    row_test = RowTest(columns=("id",), passes=passes)
+    batches = reader.batches(["name"], predicate=col("id") > 19, row_test=row_test, batch_rows=7)
+
+    rows = pa.Table.from_batches(list(batches))
+    assert rows["name"].to_pylist() == [str(number) for number in range(10, 30)]
+    assert sum(tested) == 50
 
 
 def test_row_groups_are_never_left_out_by_floats_of_which_the_footer_hides_nan() -> None:

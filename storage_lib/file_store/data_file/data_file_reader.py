@@ -14,7 +14,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile, read_deletion_vector
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
-from storage_lib.format.file_format import FileFormat, FormatReader
+from storage_lib.format.file_format import FileFormat, FormatReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.data_types import DataType, TypeRoot
@@ -93,7 +93,8 @@ class DataFileReader:
             # With none of the columns there, any one still tells how many rows are null.
             asked = present or opened.column_names[:1]
             pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
-            for batch in self._live_batches(opened, asked, pushed, batch_rows, file):
+            row_test = self._row_test(predicate, there, file, path)
+            for batch in self._live_batches(opened, asked, pushed, row_test, batch_rows, file):
                 if batch.num_rows:
                     arrays = [self._column(batch, each, file, path) for each in stored]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -103,11 +104,12 @@ class DataFileReader:
         opened: FormatReader,
         columns: Sequence[str],
         predicate: Predicate | None,
+        row_test: RowTest | None,
         batch_rows: int,
         file: DataFileMeta,
     ) -> Iterator[pa.RecordBatch]:
         if file.deletion_file is None:
-            yield from opened.batches(columns, predicate=predicate, batch_rows=batch_rows)
+            yield from opened.batches(columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows)
             return
         stands = np.ones(file.row_count, dtype=np.bool_)
         stands[self._deleted_rows(file.deletion_file, file)] = False
@@ -141,6 +143,22 @@ class DataFileReader:
             name=None if was is None else was.name,
             stored_type=wanted_type if was is None else was.type,
         )
+
+    def _row_test(self, predicate: Predicate | None, there: set[str], file: DataFileMeta, path: str) -> RowTest | None:
+        """Where few rows can be expected to match, a look at the columns of the condition saves decoding the others."""
+        if predicate is None or not predicate.names_values:
+            return None
+        stored = [self._stored(name, file.schema_id) for name in sorted(predicate.columns)]
+        names = tuple(each.name for each in stored if each.name in there)
+        if len(names) < len(stored):
+            return None
+        schema = pa.schema([each.wanted for each in stored])
+
+        def passes(batch: pa.RecordBatch) -> pa.BooleanArray:
+            arrays = [self._column(batch, each, file, path) for each in stored]
+            return predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+        return RowTest(columns=names, passes=passes)
 
     def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
         """A file's own statistics speak of its own columns: of no use where these went by other names or types."""

@@ -105,7 +105,10 @@ class _Read:
         # its newest doesn't. A condition on keys holds for all versions alike.
         on_keys = None if self.predicate is None else self.predicate.restrict_to(frozenset(self.key_value.key_names))
         for file in run.files:
-            for rows in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
+            for batch in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
+                rows = batch if on_keys is None else batch.filter(on_keys.mask(batch))
+                if rows.num_rows == 0:
+                    continue
                 keys = merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
                 yield KeyedBatch(rows=rows, keys=keys, rank=ranks.get(file.file_name, int(file.level == 0)))
 

@@ -69,6 +69,18 @@ def test_row_groups_without_a_wanted_key_are_not_read(environment: Environment) 
     assert counting.rows_given <= 20
 
 
+def test_row_groups_that_lack_a_wanted_key_between_their_bounds_are_not_decoded(environment: Environment) -> None:
+    bucket = BucketOnDisk(
+        schema_of("id BIGINT; name STRING", ["id"]), environment, file_format=ParquetFormat(row_group_rows_max=10)
+    )
+    bucket.commit([(key, "old") for key in range(100)])
+    bucket.commit([(key, "new") for key in range(0, 100, 2)])
+    bucket.reader = counting = CountingReader(bucket.reader)
+
+    assert bucket.rows(["name"], col("id") == 41) == [("old",)]
+    assert counting.rows_given == 10
+
+
 def test_only_the_columns_needed_are_read(bucket: BucketOnDisk) -> None:
     bucket.commit([(1, "a"), (2, "b")])
     bucket.reader = counting = CountingReader(bucket.reader)

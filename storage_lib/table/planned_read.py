@@ -1,0 +1,39 @@
+"""What one read has to read, and two ways to go about it: split after split, or all of them at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.file_store.split import Split
+
+_THREADS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRead:
+    """``read_split`` hands out batches of ``schema`` and may be called from several threads."""
+
+    schema: pa.Schema
+    splits: Sequence[Split]
+    read_split: Callable[[Split], Iterator[pa.RecordBatch]]
+
+    def stream(self) -> pa.RecordBatchReader:
+        """One split at a time, so that a few batches are in memory."""
+        batches = (batch for split in self.splits for batch in self.read_split(split))
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def to_table(self) -> pa.Table:
+        """Several splits at a time: decoding and merging let go of the interpreter's lock."""
+        if len(self.splits) <= 1:
+            return self.stream().read_all()
+        with ThreadPoolExecutor(min(_THREADS_MAX, len(self.splits), os.cpu_count() or 1)) as threads:
+            parts = list(threads.map(self._batches_of, self.splits))
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=self.schema)
+
+    def _batches_of(self, split: Split) -> list[pa.RecordBatch]:
+        return list(self.read_split(split))
