@@ -29,7 +29,7 @@ from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.write import FileStoreWrite
-from storage_lib.format.parquet_format import ParquetFormat
+from storage_lib.format.formats import all_formats, format_of
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.partition import PartitionCodec
@@ -73,9 +73,7 @@ class FileStore:
         self._options = options
         self._kind = kind_of(table, schema, options)
         self._schemas = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
-        self._format = self._kind.file_format(
-            ParquetFormat(compression=options.file_compression, compression_level=options.file_compression_zstd_level)
-        )
+        self._format = self._kind.file_format(format_of(options))
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
         self._manifests = ManifestDirectory(environment.file_io, paths)
@@ -173,7 +171,7 @@ class FileStore:
         return FileStoreRead(
             kind=self._kind,
             schemas=self._schemas,
-            formats=(self._format,),
+            formats=[self._kind.file_format(each) for each in all_formats()],
             file_io=self._environment.file_io,
             paths=self._paths,
             data_files=self._data_files,

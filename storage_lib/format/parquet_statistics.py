@@ -6,12 +6,12 @@ floating point, whose statistics are silent about NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage_lib.format.batch_statistics import over_groups
 from storage_lib.schema.column_stats import ColumnStats
 
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
@@ -51,7 +51,7 @@ def file_statistics(metadata: pq.FileMetaData, *, trusted_floats: frozenset[str]
         row_group_statistics(metadata.row_group(group), columns, trusted_floats=trusted_floats)
         for group in range(metadata.num_row_groups)
     ]
-    return {name: _over_groups([group[name] for group in groups]) for name in columns}
+    return {name: over_groups([group[name] for group in groups]) for name in columns}
 
 
 def _column_statistics(column: pq.ColumnChunkMetaData, trusted_float: bool) -> ColumnStats:  # noqa: FBT001  private
@@ -68,16 +68,3 @@ def _column_statistics(column: pq.ColumnChunkMetaData, trusted_float: bool) -> C
             low, high = None, None
     null_count = statistics.null_count if statistics.has_null_count else None
     return ColumnStats(min=low, max=high, null_count=null_count, row_count=rows)
-
-
-def _over_groups(groups: Sequence[ColumnStats]) -> ColumnStats:
-    null_counts = [group.null_count for group in groups]
-    row_count = sum(group.row_count for group in groups)
-    null_count = None if None in null_counts else sum(count for count in null_counts if count is not None)
-    # A group of nulls alone has no bounds and moves none; any other group without bounds leaves the file without.
-    valued = [group for group in groups if group.null_count is None or group.null_count < group.row_count]
-    if not valued or any(group.min is None or group.max is None for group in valued):
-        return ColumnStats(min=None, max=None, null_count=null_count, row_count=row_count)
-    low: Any = min(group.min for group in valued)
-    high: Any = max(group.max for group in valued)
-    return ColumnStats(min=low, max=high, null_count=null_count, row_count=row_count)

@@ -45,7 +45,7 @@ class SimpleStats:
 
 def collect_stats(rows: pa.RecordBatch | pa.Table, fields: Sequence[DataField]) -> list[ColumnStats]:
     """Statistics of the columns of ``fields``, by name, in their order."""
-    return [_of_column(rows.column(field.name)) for field in fields]
+    return [stats_of_column(rows.column(field.name)) for field in fields]
 
 
 def encode_stats(
@@ -82,7 +82,8 @@ def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int
     }
 
 
-def _of_column(column: pa.Array | pa.ChunkedArray) -> ColumnStats:
+def stats_of_column(column: pa.Array | pa.ChunkedArray) -> ColumnStats:
+    """Statistics of a scalar column."""
     nulls, rows = column.null_count, len(column)
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         # To some engines NaN is larger than everything, to others nothing is: no bounds suit both.

@@ -92,6 +92,22 @@ def struct_of(children: list[pa.Array], type_: pa.StructType, nulls: Mask | None
     return made
 
 
+def with_nulls_below(array: pa.Array) -> pa.Array:
+    """The same values, with every part of a null row null as well, where Arrow lets it be anything."""
+    type_ = array.type
+    if pa.types.is_list(type_):
+        lists = list_parts(array)
+        return lists.with_values(with_nulls_below(lists.values), type_)
+    if pa.types.is_map(type_):
+        maps = map_parts(array)
+        return maps.with_entries(with_nulls_below(maps.keys), with_nulls_below(maps.values), type_)
+    if pa.types.is_struct(type_):
+        names = [type_.field(index).name for index in range(type_.num_fields)]
+        children = [with_nulls_below(struct_child(array, name)) for name in names]
+        return struct_of(children, type_, null_mask(array), len(array))
+    return array
+
+
 def null_mask(array: pa.Array) -> Mask | None:
     """Where an array is null; None if nowhere."""
     if array.null_count == 0:

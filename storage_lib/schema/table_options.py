@@ -29,6 +29,7 @@ from storage_lib.schema.option_values import (
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
 
+FILE_FORMATS = ("parquet", "orc")
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
 SESSION_PREFIX = "table-storage."
@@ -138,8 +139,10 @@ class TableOptions:
         "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
         "table.",
     )
-    file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files.")
-    file_compression: str = _option("file.compression", "zstd", parse_text, "Codec of new data files.")
+    file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files: parquet or orc.")
+    file_compression: str = _option(
+        "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
+    )
     file_compression_zstd_level: int = _option(
         "file.compression.zstd-level", 1, parse_count, "Level of the zstd codec."
     )
@@ -398,8 +401,7 @@ class TableOptions:
 
     def _refuse_unsupported(self) -> None:
         for key, value, only in (
-            ("file.format", self.file_format, ("parquet",)),
-            ("file.compression", self.file_compression, ("zstd",)),
+            ("file.format", self.file_format, FILE_FORMATS),
             ("log.format", self.log_format, ("debezium-json",)),
             ("log.key.format", self.log_key_format, ("json",)),
             ("log.consistency", self.log_consistency, (LogConsistency.TRANSACTIONAL,)),

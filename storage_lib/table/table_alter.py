@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.format.formats import format_of
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
 from storage_lib.schema.alter_schema import alter_schema
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -44,6 +46,7 @@ class TableAlter:
 
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
+        format_of(TableOptions.parse(altered.options))
         if _rows(altered) != _rows(schema):
             self._refuse_other_rows(schema)
         if self._has_log and altered is not schema:

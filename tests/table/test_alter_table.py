@@ -250,6 +250,8 @@ def test_comments_and_options_are_changed_and_nothing_else(table: DynamicTable) 
         (SetOption("log.system", "kafka"), r"option log.system was fixed"),
         (SetOption("write-buffer-size", "lots"), r"write-buffer-size"),
         (SetOption("fs.secret", "x"), r"is a secret"),
+        (SetOption("file.format", "csv"), r"file.format=csv is not supported.*orc"),
+        (SetOption("file.compression", "rar"), r"file.compression=rar is not known to parquet"),
         (RemoveOption("partition.legacy-name"), r"was fixed"),
         (MoveColumn("v"), r"first=True, or after="),
     ],

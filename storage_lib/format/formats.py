@@ -1,0 +1,51 @@
+"""The formats of data files by the names that options use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.format.file_format import FileFormat
+from storage_lib.format.orc_format import CODECS as ORC_CODECS
+from storage_lib.format.orc_format import OrcFormat
+from storage_lib.format.parquet_format import ParquetFormat
+from storage_lib.schema.table_options import TableOptions
+
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "parquet": ("zstd", "snappy", "gzip", "lz4", "brotli", "none"),
+    "orc": tuple(ORC_CODECS),
+}
+"""Values of ``file.format``, and of ``file.compression`` for each."""
+
+
+def new_format(name: str, *, compression: str, compression_level: int) -> FileFormat:
+    """The format that an option names; ``compression_level`` is zstd's.
+
+    Raises ``InvalidInputError`` for a format or a codec that there is not.
+    """
+    codec = compression.lower()
+    if name not in FORMATS:
+        message = f"option file.format={name} is not supported by this version; use {' or '.join(FORMATS)}"
+        raise InvalidInputError(message)
+    if codec not in FORMATS[name]:
+        message = (
+            f"option file.compression={compression} is not known to {name} files; use {' or '.join(FORMATS[name])}"
+        )
+        raise InvalidInputError(message)
+    if name == "orc":
+        return OrcFormat(compression=codec)
+    return ParquetFormat(compression=codec, compression_level=compression_level if codec == "zstd" else None)
+
+
+def format_of(options: TableOptions) -> FileFormat:
+    """The format of a table's new data files; raises as ``new_format``."""
+    return new_format(
+        options.file_format,
+        compression=options.file_compression,
+        compression_level=options.file_compression_zstd_level,
+    )
+
+
+def all_formats() -> tuple[FileFormat, ...]:
+    """One of each, for reading, which needs no settings."""
+    return (ParquetFormat(), OrcFormat())
