@@ -47,14 +47,14 @@ class DynamicTableHook(BaseHook):
 
     @property
     def warehouse(self) -> str:
-        """The folder below which all tables of the connection live."""
+        """The folder or URL (``s3://bucket/path``) below which all tables of the connection live."""
         from storage_lib.errors import InvalidInputError
 
         warehouse = self.extra.get("warehouse")
         if not warehouse:
             message = (
                 f"Connection {self.dynamic_table_conn_id!r} names no warehouse: "
-                'add "warehouse": "/path/of/the/tables" to its extra.'
+                'add "warehouse": "/path/of/the/tables" or "s3://bucket/path" to its extra.'
             )
             raise InvalidInputError(message)
         return str(warehouse)

@@ -1,7 +1,8 @@
-"""All that the library asks of storage; ``LocalFileIO`` and ``MemoryFileIO`` answer alike.
+"""All that the library asks of storage; disk, memory, object stores and HDFS answer alike (tests/io/test_file_io.py).
 
-Paths are strings with ``/``; ``TablePaths`` alone makes them. Every write is durable when the call returns
-(local disk: file and directory synced). Outages raise ``UnavailableError``; a missing file ``NotFoundError``.
+Paths are strings with ``/``, of remote storage whole URLs; ``TablePaths`` alone makes them. Every write is durable
+when the call returns (local disk: file and directory synced). Outages raise ``UnavailableError``; a missing file
+``NotFoundError``; what no repetition mends, such as missing rights, ``InvalidInputError``.
 """
 
 from __future__ import annotations
@@ -56,10 +57,13 @@ class FileIO(Protocol):
         """Make a directory and its parents; fine if it is there. Nothing to do on object stores."""
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """For random reads (memory-mapped where that is possible)."""
+        """For random reads (memory-mapped where that is possible); a file may not outlive its deletion meanwhile."""
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write of a new file. The caller closes it, then calls ``sync``."""
+        """For one sequential write of a new file. The caller closes it, then calls ``sync``.
+
+        Raises ``AlreadyExistsError`` if the name is taken: here, or at the latest when the file is closed.
+        """
 
     def sync(self, paths: list[str]) -> None:
         """Make files written through ``open_output`` durable, with their directories, side by side."""

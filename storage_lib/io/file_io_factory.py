@@ -39,7 +39,7 @@ def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
     scheme, separator, rest = warehouse.partition("://")
     if not separator or scheme == "file":
         return LocalFileIO()
-    if scheme in _OBJECT_STORES and not rest.strip("/"):
+    if scheme in _OBJECT_STORES and not rest.partition("/")[0]:
         message = f"{warehouse} names no bucket; write {scheme}://bucket/path"
         raise InvalidInputError(message)
     settings = tuple(sorted((key, value) for key, value in options.items() if key.startswith(STORE_OPTION_PREFIXES)))

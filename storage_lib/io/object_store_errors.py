@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,7 @@ PERMANENT = (
 # Of a list the client tells the status as text only.
 _NO_BUCKET = "<Code>NoSuchBucket</Code>"
 _FORBIDDEN = "status code: 403"
+_QUERY = re.compile(r"(?<=\S)\?\S+")
 _NEVER_SENT = "kind: Connect"
 
 
@@ -60,5 +62,5 @@ def was_never_sent(error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What a client's error says, without what it says to its own developers."""
-    return str(error).partition("\n")[0]
+    """What a client's error says, without what it says to its own developers, and without addresses' signatures."""
+    return _QUERY.sub("", str(error).partition("\n")[0])

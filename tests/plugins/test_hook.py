@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dynamic_table.hook import DynamicTableHook
+from local_s3 import LocalS3
 from storage_lib.errors import InvalidInputError
 
 
@@ -38,3 +40,22 @@ def test_the_connection_test_counts_the_tables(warehouse: Path) -> None:
     warehouse.mkdir()
 
     assert DynamicTableHook().test_connection() == (True, "The warehouse answers; it holds 0 table(s).")
+
+
+@pytest.mark.s3
+@pytest.mark.integration
+def test_a_connection_may_name_a_warehouse_in_s3(s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"warehouse": f"s3://lake{tmp_path}", "options": s3.options}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+    hook = DynamicTableHook(dynamic_table_conn_id="lake")
+    hook.get_conn().create_table("db.t", pa.schema([("id", pa.int64())]), primary_key=["id"])
+
+    assert hook.test_connection() == (True, "The warehouse answers; it holds 1 table(s).")
+    hook.load_table("db.t").append(pa.table({"id": [1]}))
+    assert hook.load_table("db.t").to_arrow().num_rows == 1
+
+    extra["warehouse"] = "s3://no-such-bucket/tables"
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+    answers, said = hook.test_connection()
+    assert not answers
+    assert "there is no such bucket" in said

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -13,17 +14,20 @@ import pytest
 PYPAIMON = Path(__file__).parents[2] / ".local" / "paimon" / "bin" / "python"
 SCRIPT = Path(__file__).with_name("pypaimon_script.py")
 
+Warehouse: TypeAlias = Path | Mapping[str, str]
+"""A directory, or the options of a catalog elsewhere, as the reader in question spells them."""
+
 needs_pypaimon = pytest.mark.skipif(not PYPAIMON.exists(), reason="needs the interpreter that `make setup` makes")
 
 
-def read_with_rust(warehouse: Path, identifier: str) -> pa.Table:
+def read_with_rust(warehouse: Warehouse, identifier: str) -> pa.Table:
     """All rows by pypaimon-rust."""
     builder = rust_table(warehouse, identifier).new_read_builder()
     batches = list(builder.new_read().read_arrow(builder.new_scan().plan().splits()))
     return pa.Table.from_batches(batches) if batches else pa.table({})
 
 
-def append_with_rust(warehouse: Path, identifier: str, rows: pa.Table) -> None:
+def append_with_rust(warehouse: Warehouse, identifier: str, rows: pa.Table) -> None:
     """One commit by pypaimon-rust."""
     builder = rust_table(warehouse, identifier).new_batch_write_builder()
     write, commit = builder.new_write(), builder.new_commit()
@@ -32,46 +36,51 @@ def append_with_rust(warehouse: Path, identifier: str, rows: pa.Table) -> None:
     commit.commit(write.prepare_commit())
 
 
-def rust_table(warehouse: Path, identifier: str) -> Any:
+def rust_table(warehouse: Warehouse, identifier: str) -> Any:
     """A table as pypaimon-rust sees it."""
     from pypaimon_rust.datafusion import PaimonCatalog
 
-    return PaimonCatalog({"warehouse": str(warehouse)}).get_table(identifier)
+    options = {"warehouse": str(warehouse)} if isinstance(warehouse, Path) else dict(warehouse)
+    return PaimonCatalog(options).get_table(identifier)
 
 
 def read_with_pypaimon(
-    warehouse: Path, identifier: str, scratch: Path, filters: tuple[str, str, Any] | None = None
+    warehouse: Warehouse, identifier: str, scratch: Path, filters: tuple[str, str, Any] | None = None
 ) -> pa.Table:
     """All rows, or those that match, by pypaimon."""
     out = scratch / "read.arrow"
     more = [] if filters is None else [json.dumps(filters)]
-    run_pypaimon("read", str(warehouse), identifier, str(out), *more)
+    run_pypaimon("read", _spelled(warehouse), identifier, str(out), *more)
     with pa.OSFile(str(out)) as file:
         return pa.ipc.open_file(file).read_all()
 
 
-def append_with_pypaimon(warehouse: Path, identifier: str, scratch: Path, rows: pa.Table) -> None:
+def append_with_pypaimon(warehouse: Warehouse, identifier: str, scratch: Path, rows: pa.Table) -> None:
     """One commit by pypaimon."""
-    run_pypaimon("append", str(warehouse), identifier, str(ipc_file(rows, scratch)))
+    run_pypaimon("append", _spelled(warehouse), identifier, str(ipc_file(rows, scratch)))
 
 
 def create_with_pypaimon(
-    warehouse: Path, identifier: str, scratch: Path, rows: pa.Table, *, primary_keys: list[str], **more: Any
+    warehouse: Warehouse, identifier: str, scratch: Path, rows: pa.Table, *, primary_keys: list[str], **more: Any
 ) -> None:
     """A new table with its first rows, by pypaimon."""
     arguments = json.dumps({"primary_keys": primary_keys, **more})
-    run_pypaimon("create", str(warehouse), identifier, str(ipc_file(rows, scratch)), arguments)
+    run_pypaimon("create", _spelled(warehouse), identifier, str(ipc_file(rows, scratch)), arguments)
 
 
-def alter_with_pypaimon(warehouse: Path, identifier: str, changes: list[list[str]]) -> None:
+def alter_with_pypaimon(warehouse: Warehouse, identifier: str, changes: list[list[str]]) -> None:
     """Schema changes by pypaimon: the name of each and its arguments, types as text."""
-    run_pypaimon("alter", str(warehouse), identifier, json.dumps(changes))
+    run_pypaimon("alter", _spelled(warehouse), identifier, json.dumps(changes))
 
 
 def run_pypaimon(*arguments: str) -> None:
     """Its output is shown when it fails."""
     result = subprocess.run([str(PYPAIMON), str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def _spelled(warehouse: Warehouse) -> str:
+    return str(warehouse) if isinstance(warehouse, Path) else json.dumps(dict(warehouse))
 
 
 def ipc_file(rows: pa.Table, scratch: Path) -> Path:

@@ -20,7 +20,7 @@ from pypaimon.schema.schema_change import SchemaChange  # type: ignore[import-no
 
 
 def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> None:
-    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog = CatalogFactory.create(json.loads(warehouse) if warehouse.startswith("{") else {"warehouse": warehouse})
     if verb == "read":
         filters = json.loads(more[0]) if more else None
         write_ipc(read(catalog.get_table(identifier), filters), Path(file))
