@@ -23,12 +23,12 @@ from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.type_spelling import parse_type
 
 LEVEL_COUNT = 6
 PARQUET = ParquetFormat()
@@ -162,7 +162,7 @@ def schema_of(columns: str, keys: Sequence[str]) -> TableSchema:
     """A schema from text: ``id BIGINT; name STRING``."""
     typed = [column.strip().split(" ", 1) for column in columns.split(";")]
     return new_table_schema(
-        [(name, parse_data_type(spelled)) for name, spelled in typed],
+        [(name, parse_type(spelled)) for name, spelled in typed],
         primary_keys=keys,
         options={"bucket": "1"},
         time_millis=0,

@@ -141,3 +141,40 @@ def test_a_table_of_theirs_is_read_and_gone_on_with_by_us(tmp_path: Path, engine
     table.compact()
     assert _sorted(table.to_arrow()) == ours
     assert _sorted(read_with_pypaimon(tmp_path, "db.t", tmp_path)) == ours
+
+
+def test_collected_arrays_and_maps_are_read_alike(tmp_path: Path) -> None:
+    columns = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("bag", pa.list_(pa.string())),
+            ("members", pa.list_(pa.int32())),
+            ("properties", pa.map_(pa.string(), pa.int32())),
+        ]
+    )
+    options = {
+        "write-only": "true",
+        **AGGREGATION,
+        "fields.bag.aggregate-function": "collect",
+        "fields.members.aggregate-function": "collect",
+        "fields.members.distinct": "true",
+        "fields.properties.aggregate-function": "merge_map",
+    }
+    table = WarehouseCatalog(str(tmp_path)).create_table("db.t", columns, primary_key=["id"], options=options)
+    first = [{"id": 1, "bag": ["a", "b"], "members": [1, 2, 2], "properties": [("x", 1), ("y", 2)], "_row_kind": "+I"}]
+    second = [
+        {"id": 1, "bag": ["c"], "members": [2, 5], "properties": [("x", 9)], "_row_kind": "+I"},
+        {"id": 2, "bag": None, "members": [3], "properties": None, "_row_kind": "+I"},
+    ]
+    third = [{"id": 1, "bag": ["a", "z"], "members": [2], "properties": [("y", 2)], "_row_kind": "-D"}]
+    for rows in (first, second, third):
+        table.append(pa.Table.from_pylist(rows, schema=columns.append(pa.field("_row_kind", pa.string()))))
+
+    expected = [
+        {"id": 1, "bag": ["b", "c"], "members": [1, 5], "properties": [("x", 9)]},
+        {"id": 2, "bag": None, "members": [3], "properties": None},
+    ]
+    for _ in range(2):
+        assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == expected
+        assert sorted(read_with_rust(tmp_path, "db.t").to_pylist(), key=lambda row: row["id"]) == expected
+        table.compact()

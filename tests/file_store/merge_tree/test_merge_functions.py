@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -35,7 +36,12 @@ Model: TypeAlias = Callable[[Sequence[Change]], Row | None]
 
 ADDS = [RowKind.INSERT, RowKind.UPDATE_AFTER]
 
-LAWS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(
+    max_examples=12,
+    deadline=None,
+    phases=[__import__("hypothesis").Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ def _check_laws(
     model: Model,
     *,
     drops_deletes: bool = True,
+    takes_back_rows: bool = False,
 ) -> None:
     """Write drawn changes (``columns`` begin with the key ``k``) in drawn commits and compactions; compare."""
     commits = data.draw(st.lists(st.lists(change, min_size=1, max_size=8), min_size=1, max_size=6))
@@ -73,8 +80,11 @@ def _check_laws(
         merge_function=merge_function,
     )
     history: dict[Any, list[Change]] = {}
+    standing: dict[Any, list[Row]] = {}
     for drawn in commits:
         changes = [_after_an_addition(kind, row, history, merge_function) for kind, row in drawn]
+        if takes_back_rows:
+            changes = _of_a_changelog(changes, standing, history)
         bucket.commit([row for _, row in changes], [kind for kind, _ in changes])
         action = data.draw(st.sampled_from(["leave", "leave", "full", "universal"]))
         if action == "full":
@@ -96,6 +106,23 @@ def _after_an_addition(
         kind = RowKind.INSERT
     earlier.append((kind, row))
     return kind, row
+
+
+def _of_a_changelog(
+    changes: Sequence[Change], standing: dict[Any, list[Row]], history: dict[Any, list[Change]]
+) -> list[Change]:
+    """The same with retractions of rows that stand, as a changelog has them; of a key that has none, additions."""
+    told = []
+    for kind, row in changes:
+        rows = standing.setdefault(row[0], [])
+        change = (kind, rows.pop(0)) if kind.is_retract and rows else (RowKind.INSERT, row)
+        if not change[0].is_retract:
+            rows.append(row)
+        told.append(change)
+    for key in {row[0] for _, row in told}:
+        earlier = history[key][: len(history[key]) - sum(row[0] == key for _, row in told)]
+        history[key] = [*earlier, *(change for change in told if change[1][0] == key)]
+    return told
 
 
 def _newest_by_sequence_field(field: int, *, descending: bool) -> Model:
@@ -327,3 +354,64 @@ def test_a_sequence_group_is_updated_by_its_greatest_sequence(data: st.DataObjec
     change = st.tuples(st.sampled_from(kinds), st.tuples(st.integers(0, 3), *numbers))
 
     _check_laws(data, GROUPED, _function_of(GROUPED, GROUPS), change, _grouped)
+
+
+COLLECTED = "k BIGINT; bag ARRAY<STRING>; members ARRAY<INT>; properties MAP<STRING, INT>; n INT NOT NULL"
+COLLECTION = {
+    "merge-engine": "aggregation",
+    "fields.bag.aggregate-function": "collect",
+    "fields.members.aggregate-function": "collect",
+    "fields.members.distinct": "true",
+    "fields.properties.aggregate-function": "merge_map",
+    "fields.n.aggregate-function": "sum",
+}
+
+
+def _collected(changes: Sequence[Change]) -> Row | None:
+    added = [row for kind, row in changes if not kind.is_retract]
+    if not added:
+        return None
+    taken: Counter[str | None] = Counter()
+    members: dict[int | None, None] = {}
+    properties: dict[str, int | None] = {}
+    for kind, (_, bag, some, more, _) in changes:
+        if kind.is_retract:
+            taken.update(bag or [])
+            members = {member: None for member in members if member not in (some or [])}
+            properties = {name: value for name, value in properties.items() if name not in dict(more or [])}
+        else:
+            members |= dict.fromkeys(some or [])
+            for name, value in more or []:
+                properties.pop(name, None)
+                properties[name] = value
+    left: list[str | None] = []
+    for element in reversed([element for row in added for element in row[1] or []]):
+        if taken[element]:
+            taken[element] -= 1
+        else:
+            left.append(element)
+    total = sum(-row[4] if kind.is_retract else row[4] for kind, row in changes)
+    return (
+        added[0][0],
+        left[::-1] if any(row[1] is not None for row in added) else None,
+        list(members) if any(row[2] is not None for row in added) else None,
+        list(properties.items()) if any(row[3] is not None for row in added) else None,
+        total,
+    )
+
+
+@LAWS
+@given(data=st.data(), kinds=st.sampled_from([ADDS, [*ADDS, RowKind.DELETE]]))
+def test_arrays_and_maps_are_collected_and_taken_back(data: st.DataObject, kinds: list[RowKind]) -> None:
+    entries = st.lists(st.tuples(st.sampled_from("xyz"), NUMBER), max_size=3, unique_by=lambda entry: entry[0])
+    row = st.tuples(
+        st.integers(0, 2),
+        st.none() | st.lists(st.none() | st.sampled_from("ab"), max_size=3),
+        st.none() | st.lists(NUMBER, max_size=3),
+        st.none() | entries,
+        st.integers(0, 9),
+    )
+
+    change = st.tuples(st.sampled_from(kinds), row)
+    function = _function_of(COLLECTED, COLLECTION)
+    _check_laws(data, COLLECTED, function, change, _collected, takes_back_rows=True)

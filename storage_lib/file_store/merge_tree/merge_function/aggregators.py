@@ -13,10 +13,12 @@ from storage_lib.file_store.merge_tree.merge_function.chosen_value import (
     LastNonNullValue,
     LastValue,
 )
+from storage_lib.file_store.merge_tree.merge_function.collected_value import Collect, MergeMap
 from storage_lib.file_store.merge_tree.merge_function.combined_value import Count, ListAgg, Product, Sum
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.field_options import DELIMITER_DEFAULT, FieldOptions
+from storage_lib.schema.nested_types import ArrayType, MapType, is_nested
 from storage_lib.schema.table_schema import DataField
 
 LAST_NON_NULL_VALUE = "last_non_null_value"
@@ -64,6 +66,26 @@ def _list_agg(_: str, column: DataField, options: FieldOptions) -> FieldAggregat
     return ListAgg(delimiter=delimiter, distinct=column.name in options.distinct)
 
 
+def _is_array(data_type: DataType) -> bool:
+    return isinstance(data_type, ArrayType)
+
+
+def _is_map_with_scalar_keys(data_type: DataType) -> bool:
+    return isinstance(data_type, MapType) and not is_nested(data_type.key)
+
+
+def _collect(table: str, column: DataField, options: FieldOptions) -> FieldAggregator:
+    compares = isinstance(column.type, ArrayType) and not is_nested(column.type.element)
+    distinct = column.name in options.distinct
+    if distinct and not compares:
+        message = (
+            f"table {table}: option fields.{column.name}.distinct is for arrays of scalar values, but column "
+            f"{column.name!r} is {column.type}. Leave the option out, or make the elements scalar"
+        )
+        raise InvalidInputError(message)
+    return Collect(distinct=distinct, compares=compares)
+
+
 _Fits = Callable[[DataType], bool]
 _Make = Callable[[str, DataField, FieldOptions], FieldAggregator]
 _FUNCTIONS: Mapping[str, tuple[_Fits, str, _Make]] = {
@@ -96,5 +118,7 @@ _FUNCTIONS: Mapping[str, tuple[_Fits, str, _Make]] = {
     "first_not_null_value": (_is_any, "every type", lambda *_: FirstNonNullValue()),
     "bool_and": (_is_in(frozenset({TypeRoot.BOOLEAN})), "BOOLEAN", lambda *_: BooleanExtreme(name="bool_and")),
     "bool_or": (_is_in(frozenset({TypeRoot.BOOLEAN})), "BOOLEAN", lambda *_: BooleanExtreme(name="bool_or")),
+    "collect": (_is_array, "ARRAY", _collect),
+    "merge_map": (_is_map_with_scalar_keys, "MAP with scalar keys", lambda *_: MergeMap()),
     "listagg": (_is_unbounded_text, "STRING", _list_agg),
 }

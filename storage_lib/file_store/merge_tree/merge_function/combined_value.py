@@ -36,7 +36,17 @@ class Sum:
         total = present.spread(self._total(present))
         if versions.retracts is None:
             return MergedField(state=total)
-        return MergedField(state=total, alone=pc.negate(total))
+        return MergedField(state=total, alone=self._negative(present, total), neutral=0)
+
+    def _negative(self, present: FieldVersions, total: pa.Array) -> pa.Array:
+        """For keys that were only taken from; others don't need it, so theirs may be null."""
+        assert present.retracts is not None  # noqa: S101  else nothing is negative
+        only_taken = present.spread(pa.array(np.logical_and.reduceat(present.retracts, present.starts)))
+        taken = pc.if_else(pc.fill_null(only_taken, fill_value=False), total, pa.scalar(None, total.type))
+        try:
+            return pc.negate_checked(taken) if pa.types.is_integer(total.type) else pc.negate(taken)
+        except pa.ArrowInvalid as error:
+            raise too_large(self.table, self.column, self.name, total.type) from error
 
     def _total(self, present: FieldVersions) -> pa.Array:
         kind = present.values.type
@@ -91,7 +101,7 @@ class Product:
             return MergedField(state=product)
         divisor = self._product(versions.only(versions.is_valid & versions.retracts))
         if not final:
-            return MergedField(state=product, below=divisor)
+            return MergedField(state=product, below=divisor, neutral=1)
         quotient = pc.divide(product, pc.fill_null(divisor, 1))
         return MergedField(state=quotient, below=divisor)
 

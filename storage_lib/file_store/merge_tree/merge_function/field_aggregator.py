@@ -20,11 +20,15 @@ from storage_lib.file_store.merge_tree.merge_function.field_versions import Fiel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedField:
-    """One value for each key. ``below`` is None if nothing ever has to be, ``alone`` if it is the same as ``below``."""
+    """One value for each key. ``below`` is None if nothing ever has to be, ``alone`` if it is the same as ``below``.
+
+    ``neutral`` stands for nothing in a column that is NOT NULL; without it any version's value does.
+    """
 
     state: pa.Array
     below: pa.Array | None = None
     alone: pa.Array | None = None
+    neutral: object = None
 
 
 class FieldAggregator(Protocol):

@@ -17,6 +17,7 @@ from storage_lib.file_store.merge_tree.merge_function.partial_update import Part
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.schema.data_types import TypeRoot
 from storage_lib.schema.field_options import DEFAULT_FUNCTION, FieldOptions
+from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.table_options import MergeEngine, SortOrder, TableOptions
 from storage_lib.schema.table_schema import DataField, TableSchema
 
@@ -187,7 +188,7 @@ class _Engine:
                 f"names {name!r}, which is in the primary key ({', '.join(self.schema.primary_keys)}), so all versions "
                 "of a row have the same; name a column that tells them apart",
             )
-        if column.type.root in _UNORDERED:
+        if column.type.root in _UNORDERED or is_nested(column.type):
             raise self._refused(
                 option, f"names {name!r}, a {column.type}, which is no sequence; name a number, a text or a time"
             )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
@@ -89,8 +88,8 @@ class MergedRows:
             alone = field.below if field.alone is None else field.alone
             if alone is None:
                 alone = pa.nulls(len(merged), merged.type)
-            merged = pc.if_else(pa.array(adds), merged, alone)
-        return self._filled(name, merged, last)
+            merged = _chosen(adds, merged, alone)
+        return self._filled(name, merged, last, field.neutral)
 
     def _below(self, name: str) -> pa.Array:
         first = pa.array(self.versions.starts)
@@ -98,11 +97,20 @@ class MergedRows:
             return pa.array(np.full(len(first), RowKind.UPDATE_BEFORE, dtype=np.int8))
         if name not in self.fields:
             return self.versions.rows.column(name).take(first)
-        below = self.fields[name].below
-        column = self.versions.rows.column(name)
-        return self._filled(name, pa.nulls(len(first), column.type) if below is None else below, first)
+        field = self.fields[name]
+        below = pa.nulls(len(first), field.state.type) if field.below is None else field.below
+        return self._filled(name, below, first, field.neutral)
 
-    def _filled(self, name: str, merged: pa.Array, rows: pa.Array) -> pa.Array:
+    def _filled(self, name: str, merged: pa.Array, rows: pa.Array, neutral: object) -> pa.Array:
         if name not in self.required or merged.null_count == 0:
             return merged
-        return pc.coalesce(merged, self.versions.rows.column(name).take(rows))
+        is_there = merged.is_valid().to_numpy(zero_copy_only=False)
+        if neutral is None:
+            return _chosen(is_there, merged, self.versions.rows.column(name).take(rows))
+        return _chosen(is_there, merged, pa.repeat(pa.scalar(neutral, merged.type), len(merged)))
+
+
+def _chosen(first: npt.NDArray[np.bool_], values: pa.Array, others: pa.Array) -> pa.Array:
+    """A value of either array; Arrow's own ``if_else`` does not know maps."""
+    place = np.arange(len(first))
+    return pa.concat_arrays([values, others]).take(pa.array(np.where(first, place, place + len(first))))
