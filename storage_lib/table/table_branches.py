@@ -115,13 +115,16 @@ class TableBranches:
         Raises ``InvalidInputError`` if the table has moved on, ``NotFoundError`` for an unknown branch.
         """
         self._refuse_on_branch()
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._restore.committed(user, identifier)
+        if earlier is not None:
+            return earlier
         branches = self._file_store.branches
         branches.check_exists(name)
         history = branches.history(name)
         head = history.latest()
         if head is None:
             return None
-        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
         synced = self._synced(name, history)
         self._take_over_schemas(name)
         tracked = self._has_log if change_tracking is None else change_tracking

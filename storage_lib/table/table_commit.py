@@ -174,7 +174,10 @@ class TableCommit:
 
     def carried_forward(self, previous: Snapshot | None) -> Mapping[str, str]:
         """Properties of a commit that the log does not hear of: the offsets stay what they were."""
-        return LogPart(tracked=False, offsets=self._offsets_of(previous)).to_properties()
+        offsets = self._offsets_of(previous)
+        if previous is None and self._repair is not None:
+            offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
+        return LogPart(tracked=False, offsets=offsets).to_properties()
 
     def snapshots_needed(self) -> int:
         """How many of the newest snapshots have to stay, so that the log can be completed from them."""

@@ -49,6 +49,10 @@ class TableRestore:
         self._refuse_tracked = refuse_tracked
         self._new_task_write = new_task_write
 
+    def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
+        """What this identity was committed as before."""
+        return self._commit.committed(commit_user, commit_identifier)
+
     def restore(
         self,
         target: Snapshot,
@@ -62,11 +66,8 @@ class TableRestore:
         """Commit the content of ``target`` as the newest; None if it is that already.
 
         ``guard`` may object to the snapshot that is followed. Properties of the target that are not this library's
-        (source offsets) come back with it. Raises as ``TableCommit.commit``.
+        (source offsets) come back with it. Ask ``committed`` first. Raises as ``TableCommit.commit``.
         """
-        earlier = self._commit.committed(commit_user, commit_identifier)
-        if earlier is not None:
-            return earlier
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         if tracked:
             return self._append_difference(target, commit_user, commit_identifier, {**own, **properties}, guard)

@@ -49,6 +49,9 @@ class TableRollback:
             message = f"table {self._table}: say what to roll back to: snapshot_id=..., tag=... or timestamp_millis=..."
             raise InvalidInputError(message)
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._restore.committed(user, identifier)
+        if earlier is not None:
+            return earlier
         target = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         if target is None:
             return None

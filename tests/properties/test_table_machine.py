@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from storage_lib import DynamicTable, NotFoundError, StreamPosition
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.table.log_part import LogPart
+from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.mortal_process import reopened_in
@@ -68,6 +70,8 @@ class TableMachine(RuleBasedStateMachine):
         """What each snapshot holds."""
         self.reader_from: dict[int, Content] = {}
         """What a reader has now that began at this snapshot: without the untracked changes since."""
+        self.tags: dict[str, Content] = {}
+        """What each tag keeps."""
         self.identifiers = itertools.count(1)
         self.log_may_be_behind = False
 
@@ -136,6 +140,74 @@ class TableMachine(RuleBasedStateMachine):
     def expire(self, retain_last: int, crash_at: int | None) -> None:
         with suppress(SimulatedCrash):
             self.process(crash_at).expire_snapshots(retain_last=retain_last)
+
+    @rule(crash_at=_crash_at, which=st.integers(0, 20))
+    def tag(self, crash_at: int | None, which: int) -> None:
+        retained = self.retained()
+        if not retained:
+            return
+        snapshot_id, name = retained[which % len(retained)], f"tag-{next(self.identifiers)}"
+        with suppress(SimulatedCrash):
+            self.process(crash_at).tags.create(name, snapshot_id)
+        if name in [tag.name for tag in self.table.tags.list()]:
+            self.tags[name] = dict(self.content_at[snapshot_id])
+
+    @precondition(lambda self: self.tags)
+    @rule(crash_at=_crash_at, which=st.integers(0, 20))
+    def delete_tag(self, crash_at: int | None, which: int) -> None:
+        name = sorted(self.tags)[which % len(self.tags)]
+        with suppress(SimulatedCrash):
+            self.process(crash_at).tags.delete(name)
+        if name not in [tag.name for tag in self.table.tags.list()]:
+            del self.tags[name]
+
+    @rule(tracked=st.booleans(), crash_at=_crash_at, which=st.integers(0, 20), to_tag=st.booleans())
+    def rollback(self, tracked: bool, crash_at: int | None, which: int, to_tag: bool) -> None:  # noqa: FBT001
+        retained = self.retained()
+        if to_tag and self.tags:
+            tag = sorted(self.tags)[which % len(self.tags)]
+            new = dict(self.tags[tag])
+            target: dict[str, object] = {"tag": tag}
+        elif retained:
+            snapshot_id = retained[which % len(retained)]
+            new = dict(self.content_at[snapshot_id])
+            target = {"snapshot_id": snapshot_id}
+        else:
+            return
+        self.act(
+            lambda table, identity: table.rollback_to(**target, change_tracking=tracked, **identity),  # type: ignore[arg-type]
+            new,
+            _difference(self.state, new) if tracked else [],
+            crash_at,
+            takes_turn=tracked,
+        )
+
+    @rule(changes=_changes, tracked=st.booleans(), crash_at=_crash_at, deletes=st.booleans())
+    def publish_a_branch(
+        self,
+        changes: list[str],
+        tracked: bool,  # noqa: FBT001
+        crash_at: int | None,
+        deletes: bool,  # noqa: FBT001
+    ) -> None:
+        new, name = dict(self.state), f"branch-{next(self.identifiers)}"
+        _apply(new, changes)
+
+        def publish(table: DynamicTable, identity: dict[str, object]) -> Snapshot | None:
+            if name not in table.branches.list():
+                table.branches.create(name)
+            table.branch(name).append(rows(*changes), commit_user="author", commit_identifier=1)
+            return table.branches.fast_forward(name, change_tracking=tracked, **identity)  # type: ignore[arg-type]
+
+        self.act(publish, new, _difference(self.state, new) if tracked else [], crash_at, takes_turn=tracked)
+        if deletes and name in self.table.branches.list():
+            with suppress(SimulatedCrash):
+                self.process(crash_at).branches.delete(name)
+
+    @rule(crash_at=_crash_at)
+    def remove_orphan_files(self, crash_at: int | None) -> None:
+        with suppress(SimulatedCrash):
+            self.process(crash_at).remove_orphan_files(older_than=timedelta(0))
 
     @precondition(lambda self: self.log_may_be_behind)
     @rule()
@@ -218,6 +290,18 @@ class TableMachine(RuleBasedStateMachine):
             assert texts == _texts(self.content_at[snapshot_id]), f"snapshot {snapshot_id}"
 
     @invariant()
+    def every_tag_still_holds_what_it_held(self) -> None:
+        for name, kept in self.tags.items():
+            rows_then = self.process(None).to_arrow(tag=name).to_pylist()
+            assert {f"{row['dt']} {row['id']} {row['price']}" for row in rows_then} == _texts(kept), name
+
+    @invariant()
+    def every_branch_can_be_read(self) -> None:
+        table = self.process(None)
+        for name in table.branches.list():
+            table.branch(name).to_arrow()
+
+    @invariant()
     def every_snapshot_and_the_log_after_it_are_all_tracked_changes(self) -> None:
         if self.log_may_be_behind:
             return
@@ -251,9 +335,17 @@ class TableMachine(RuleBasedStateMachine):
         earliest = history.earliest_id()
         return range(0) if earliest is None else range(earliest, (history.latest_id() or 0) + 1)
 
+    def nothing_unneeded_is_left(self) -> None:
+        table = self.process(None)
+        table.expire_snapshots(retain_last=1)
+        table.remove_orphan_files(older_than=timedelta(0))
+        stores = [table.file_store, *(table.branch(name).file_store for name in table.branches.list())]
+        assert data_files(table) == needed_by_snapshots(*stores)
+
     def teardown(self) -> None:
         if hasattr(self, "table"):
             self.somebody_takes_a_turn()
+            self.nothing_unneeded_is_left()
             self.every_snapshot_and_the_log_after_it_are_all_tracked_changes()
 
 

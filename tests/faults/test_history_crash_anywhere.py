@@ -1,0 +1,125 @@
+"""Promise 6 for tags, branches, rollbacks and clean-ups: die before the k-th write, for every k; nothing live is gone.
+
+Another process then does the same again, and what is left over at the end is exactly what somebody needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from storage_lib import AlreadyExistsError, DynamicTable, NotFoundError
+from tests.support.every_file import data_files, needed_by_snapshots
+from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import content, orders, reopened, rows
+
+NEWEST = {"a 1 12", "b 2 20"}
+TAGGED = {"a 1 10", "b 2 20"}
+BRANCHED = {"a 1 11", "b 2 20", "c 3 30"}
+
+
+@dataclass(frozen=True)
+class Act:
+    """What the mortal process does to the table, and what the table shows when it is done."""
+
+    run: Callable[[DynamicTable], object]
+    content: frozenset[str] = frozenset(NEWEST)
+
+
+def _identity() -> dict[str, object]:
+    return {"commit_user": "mortal", "commit_identifier": 1}
+
+
+ACTS = {
+    "create a tag": Act(lambda table: table.tags.create("new")),
+    "delete a tag": Act(lambda table: table.tags.delete("first")),
+    "create a branch": Act(lambda table: table.branches.create("new", tag="first")),
+    "delete a branch": Act(lambda table: table.branches.delete("dev")),
+    "roll back": Act(
+        lambda table: table.rollback_to(tag="first", **_identity()),  # type: ignore[arg-type]
+        frozenset(TAGGED),
+    ),
+    "roll back, tracked": Act(
+        lambda table: table.rollback_to(tag="first", change_tracking=True, **_identity()),  # type: ignore[arg-type]
+        frozenset(TAGGED),
+    ),
+    "fast-forward": Act(
+        lambda table: table.branches.fast_forward("latest", **_identity()),  # type: ignore[arg-type]
+        frozenset({*NEWEST, "d 4 40"}),
+    ),
+    "remove orphans": Act(lambda table: table.remove_orphan_files(older_than=timedelta(0))),
+    "expire": Act(lambda table: table.expire_snapshots(retain_last=1)),
+    "analyze": Act(lambda table: table.analyze(**_identity())),  # type: ignore[arg-type]
+}
+
+
+def _table() -> DynamicTable:
+    """A tag of an expired snapshot, a branch of another, one of the newest, and an orphan."""
+    table = orders(None, **{"log.system": "none", "lease.timeout": "5 s", "write-only": "true"})
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    table.tags.create("first")
+    table.append(rows("+U a 1 11"))
+    table.branches.create("dev")
+    table.branch("dev").append(rows("+I c 3 30"))
+    table.append(rows("+U a 1 12"))
+    table.compact()
+    table.expire_snapshots(retain_last=2)
+    table.branches.create("latest")
+    table.branch("latest").append(rows("+I d 4 40"))
+    order = table.new_commit(commit_user="dead")
+    task = table.new_write(order)
+    task.write(rows("+I z 9 90"))
+    task.prepare_commit()
+    table.lease.release(order.turn)  # type: ignore[arg-type]
+    return table
+
+
+def _assert_whole(table: DynamicTable, allowed: set[frozenset[str]], when: str) -> None:
+    fresh = reopened(table)
+    assert content(fresh) in allowed, when
+    for snapshot_id in fresh.snapshots()["snapshot_id"].to_pylist():
+        assert fresh.to_arrow(snapshot_id=snapshot_id).num_rows >= 2, when
+    for tag in fresh.tags.list():
+        assert fresh.to_arrow(tag=tag.name).num_rows >= 2, when
+        if tag.name == "first":
+            assert {" ".join(map(str, row.values())) for row in fresh.to_arrow(tag="first").to_pylist()} == TAGGED, when
+    for name in fresh.branches.list():
+        shown = content(fresh.branch(name))
+        assert shown == {"dev": BRANCHED, "latest": {*NEWEST, "d 4 40"}, "new": TAGGED}[name], when
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: str) -> None:
+    act = ACTS[name]
+    table = _table()
+    counted = FaultyFileIO(table.environment.file_io)
+    act.run(reopened_in(counted, table, names="mortal"))
+    # To die before a read is to die before the write that comes next.
+    count = sum(operation in WRITES for operation, _ in counted.calls)
+    assert count > 0
+    for at in range(1, count + 1):
+        table = _table()
+        storage = FaultyFileIO(table.environment.file_io, Fault(FaultKind.CRASH_BEFORE, at=at, operation=WRITES))
+        with pytest.raises(SimulatedCrash):
+            act.run(reopened_in(storage, table, names="mortal"))
+        when = f"{name}, {at} of {count}: {storage.calls[-1]}"
+        _assert_whole(table, {frozenset(NEWEST), act.content}, when)
+
+        with suppress(AlreadyExistsError, NotFoundError):
+            act.run(reopened(table))
+        _assert_whole(table, {act.content}, when)
+
+        for tag in table.tags.list():
+            if tag.name.startswith("restoring-"):
+                table.tags.delete(tag.name)
+        reopened(table).remove_orphan_files(older_than=timedelta(0))
+        fresh = reopened(table)
+        _assert_whole(table, {act.content}, when)
+        stores = [fresh.file_store, *(fresh.branch(branch).file_store for branch in fresh.branches.list())]
+        if name != "expire":
+            assert data_files(table) == needed_by_snapshots(*stores), when
