@@ -19,6 +19,7 @@ from pyarrow import orc
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.batch_statistics import BatchStatistics
+from storage_lib.format.file_format import RowTest
 from storage_lib.schema.column_stats import ColumnStats
 from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child, with_nulls_below
 from storage_lib.schema.nested_types import has_nanoseconds
@@ -171,6 +172,7 @@ class OrcFileReader:
         columns: Sequence[str],
         *,
         predicate: Predicate | None = None,  # noqa: ARG002  Arrow hands out no statistics of stripes
+        row_test: RowTest | None = None,  # noqa: ARG002  whole stripes are read in any case
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of every stripe, none left out."""
