@@ -1,9 +1,11 @@
 """Compaction of an append table: small files of one bucket become larger ones, in the order of their rows.
 
-A file is small below half of the target size, so none is rewritten twice without having doubled, and large ones never.
+A file is small below half of the target size; larger ones are never rewritten.
 
-    due    a group of ``min_file_count`` small files, or one that reaches the target size
-    full   any group of two
+    due    small files that together reach the target size; else the newest ones, if there are ``min_file_count`` of
+           them, and none is larger than all that are newer together: so with every rewrite a row's file doubles, and
+           a table of many small commits writes its rows a few times, not once per commit
+    full   any two small files
 
 Where rows go to buckets by their values, only neighbours in age are joined, so that the bucket's order is kept for
 whoever reads it as a queue. Where they don't, rows have no order to keep, and any small files are joined.
@@ -38,12 +40,22 @@ class SmallFileCompaction:
 
     def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
         """The groups to join, each to be carried out by itself; none if nothing is due."""
-        at_least = JOINED_MIN if full else max(JOINED_MIN, self.min_file_count)
+        groups = self._groups(files) if full else map(self._due, self._groups(files))
         return [
             CompactionUnit(files=tuple(group), output_level=APPEND_LEVEL)
-            for group in self._groups(files)
-            if len(group) >= at_least or (len(group) >= JOINED_MIN and self._is_whole(group))
+            for group in groups
+            if len(group) >= JOINED_MIN
         ]
+
+    def _due(self, group: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
+        if self._is_whole(group):
+            return group
+        count, size = 0, 0
+        for file in reversed(group):
+            if count and file.file_size > size:
+                break
+            count, size = count + 1, size + file.file_size
+        return group[-count:] if count >= self.min_file_count else ()
 
     def _groups(self, files: Sequence[DataFileMeta]) -> Iterator[list[DataFileMeta]]:
         """Small files in append order, cut where a group has reached the target size."""

@@ -32,6 +32,11 @@ def picked(sizes: str, *, full: bool, only_neighbours: bool = False) -> str:
         ("49 48 47", "49 48 47", "49 48 47"),
         # It ends there, and the next begins.
         ("40 41 42 10 11", "40 41 42", "40 41 42 | 10 11"),
+        # A file larger than all that are newer has to wait until these have caught up.
+        ("40 10 10", "", "40 10 10"),
+        ("40 10 10 10", "10 10 10", "40 10 10 10"),
+        ("30 10 10 10", "30 10 10 10", "30 10 10 10"),
+        ("40 20 5 3 1 1", "", "40 20 5 3 1 1"),
         # Half of the target is large enough to be left alone.
         ("50 60 100 200", "", ""),
         ("10 50 11 50 12", "10 11 12", "10 11 12"),
@@ -53,3 +58,18 @@ def test_small_files_are_joined_up_to_the_target_and_large_ones_never(sizes: str
 def test_in_a_bucket_whose_order_counts_only_neighbours_are_joined(sizes: str, due: str, full: str) -> None:
     assert picked(sizes, full=False, only_neighbours=True) == due
     assert picked(sizes, full=True, only_neighbours=True) == full
+
+
+def test_many_small_commits_rewrite_a_row_a_few_times_only() -> None:
+    strategy = SmallFileCompaction(target_file_size=1_000_000, min_file_count=5, only_neighbours=True)
+    files, rewritten = [], 0
+    for n in range(2000):
+        files.append(file_meta(f"f{n}", size=100, sequence=(n, n)))
+        for unit in strategy.pick(files, full=False):
+            size = sum(file.file_size for file in unit.files)
+            rewritten += size
+            first = min(file.min_sequence_number for file in unit.files)
+            files = [file for file in files if file not in unit.files]
+            files.append(file_meta(f"joined {n}", size=size, sequence=(first, n)))
+    assert rewritten < 12 * 2000 * 100
+    assert len(files) < 20
