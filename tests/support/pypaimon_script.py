@@ -4,6 +4,8 @@ read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]>]
 create <warehouse> <db.table> <in.arrow> <options json: primary_keys, partition_keys, options>
 append <warehouse> <db.table> <in.arrow>
 alter <warehouse> <db.table> <changes json: [[method, column, argument]]>
+travel <warehouse> <db.table> <out.arrow> <table options json>
+catalog <warehouse> <db.table> <method of the catalog> <arguments json>
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> N
     if verb == "read":
         filters = json.loads(more[0]) if more else None
         write_ipc(read(catalog.get_table(identifier), filters), Path(file))
+        return
+    if verb == "travel":
+        write_ipc(read(catalog.get_table(identifier).copy(json.loads(more[0])), None), Path(file))
+        return
+    if verb == "catalog":
+        getattr(catalog, file)(identifier, *json.loads(more[0]))
         return
     if verb == "alter":
         catalog.alter_table(identifier, [change_of(*change) for change in json.loads(file)], False)
