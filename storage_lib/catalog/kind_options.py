@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.table_options import TableOptions, WriteMode
+from storage_lib.schema.table_options import MergeEngine, TableOptions, WriteMode
 from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION, VALUE_COUNT
 
 
@@ -29,7 +29,13 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
                 "append-only; leave one of them out"
             )
             raise InvalidInputError(message)
-        return {"bucket": "1", **options}
+        return {"bucket": "1", **_of_deletion_vectors(name, options), **options}
+    if TableOptions.parse(options).deletion_vectors_enabled:
+        message = (
+            f"table {name} has no primary key, so there are no old versions for deletion-vectors.enabled to mark; "
+            "leave it out"
+        )
+        raise InvalidInputError(message)
     if not is_append_only:
         if merge_engine not in (None, VALUE_COUNT):
             message = (
@@ -42,3 +48,22 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
         message = f"table {name} is append-only and merges nothing; leave option merge-engine out"
         raise InvalidInputError(message)
     return {"bucket": str(BUCKET_UNAWARE), **options}
+
+
+def _of_deletion_vectors(name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Rows shall be seen as soon as they are committed, so batch reads do not wait for the compaction that marks."""
+    parsed = TableOptions.parse(options)
+    if not parsed.deletion_vectors_enabled:
+        return {}
+    if parsed.merge_engine is not MergeEngine.DEDUPLICATE or parsed.sequence_field:
+        message = (
+            f"table {name}: deletion-vectors.enabled marks all but the latest version of a key as deleted, which "
+            "merge-engine and sequence.field ask to be merged; leave one of them out"
+        )
+        raise InvalidInputError(message)
+    if parsed.others.get("deletion-vectors.bitmap64", "false").strip().lower() != "false":
+        message = (
+            f"table {name}: deletion vectors of 64 bits are read, not written; leave deletion-vectors.bitmap64 out"
+        )
+        raise InvalidInputError(message)
+    return {"deletion-vectors.merge-on-read": "true"}

@@ -333,7 +333,6 @@ def _refuse_unsupported(name: str, schema: TableSchema) -> None:
         ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, *modes)),
         ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
         ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
-        ("deletion-vectors.enabled", options.deletion_vectors_enabled, (False,)),
     ):
         if value not in only:
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"

@@ -19,9 +19,11 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.commit_changes import appended_by, compacted_by, deleted, only_compaction
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
-from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict
+from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict, check_vectors_are_whole
 from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.merge_tree.increment import BucketVectors
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -237,8 +239,10 @@ class FileStoreCommit:
         """One attempt to create the snapshot after ``latest``; None if somebody else did."""
         try:
             changes = request.changes_of(latest)
-            self._check(latest, changes, request.kind)
-            written = draft.upon(latest, changes, self._template(request, uuid), restored=request.restored)
+            self._check(latest, changes, request)
+            written = draft.upon(
+                latest, changes, self._template(request, uuid), restored=request.restored, vectors=request.vectors
+            )
         except (NotFoundError, SnapshotExpiredError):
             if self._snapshots.latest_id() == (None if latest is None else latest.id):
                 raise
@@ -296,18 +300,20 @@ class FileStoreCommit:
             up_to=latest.id,
         )
 
-    def _check(self, latest: Snapshot | None, changes: Sequence[ManifestEntry], kind: CommitKind) -> None:
+    def _check(self, latest: Snapshot | None, changes: Sequence[ManifestEntry], request: _Request) -> None:
         if not changes:
             return
         live = self._scan.live_files(latest, partitions={entry.partition for entry in changes})
         on_top_of = "the empty table" if latest is None else f"snapshot {latest.id}"
+        subject = f"table {self._table}: {request.kind.lower()} on top of {on_top_of}"
         check_no_conflict(
             live,
             changes,
             comparable_key=self._comparable_key,
-            is_overwrite=kind is CommitKind.OVERWRITE,
-            subject=f"table {self._table}: {kind.lower()} on top of {on_top_of}",
+            is_overwrite=request.kind is CommitKind.OVERWRITE,
+            subject=subject,
         )
+        check_vectors_are_whole(live, request.vectors, subject=subject)
 
     def _compact_after(self, request: _Request) -> None:
         """Commit the compaction that came with new rows. Losing it is no loss: the rows are there, unmerged."""
@@ -374,3 +380,12 @@ class _Request:
     carries_identity: bool = True
     restored: Snapshot | None = None
     statistics: str | None = None
+
+    @property
+    def vectors(self) -> Mapping[Bucket, BucketVectors]:
+        """The deletion vectors that a compaction brings, by bucket."""
+        if self.kind is not CommitKind.COMPACT:
+            return {}
+        messages = self.committable.messages
+        brought = {(message.partition, message.bucket): message.increment.vectors for message in messages}
+        return {bucket: vectors for bucket, vectors in brought.items() if vectors is not None}

@@ -45,7 +45,9 @@ def deleted(entry: ManifestEntry) -> ManifestEntry:
 def only_compaction(message: CommitMessage) -> CommitMessage:
     """The message without its new rows."""
     increment = Increment(
-        compact_before=message.increment.compact_before, compact_after=message.increment.compact_after
+        compact_before=message.increment.compact_before,
+        compact_after=message.increment.compact_after,
+        vectors=message.increment.vectors,
     )
     return replace(message, increment=increment)
 

@@ -5,20 +5,23 @@
     2  a file that is added must not be live already        else the same messages are committed twice
     3  a partition keeps its number of buckets              else rows sit where nobody looks; an overwrite may change it
     4  at each level from 1 up, key ranges are disjoint     else readers would show duplicates
+    5  a compaction that marks rows knew the whole bucket  else rows that it should have marked come back
 
-An append only adds files at level 0, so rules 1 and 4 can't hit it: it never fails because of a compaction.
+An append only adds files at level 0, so rules 1, 4 and 5 can't hit it: it never fails because of a compaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from storage_lib.errors import CommitConflictError, InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.merge_tree.increment import BucketVectors
 
 ComparableKeyOf: TypeAlias = Callable[[bytes], Any]
 """Turns a serialized key into something that compares as keys are ordered."""
@@ -47,6 +50,21 @@ def check_no_conflict(
     after = live.apply(changes)
     for partition, bucket in _upper_buckets(changes):
         _check_disjoint(after.of(partition, bucket), comparable_key, f"{subject}, bucket {bucket}")
+
+
+def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVectors], *, subject: str) -> None:
+    """Raise ``CommitConflictError`` if a compaction that marked rows did not know all files in which to mark them.
+
+    A file that came to level 1 or deeper meanwhile, or a vector that changed, is another compaction's.
+    """
+    for (partition, bucket), each in vectors.items():
+        there = {(e.file.identity, e.file.deletion_file) for e in live.of(partition, bucket) if e.file.level > 0}
+        if there != {(file.identity, file.deletion_file) for file in each.seen}:
+            message = (
+                f"{subject}, bucket {bucket}: another compaction changed the files or marked rows in them meanwhile. "
+                "Nothing of this commit is left; run it again"
+            )
+            raise CommitConflictError(message)
 
 
 def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:

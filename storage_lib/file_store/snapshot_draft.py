@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from storage_lib.file_store.manifest.index_manifest import encode_index_manifest
+from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, Bucket, encode_index_manifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, describe_manifest, encode_manifest
 from storage_lib.file_store.manifest.manifest_list import encode_manifest_list
 from storage_lib.file_store.manifest.manifest_merge import RUN_ENTRIES, ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.merge_tree.increment import BucketVectors
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.table_paths import TablePaths
 
@@ -48,18 +49,21 @@ class SnapshotDraft:
         template: Snapshot,
         *,
         restored: Snapshot | None = None,
+        vectors: Mapping[Bucket, BucketVectors] | None = None,
     ) -> Snapshot:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
         ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
         ``restored`` is the older snapshot whose files come back, if any: since a file that was deleted may not be added
-        again beside its DELETE, all manifests are folded then.
+        again beside its DELETE, all manifests are folded then. ``vectors`` are new deletion vectors of some buckets.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
         base = self._folded(self._base_of(previous), everything=restored is not None)
         base_name, base_size = self._stage_list(base)
-        index_manifest = self._index_of(previous, changes) if restored is None else restored.index_manifest
+        index_manifest = (
+            self._index_of(previous, changes, vectors or {}) if restored is None else restored.index_manifest
+        )
         self._manifests.write(self._staged)
         self._staged = {}
         delta_rows = sum(_signed_rows(entry) for entry in changes)
@@ -95,24 +99,20 @@ class SnapshotDraft:
         lists = (previous.base_manifest_list, previous.delta_manifest_list)
         return [manifest for name in lists for manifest in self._manifests.read_list(name)]
 
-    def _index_of(self, previous: Snapshot | None, changes: Sequence[ManifestEntry]) -> str | None:
+    def _index_of(
+        self, previous: Snapshot | None, changes: Sequence[ManifestEntry], vectors: Mapping[Bucket, BucketVectors]
+    ) -> str | None:
         """The index manifest after ``changes``: the deletion vectors of files that go are left out."""
-        if previous is None or previous.index_manifest is None:
+        name = None if previous is None else previous.index_manifest
+        manifest = NO_INDEXES if name is None else self._manifests.read_index(name)
+        after = manifest.without(_gone_by(changes))
+        for bucket, each in vectors.items():
+            after = after.with_vectors(bucket, each.index_file, each.size_bytes, each.ranges)
+        if after.records == manifest.records:
+            return name
+        if not after.records:
             return None
-        gone: dict[tuple[bytes, int], set[str]] = {}
-        for entry in cancel_out(list(changes)):
-            if entry.kind is FileKind.DELETE:
-                gone.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
-        for entry in changes:
-            if entry.kind is FileKind.ADD:
-                gone.get((entry.partition, entry.bucket), set()).discard(entry.file.file_name)
-        manifest = self._manifests.read_index(previous.index_manifest)
-        left = manifest.without(gone)
-        if left is manifest:
-            return previous.index_manifest
-        if not left.records:
-            return None
-        return self._stage(TablePaths.new_index_manifest_name(self._new_name(), 0), encode_index_manifest(left))
+        return self._stage(TablePaths.new_index_manifest_name(self._new_name(), 0), encode_index_manifest(after))
 
     def _folded(self, base: list[ManifestFileMeta], *, everything: bool) -> list[ManifestFileMeta]:
         """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
@@ -181,6 +181,18 @@ class SnapshotDraft:
         self._staged[name] = data
         self._written.add(name)
         return name
+
+
+def _gone_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
+    """The names of the files that are taken out; not of those that only change their level."""
+    gone: dict[Bucket, set[str]] = {}
+    for entry in changes:
+        if entry.kind is FileKind.DELETE:
+            gone.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
+    for entry in changes:
+        if entry.kind is FileKind.ADD:
+            gone.get((entry.partition, entry.bucket), set()).discard(entry.file.file_name)
+    return gone
 
 
 def _signed_rows(entry: ManifestEntry) -> int:

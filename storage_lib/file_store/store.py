@@ -244,13 +244,22 @@ class FileStore:
         }
         if committed is not None:
             kept |= {entry.file.file_name for entry in self.scan.delta(committed)}
+        named = self._index_files_of(self.snapshots.latest()) | self._index_files_of(committed)
         for message in messages:
             increment = message.increment
+            vectors = increment.vectors
+            if vectors is not None and vectors.index_file is not None and vectors.index_file not in named:
+                self._environment.file_io.delete(self._paths.index_path(vectors.index_file))
             moved = {file.file_name for file in increment.compact_before}
             for file in (*increment.new_files, *increment.compact_after):
                 if file.file_name not in kept and file.file_name not in moved:
                     for path in self._data_files.of_file(message.partition, message.bucket, file):
                         self._environment.file_io.delete(path)
+
+    def _index_files_of(self, snapshot: Snapshot | None) -> set[str]:
+        if snapshot is None or snapshot.index_manifest is None:
+            return set()
+        return set(self._manifests.index_file_names(snapshot.index_manifest))
 
     def _data_file_writer(self, partition: bytes, bucket: int) -> DataFileWriter:
         return DataFileWriter(

@@ -219,6 +219,11 @@ class TablePaths:
         return f"manifest-{writer_uuid}-run-{counter}"
 
     @staticmethod
+    def new_index_name(writer_uuid: str, counter: int) -> str:
+        """An index file: the deletion vectors of a bucket."""
+        return f"index-{writer_uuid}-{counter}"
+
+    @staticmethod
     def new_index_manifest_name(writer_uuid: str, counter: int) -> str:
         """An index manifest: every index file of a snapshot."""
         return f"index-manifest-{writer_uuid}-{counter}"

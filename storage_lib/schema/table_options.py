@@ -273,13 +273,13 @@ class TableOptions:
         "deletion-vectors.enabled",
         default=False,
         parse=parse_boolean,
-        text="Compactions mark old versions as deleted; read in other engines' tables, refused for new ones.",
+        text="Compactions mark old versions as deleted where they are, so that reads need not merge them.",
     )
     deletion_vectors_merge_on_read: bool = _option(
         "deletion-vectors.merge-on-read",
         default=False,
         parse=parse_boolean,
-        text="With deletion vectors: whether batch reads show rows that no compaction has been over yet.",
+        text="With deletion vectors: whether batch reads show rows not yet compacted; new tables say true.",
     )
     source_split_target_size_bytes: int = _option(
         "source.split.target-size", 128 << 20, parse_bytes, "A reader's share of a bucket, where its keys can be cut."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 
 from storage_lib import open_catalog
 from storage_lib.errors import CommitConflictError, CorruptFileError
-from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
-from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.column_reference import col
 from tests.support.counting_reader import CountingReader
-from tests.support.deletion_vectors import encoded_vector, mark_deleted
+from tests.support.deletion_vectors import encoded_vector, mark_deleted, move_up
 from tests.support.fake_environment import fake_environment
 from tests.support.other_readers import needs_pypaimon, read_with_pypaimon, read_with_rust
 from tests.support.stored_table import StoredTable, orders_schema
@@ -90,7 +87,7 @@ def test_compacted_files_are_read_raw_although_their_keys_overlap(monkeypatch: p
     old = _compacted(table)
     table.append([("a", 5, "new")])
     (new,) = set(_names(table)) - {old}
-    _move_up(table, new)
+    move_up(table, new)
     mark_deleted(table, {old: [5]})
     readers: list[CountingReader] = []
     reader_of = FileStoreRead.reader
@@ -189,17 +186,3 @@ def test_batch_reads_leave_out_what_is_not_compacted_as_other_readers_do_and_str
 
 def _told(rows: pa.Table) -> list[tuple[object, ...]]:
     return sorted((row["dt"], row["id"], row["item"]) for row in rows.to_pylist())
-
-
-def _move_up(table: StoredTable, name: str) -> None:
-    """Level 0 to 4 without a merge, as a compaction with deletion vectors does."""
-    plan = table.store.scan.plan(table.store.snapshots.latest())
-    (entry,) = [entry for entry in plan.entries if entry.file.file_name == name]
-    increment = Increment(compact_before=(entry.file,), compact_after=(replace(entry.file, level=4),))
-    table.commit(
-        [
-            CommitMessage(
-                partition=entry.partition, bucket=entry.bucket, bucket_count=entry.total_buckets, increment=increment
-            )
-        ]
-    )

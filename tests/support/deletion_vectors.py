@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyroaring import BitMap, BitMap64
 
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.deletion_vector import MAGIC_32, MAGIC_64
 from storage_lib.file_store.manifest.avro_container import encode_container
+from storage_lib.file_store.manifest.manifest_schemas import INDEX_MANIFEST_SCHEMA
+from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from tests.support.stored_table import StoredTable
-
-_RANGE = {
-    "type": "record",
-    "name": "range",
-    "fields": [
-        {"name": "f0", "type": "string"},
-        {"name": "f1", "type": "int"},
-        {"name": "f2", "type": "int"},
-        {"name": "_CARDINALITY", "type": ["null", "long"], "default": None},
-    ],
-}
-INDEX_MANIFEST_SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "index",
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_KIND", "type": "int"},
-            {"name": "_PARTITION", "type": "bytes"},
-            {"name": "_BUCKET", "type": "int"},
-            {"name": "_INDEX_TYPE", "type": "string"},
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_ROW_COUNT", "type": "long"},
-            {
-                "name": "_DELETIONS_VECTORS_RANGES",
-                "type": ["null", {"type": "array", "items": ["null", _RANGE]}],
-                "default": None,
-            },
-        ],
-    }
-)
 
 
 def encoded_vector(positions: Sequence[int], *, wide: bool = False) -> bytes:
@@ -105,3 +75,17 @@ def mark_deleted(table: StoredTable, deleted: Mapping[str, Sequence[int]], *, wi
     )
     assert table.store.snapshots.append_if_absent(marked)
     return marked
+
+
+def move_up(table: StoredTable, name: str) -> None:
+    """Level 0 to 4 without a merge, as a compaction with deletion vectors does."""
+    plan = table.store.scan.plan(table.store.snapshots.latest())
+    (entry,) = [entry for entry in plan.entries if entry.file.file_name == name]
+    increment = Increment(compact_before=(entry.file,), compact_after=(replace(entry.file, level=4),))
+    table.commit(
+        [
+            CommitMessage(
+                partition=entry.partition, bucket=entry.bucket, bucket_count=entry.total_buckets, increment=increment
+            )
+        ]
+    )

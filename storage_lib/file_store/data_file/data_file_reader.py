@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.data_file.deletion_vector import DeletionFile, read_deletion_vector
+from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
 from storage_lib.format.file_format import FileFormat, FormatReader, RowTest
@@ -112,7 +112,7 @@ class DataFileReader:
             yield from opened.batches(columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows)
             return
         stands = np.ones(file.row_count, dtype=np.bool_)
-        stands[self._deleted_rows(file.deletion_file, file)] = False
+        stands[self.deleted_rows(file)] = False
         # Positions count all rows of the file, so no row group may be left out.
         start = 0
         for batch in opened.batches(columns, predicate=None, batch_rows=batch_rows):
@@ -120,7 +120,11 @@ class DataFileReader:
             start += batch.num_rows
             yield batch if mask.all() else batch.filter(pa.array(mask))
 
-    def _deleted_rows(self, deletion_file: DeletionFile, file: DataFileMeta) -> npt.NDArray[np.int64]:
+    def deleted_rows(self, file: DataFileMeta) -> npt.NDArray[np.int64]:
+        """The positions, ascending, of the file's rows that are marked as deleted."""
+        deletion_file = file.deletion_file
+        if deletion_file is None:
+            return np.zeros(0, dtype=np.int64)
         path = deletion_file.external_path or self._paths.index_path(deletion_file.file_name)
         with self._file_io.open_input(path) as source:
             positions = read_deletion_vector(source, deletion_file.offset, path)

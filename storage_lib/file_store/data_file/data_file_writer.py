@@ -72,6 +72,12 @@ class DataFileWriter:
             raise
         return written
 
+    def write_index(self, data: bytes) -> str:
+        """A new index file, durable at once; its name."""
+        name = self._paths.new_index_name(self._environment.new_name(), 0)
+        self._environment.file_io.write_bytes(self._paths.index_path(name), data)
+        return name
+
     def take_unsynced(self) -> list[str]:
         """Paths written since the last call; hand them to ``FileIO.sync``, best those of all buckets at once."""
         unsynced, self._unsynced = self._unsynced, []

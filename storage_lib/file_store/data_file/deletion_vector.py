@@ -9,6 +9,7 @@ The magic says how wide positions are: 1581511376 (big-endian) 32 bits, 16815113
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyroaring import BitMap, BitMap64
 
 from storage_lib.errors import CorruptFileError
 
+INDEX_FILE_VERSION = b"\x01"
 SIZE_BYTES = 4
 CHECKSUM_BYTES = 4
 MAGIC_32 = (1581511376).to_bytes(4, "big")
@@ -32,6 +34,27 @@ class DeletionFile:
     offset: int
     row_count: int | None = None
     external_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionRange:
+    """Where in an index file a vector lies: ``length`` counts magic and bitmap, as the format wants it."""
+
+    offset: int
+    length: int
+    row_count: int
+
+
+def encode_index_file(deleted: Mapping[str, npt.NDArray[np.int64]]) -> tuple[bytes, dict[str, DeletionRange]]:
+    """An index file with the vectors of some data files, and where in it each is. Positions are below 2 ** 32."""
+    data = INDEX_FILE_VERSION
+    ranges: dict[str, DeletionRange] = {}
+    for name, positions in deleted.items():
+        body = MAGIC_32 + BitMap(positions.astype(np.uint32)).serialize()
+        ranges[name] = DeletionRange(offset=len(data), length=len(body), row_count=len(positions))
+        checksum = zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
+        data += len(body).to_bytes(SIZE_BYTES, "big") + body + checksum
+    return data, ranges
 
 
 def read_deletion_vector(source: pa.NativeFile, offset: int, path: str) -> npt.NDArray[np.int64]:

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from storage_lib.file_store.data_file.deletion_vector import DeletionFile
+from storage_lib.file_store.data_file.deletion_vector import DeletionFile, DeletionRange
 from storage_lib.file_store.manifest.avro_container import Record, container_schema, decode_container, encode_container
+from storage_lib.file_store.manifest.manifest_entry import FileKind
+from storage_lib.file_store.manifest.manifest_schemas import INDEX_FORMAT_VERSION, INDEX_MANIFEST_SCHEMA
 
 DELETION_VECTORS = "DELETION_VECTORS"
 _RANGES = "_DELETIONS_VECTORS_RANGES"
@@ -65,6 +67,38 @@ class IndexManifest:
             if records == list(self.records)
             else IndexManifest(schema_json=self.schema_json, records=tuple(records))
         )
+
+    def with_vectors(
+        self, bucket: Bucket, index_file: str | None, size_bytes: int, ranges: Mapping[str, DeletionRange]
+    ) -> IndexManifest:
+        """With these vectors in place of all that the bucket has had; without ``index_file`` it has none."""
+        records = [
+            record
+            for record in self.records
+            if record["_INDEX_TYPE"] != DELETION_VECTORS or (record["_PARTITION"], record["_BUCKET"]) != bucket
+        ]
+        if index_file is not None:
+            records.append(
+                {
+                    "_VERSION": INDEX_FORMAT_VERSION,
+                    "_KIND": int(FileKind.ADD),
+                    "_PARTITION": bucket[0],
+                    "_BUCKET": bucket[1],
+                    "_INDEX_TYPE": DELETION_VECTORS,
+                    "_FILE_NAME": index_file,
+                    "_FILE_SIZE": size_bytes,
+                    "_ROW_COUNT": len(ranges),
+                    _RANGES: [
+                        {"f0": name, "f1": each.offset, "f2": each.length, "_CARDINALITY": each.row_count}
+                        for name, each in ranges.items()
+                    ],
+                }
+            )
+        return IndexManifest(schema_json=self.schema_json, records=tuple(records))
+
+
+NO_INDEXES = IndexManifest(schema_json=INDEX_MANIFEST_SCHEMA, records=())
+"""Of a table without index files."""
 
 
 def encode_index_manifest(manifest: IndexManifest) -> bytes:

@@ -103,3 +103,43 @@ MANIFEST_LIST_SCHEMA = json.dumps(
     separators=(",", ":"),
 )
 """One manifest of a list; the row ids are only carried for tables whose other writers track rows."""
+
+INDEX_FORMAT_VERSION = 1
+
+INDEX_MANIFEST_SCHEMA = json.dumps(
+    _record(
+        "record",
+        [
+            _field("_VERSION", "int"),
+            _field("_KIND", "int"),
+            _field("_PARTITION", "bytes"),
+            _field("_BUCKET", "int"),
+            _field("_INDEX_TYPE", "string"),
+            _field("_FILE_NAME", "string"),
+            _field("_FILE_SIZE", "long"),
+            _field("_ROW_COUNT", "long"),
+            _field(
+                "_DELETIONS_VECTORS_RANGES",
+                _optional(
+                    {
+                        "type": "array",
+                        "items": _optional(
+                            _record(
+                                "record__DELETIONS_VECTORS_RANGES",
+                                [
+                                    _field("f0", "string"),
+                                    _field("f1", "int"),
+                                    _field("f2", "int"),
+                                    _field("_CARDINALITY", _optional("long")),
+                                ],
+                            )
+                        ),
+                    }
+                ),
+            ),
+            _field("_EXTERNAL_PATH", _optional("string")),
+        ],
+    ),
+    separators=(",", ":"),
+)
+"""One index file; for deletion vectors with the place of each in it."""

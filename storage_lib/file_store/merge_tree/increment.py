@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.deletion_vector import DeletionRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketVectors:
+    """All deletion vectors of a bucket after a compaction, in one index file; ``index_file`` None: there are none.
+
+    ``ranges`` tells where in it the vector of each data file is. ``seen`` are the bucket's files from level 1 up that
+    the compaction knew, with their vectors then: it must not follow a snapshot that has others.
+    """
+
+    index_file: str | None
+    size_bytes: int
+    ranges: Mapping[str, DeletionRange]
+    seen: tuple[DataFileMeta, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +35,7 @@ class Increment:
     deleted_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
+    vectors: BucketVectors | None = None
 
     @property
     def is_empty(self) -> bool:

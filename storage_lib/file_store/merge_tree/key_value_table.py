@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchem
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy, CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.marking_compactor import MarkingCompactor
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.file_store.merge_tree.levels import levels_of
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
@@ -115,20 +116,27 @@ class KeyValueTable:
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
         """What the strategy picks, or everything that is not yet one run.
 
-        With deletion vectors everything, whenever something is due: no vectors are made here, and other readers would
-        take what is left of an old version below for a row.
+        With deletion vectors everything where more than the newest version of a key counts: there the older ones have
+        to be merged, they can't be marked as deleted.
         """
         levels = levels_of(files, level_count=self.level_count, comparable_key=self.layout.comparable_key)
         unit = (FullCompaction() if full else self.strategy).pick(levels)
-        if unit is not None and self.has_deletion_vectors:
-            unit = FullCompaction().pick(levels)
-        return [] if unit is None else [unit]
+        if unit is None:
+            return []
+        if not self.has_deletion_vectors:
+            return [unit]
+        if not self.merge_function.keeps_newest:
+            unit = FullCompaction().pick(levels) or unit
+        taken = {file.identity for file in unit.files}
+        beside = tuple(file for file in files if file.level > 0 and file.identity not in taken)
+        return [replace(unit, older_keys=(), beside=beside)]
 
-    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor:
+    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
         """Merges sorted runs."""
-        return Compactor(
+        compactor = Compactor(
             key_value=self.layout, reader=reader, data_files=data_files, merge_function=self.merge_function
         )
+        return MarkingCompactor(compactor=compactor) if self.has_deletion_vectors else compactor
 
     def _is_merged_already(self, files: Sequence[DataFileMeta]) -> bool:
         return self.has_deletion_vectors and all(file.level > 0 and file.delete_row_count == 0 for file in files)

@@ -15,6 +15,7 @@ from storage_lib.file_store.data_file.key_value import VALUE_COUNT
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.compaction.key_intervals import KeyInterval
+from storage_lib.file_store.merge_tree.compaction.marking_compactor import MarkingCompactor
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
@@ -96,6 +97,6 @@ class ValueCountTable:
         kept = (KeyInterval(low=low, high=high),)
         return [replace(unit, older_keys=kept) for unit in self.counts.compaction_units(files, full=full)]
 
-    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor:
+    def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
         """Adds counts up."""
         return self.counts.compactor(data_files, reader)

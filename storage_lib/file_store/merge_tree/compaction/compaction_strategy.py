@@ -25,6 +25,8 @@ class CompactionUnit:
     files: tuple[DataFileMeta, ...]
     output_level: int
     older_keys: tuple[KeyInterval, ...] = ()
+    beside: tuple[DataFileMeta, ...] | None = None
+    """Where old versions are marked as deleted: the bucket's other files from level 1 up, in which to mark them."""
 
 
 class CompactionStrategy(Protocol):

@@ -1,0 +1,101 @@
+"""Compaction that marks old versions as deleted where they are, so that what it leaves need not be merged to be read.
+
+    level 0   [a] [b]          the unit: merged, and moved up to level 4
+    level 4   (a+b)
+    level 5   [c x x][d  x ]   beside it: opened for their keys only; x is marked, since (a+b) has a newer version
+
+Rows that only delete have done their work once what they delete is marked. All vectors of a bucket are in one index
+file, written anew each time, which is what other engines expect (docs/format.md, 1.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.deletion_vector import encode_index_file
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
+from storage_lib.file_store.merge_tree.compaction.key_intervals import CoveredKeys, intervals_of
+from storage_lib.file_store.merge_tree.increment import BucketVectors, Increment
+from storage_lib.file_store.merge_tree.merge_keys import MergeKeys, merge_keys
+from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkingCompactor:
+    """Compacts one bucket of a table with deletion vectors; ``compactor`` does the merging."""
+
+    compactor: Compactor
+
+    def compact(self, unit: CompactionUnit) -> Increment:
+        """As ``Compactor.compact``, with the bucket's vectors after it; files of which nothing stands are taken out."""
+        beside = unit.beside or ()
+        increment = self.compactor.compact(unit)
+        try:
+            deleted = self._deleted_after(unit, beside, increment)
+            emptied = tuple(file for file in beside if len(deleted.get(file.file_name, ())) == file.row_count)
+            for file in emptied:
+                del deleted[file.file_name]
+            return replace(
+                increment,
+                compact_before=(*increment.compact_before, *emptied),
+                vectors=self._stored(deleted, seen=(*(file for file in unit.files if file.level > 0), *beside)),
+            )
+        except BaseException:
+            self.compactor.abort(increment)
+            raise
+
+    def take_unsynced(self) -> list[str]:
+        """Paths to make durable before the commit; an index file is durable already."""
+        return self.compactor.take_unsynced()
+
+    def _deleted_after(
+        self, unit: CompactionUnit, beside: Sequence[DataFileMeta], increment: Increment
+    ) -> dict[str, npt.NDArray[np.int64]]:
+        """The positions marked in each file that stays, if there are any."""
+        moved = {file.file_name for file in increment.compact_after}
+        rewritten = {file.file_name for file in increment.compact_before} - moved
+        kept = [file for file in unit.files if file.file_name not in rewritten]
+        deleted = {file.file_name: self.compactor.reader.deleted_rows(file) for file in (*kept, *beside)}
+        fresh = [file for file in unit.files if file.level == 0]
+        covered = CoveredKeys(intervals_of(fresh), self.compactor.key_value.comparable_key)
+        touched = [file for file, interval in zip(beside, intervals_of(beside), strict=True) if covered.touch(interval)]
+        if touched:
+            newer = self._keys_of(fresh)
+            for file in touched:
+                superseded = self._rows_of(file, newer)
+                deleted[file.file_name] = np.union1d(deleted[file.file_name], superseded)
+        return {name: positions for name, positions in deleted.items() if len(positions)}
+
+    def _keys_of(self, files: Iterable[DataFileMeta]) -> MergeKeys:
+        """The keys of at least one file, each once, in order."""
+        parts = [keys for file in files for _, keys in self._keyed(file)]
+        together = parts[0].concat(parts[1:])
+        return together.take(together.newest(ordered=True))
+
+    def _rows_of(self, file: DataFileMeta, keys: MergeKeys) -> npt.NDArray[np.int64]:
+        """Where in the file these keys are."""
+        hits = [start + keys.matches(part)[1] for start, part in self._keyed(file)]
+        return np.concatenate(hits) if hits else np.zeros(0, dtype=np.int64)
+
+    def _keyed(self, file: DataFileMeta) -> Iterable[tuple[int, MergeKeys]]:
+        """All keys of a file, batch by batch, with the position of the first of each."""
+        key_value = self.compactor.key_value
+        start = 0
+        # Positions count marked rows too.
+        whole = replace(file, deletion_file=None)
+        for batch in self.compactor.reader.read(whole, key_value.key_names, batch_rows=BATCH_ROWS_MAX):
+            yield start, merge_keys([batch.column(name) for name in key_value.key_names], key_value.key_types)
+            start += batch.num_rows
+
+    def _stored(self, deleted: dict[str, npt.NDArray[np.int64]], seen: tuple[DataFileMeta, ...]) -> BucketVectors:
+        if not deleted:
+            return BucketVectors(index_file=None, size_bytes=0, ranges={}, seen=seen)
+        data, ranges = encode_index_file(deleted)
+        name = self.compactor.data_files.write_index(data)
+        return BucketVectors(index_file=name, size_bytes=len(data), ranges=ranges, seen=seen)
