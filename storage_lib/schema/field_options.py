@@ -22,8 +22,8 @@ _FUNCTION = ".aggregate-function"
 _IGNORE_RETRACT = ".ignore-retract"
 _DELIMITER = ".list-agg-delimiter"
 _DISTINCT = ".distinct"
-_SEQUENCE_GROUP = ".sequence-group"
-SUFFIXES = (_FUNCTION, _IGNORE_RETRACT, _DELIMITER, _DISTINCT, _SEQUENCE_GROUP)
+SEQUENCE_GROUP = ".sequence-group"
+SUFFIXES = (_FUNCTION, _IGNORE_RETRACT, _DELIMITER, _DISTINCT, SEQUENCE_GROUP)
 DELIMITER_DEFAULT = ","
 
 
@@ -37,7 +37,7 @@ class SequenceGroup:
     @property
     def option(self) -> str:
         """The key that declares it."""
-        return f"{PREFIX}{','.join(self.fields)}{_SEQUENCE_GROUP}"
+        return f"{PREFIX}{','.join(self.fields)}{SEQUENCE_GROUP}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +71,14 @@ class FieldOptions:
         for key, text in sorted(options.items()):
             if not key.startswith(PREFIX) or key == DEFAULT_FUNCTION:
                 continue
-            suffix = next((each for each in SUFFIXES if key.endswith(each) and len(key) > len(PREFIX + each)), None)
-            if suffix is None:
+            column, suffix = field_option(key)
+            if not suffix:
                 message = (
                     f"there is no option {key!r}; options of a column are fields.<column> and one of "
                     f"{', '.join(SUFFIXES)}"
                 )
                 raise InvalidInputError(message)
-            column = key.removeprefix(PREFIX).removesuffix(suffix)
-            if suffix == _SEQUENCE_GROUP:
+            if suffix == SEQUENCE_GROUP:
                 group = SequenceGroup(fields=_names(key, column), members=_names(key, text))
                 groups.append(group)
                 keys.update(dict.fromkeys((*group.fields, *group.members), key))
@@ -100,6 +99,14 @@ class FieldOptions:
             sequence_groups=tuple(groups),
             keys_by_column=keys,
         )
+
+
+def field_option(key: str) -> tuple[str, str]:
+    """``fields.<column>.<what>`` -> the column, or the columns with commas, and the suffix; else two empty texts."""
+    for suffix in SUFFIXES:
+        if key.startswith(PREFIX) and key.endswith(suffix) and len(key) > len(PREFIX + suffix):
+            return key.removeprefix(PREFIX).removesuffix(suffix), suffix
+    return "", ""
 
 
 def _names(key: str, text: str) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.field_options import PREFIX, SEQUENCE_GROUP, field_option
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret
 
 _FIXED = frozenset(
     {
+        "aggregation.remove-record-on-delete",
         "bucket",
         "bucket-function.type",
         "bucket-key",
@@ -17,6 +19,7 @@ _FIXED = frozenset(
         "deletion-vectors.enabled",
         "ignore-delete",
         "merge-engine",
+        "partial-update.remove-record-on-delete",
         "partition",
         "partition.default-name",
         "partition.legacy-name",
@@ -34,7 +37,6 @@ _FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
 """How rows are laid out, merged and logged: files and records that are there already were made by them."""
 
 _NAMING_COLUMNS = ("bucket-key", "sequence.field")
-_OF_FIELDS = "fields."
 
 
 def changed_options(options: Mapping[str, str], key: str, value: str | None) -> dict[str, str]:
@@ -63,22 +65,31 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
 
 def options_naming(options: Mapping[str, str], column: str) -> list[str]:
     """The keys of options that speak of a column."""
-    listed = [key for key in _NAMING_COLUMNS if column in _names(options.get(key, ""))]
-    return listed + [key for key in options if key.startswith(f"{_OF_FIELDS}{column}.")]
+    return [key for key, value in options.items() if column in (*_names_in_key(key), *_names_in_value(key, value))]
 
 
 def options_with_renamed(options: Mapping[str, str], column: str, new_name: str) -> dict[str, str]:
     """The same options, speaking of a column by its new name."""
-    renamed = {}
+
+    def renamed(text: str) -> str:
+        return ",".join(new_name if name == column else name for name in _names(text))
+
+    changed = {}
     for key, value in options.items():
-        if key in _NAMING_COLUMNS:
-            names = [new_name if name == column else name for name in _names(value)]
-            renamed[key] = ",".join(names)
-        elif key.startswith(f"{_OF_FIELDS}{column}."):
-            renamed[f"{_OF_FIELDS}{new_name}.{key.removeprefix(f'{_OF_FIELDS}{column}.')}"] = value
-        else:
-            renamed[key] = value
-    return renamed
+        in_key, suffix = field_option(key)
+        new_key = f"{PREFIX}{renamed(in_key)}{suffix}" if column in _names_in_key(key) else key
+        changed[new_key] = renamed(value) if column in _names_in_value(key, value) else value
+    return changed
+
+
+def _names_in_key(key: str) -> list[str]:
+    names, suffix = field_option(key)
+    return _names(names) if suffix == SEQUENCE_GROUP else [names] if suffix else []
+
+
+def _names_in_value(key: str, value: str) -> list[str]:
+    _, suffix = field_option(key)
+    return _names(value) if key in _NAMING_COLUMNS or suffix == SEQUENCE_GROUP else []
 
 
 def _names(text: str) -> list[str]:

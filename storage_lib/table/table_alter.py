@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.format.formats import format_of
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
@@ -29,7 +30,8 @@ class TableAlter:
         try:
             return self._history.alter(lambda schema: self._altered(schema, changes))
         except InvalidInputError as error:
-            message = f"table {self._table}: {error}"
+            name = f"table {self._table}: "
+            message = str(error) if str(error).startswith(name) else f"{name}{error}"
             raise InvalidInputError(message) from error
 
     def newest(self) -> TableSchema:
@@ -46,7 +48,10 @@ class TableAlter:
 
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
-        format_of(TableOptions.parse(altered.options))
+        options = TableOptions.parse(altered.options)
+        format_of(options)
+        # A column's new type has to suit the merge engine too.
+        kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):
             self._refuse_other_rows(schema)
         if self._has_log and altered is not schema:

@@ -11,6 +11,8 @@ import pytest
 
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.column_reference import col
+from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.hybrid_source import HybridSource
 
@@ -128,8 +130,6 @@ def test_an_overwrite_replaces_what_was_there_and_merges_its_own_rows(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_condition_on_values_is_asked_of_the_merged_row(tmp_path: Path, engine: str) -> None:
-    from storage_lib.schema.column_reference import col
-
     options, merged, _ = ENGINES[engine]
     table = _table(tmp_path, options)
     table.append(_rows(("+I", 1, 5, "a", 3), ("+I", 2, 1, "b", 1)))
@@ -243,3 +243,42 @@ def test_create_refuses_what_would_not_come_out_right(
 
     assert all(part in str(refusal.value) for part in parts), refusal.value
     assert not WarehouseCatalog(str(tmp_path)).table_exists("db.t")
+
+
+def test_renamed_and_widened_columns_go_on_being_merged_as_before(tmp_path: Path) -> None:
+    options = {
+        **PARTIAL_UPDATE,
+        "fields.at.sequence-group": "n,name",
+        "fields.n.aggregate-function": "sum",
+    }
+    table = _table(tmp_path, options)
+    table.append(_rows(("+I", 1, 2**31 - 1, "a", 3)))
+
+    altered = table.alter(RenameColumn("at", "moment"), RenameColumn("n", "total"), AlterType("total", "BIGINT"))
+    altered.append(pa.table({"id": [1], "total": [10], "name": ["b"], "moment": pa.array([2], pa.int32())}))
+
+    assert _content(altered) == [(1, 2**31 + 9, "a", 3)]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (AddColumn("m", "STRING"), ["db.t", "'m'", "fields.default-aggregate-function", "sequence group"]),
+        (DropColumn("n"), ["db.t", "'n'", "fields.at.sequence-group"]),
+        (SetOption("merge-engine", "first-row"), ["db.t", "merge-engine"]),
+        (SetOption("partial-update.remove-record-on-delete", "true"), ["db.t", "remove-record-on-delete"]),
+    ],
+)
+def test_alter_refuses_what_its_engine_could_not_go_on_with(tmp_path: Path, change: Any, parts: list[str]) -> None:
+    options = {
+        **PARTIAL_UPDATE,
+        "fields.at.sequence-group": "n,name",
+        "fields.n.aggregate-function": "sum",
+        "fields.default-aggregate-function": "last_value",
+    }
+    table = _table(tmp_path, options)
+
+    with pytest.raises(InvalidInputError) as refusal:
+        table.alter(change)
+
+    assert all(part in str(refusal.value) for part in parts), refusal.value
