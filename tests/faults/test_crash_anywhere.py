@@ -15,14 +15,18 @@ from storage_lib.errors import CommitOutcomeUnknownError, StorageError
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.object_store_file_io import ObjectStoreFileIO
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
+from tests.support.every_file import every_file, needed_by_snapshots
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.storages import objects_in_memory
 from tests.support.stored_table import Rows, StoredTable, committable_of, orders_schema
 
 OPTIONS = {"manifest.merge-min-count": "3", "bucket": "2"}
 USER = "pipeline"
+IN_OBJECTS = "s3://lake/db.db/t"
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,11 @@ class Life:
     file_io: FileIO
     names: str
     acknowledged: int = field(default=0)
+    root: str = "/warehouse/db.db/t"
 
     def __post_init__(self) -> None:
-        self.table = StoredTable(orders_schema(OPTIONS), fake_environment(self.file_io, names=self.names))
+        environment = fake_environment(self.file_io, names=self.names)
+        self.table = StoredTable(orders_schema(OPTIONS), environment, root=self.root)
 
     def run(self) -> None:
         while self.acknowledged < len(LIFE):
@@ -141,8 +147,31 @@ def test_a_crash_at_any_write_loses_nothing(at: int) -> None:
     check_what_is_there(files, len(LIFE))
 
 
+def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_leaves_no_stray() -> None:
+    """Reads too: what a process has written when it dies there, it has not yet looked at."""
+    counted = FaultyFileIO(objects_with_a_new_table())
+    Life(counted, "sound", root=IN_OBJECTS).run()
+    count = len(counted.calls)
+    assert count > WRITE_COUNT
+
+    for at in range(2, count + 1):  # the first is a look whether there is a table
+        files = objects_with_a_new_table()
+        crashed = Life(FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at)), "first", root=IN_OBJECTS)
+        with pytest.raises(SimulatedCrash):
+            crashed.run()
+        check_what_is_there(files, crashed.acknowledged, IN_OBJECTS)
+        again = Life(files, "second", crashed.acknowledged, root=IN_OBJECTS)
+        again.run()
+        check_what_is_there(files, len(LIFE), IN_OBJECTS)
+        store = again.table.reopened()
+        store.expire.expire()  # what an expiry that died has left is its own to finish
+        store.orphans.remove(modified_until_ms=2**62, dry_run=False)
+        lying = {path for path in every_file(files, IN_OBJECTS) if "/data-" in path}
+        assert lying == needed_by_snapshots(store), counted.calls[at - 1]
+
+
 @pytest.mark.parametrize("at", range(1, WRITE_COUNT + 1))
-@pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER])
+@pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER, FaultKind.ANSWER_503])
 def test_an_outage_at_any_write_is_survived_by_doing_it_again(kind: FaultKind, at: int) -> None:
     files = files_of_a_new_table()
     life = Life(FaultyFileIO(files, Fault(kind, at=at, operation=WRITES)), "first")
@@ -160,9 +189,15 @@ def files_of_a_new_table() -> MemoryFileIO:
     return files
 
 
-def check_what_is_there(files: FileIO, acknowledged: int) -> None:
+def objects_with_a_new_table() -> ObjectStoreFileIO:
+    files = objects_in_memory()
+    Life(files, "creator", root=IN_OBJECTS)
+    return files
+
+
+def check_what_is_there(files: FileIO, acknowledged: int, root: str = Life.root) -> None:
     """Every snapshot that counts is whole, and the newest is that of the last acknowledged step or the one after."""
-    store = Life(files, "check").table.store
+    store = Life(files, "check", root=root).table.store
     latest = store.snapshots.latest_id()
     if latest is None:
         assert acknowledged == 0
