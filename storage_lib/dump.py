@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, StorageError
-from storage_lib.file_store.manifest.avro_container import decode_container
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
+from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local_file_io import LocalFileIO
 

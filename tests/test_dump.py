@@ -50,7 +50,7 @@ def test_as_many_rows_as_asked_for(table: DynamicTable) -> None:
 def test_orc_and_avro_files_are_printed(tmp_path: Path) -> None:
     from pyarrow import orc
 
-    from storage_lib.file_store.manifest.avro_container import encode_container
+    from storage_lib.format.avro_container import encode_container
 
     orc.write_table(pa.table({"x": [1, 2]}), tmp_path / "data-x-0.orc")
     assert list(dump(LocalFileIO(), str(tmp_path / "data-x-0.orc")))[-1] == "x=2"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.format.avro_format import CODECS as AVRO_CODECS
+from storage_lib.format.avro_format import AvroFormat
 from storage_lib.format.file_format import FileFormat
 from storage_lib.format.orc_format import CODECS as ORC_CODECS
 from storage_lib.format.orc_format import OrcFormat
@@ -14,6 +16,7 @@ from storage_lib.schema.table_options import TableOptions
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": ("zstd", "snappy", "gzip", "lz4", "brotli", "none"),
     "orc": tuple(ORC_CODECS),
+    "avro": tuple(AVRO_CODECS),
 }
 """Values of ``file.format``, and of ``file.compression`` for each."""
 
@@ -34,6 +37,8 @@ def new_format(name: str, *, compression: str, compression_level: int) -> FileFo
         raise InvalidInputError(message)
     if name == "orc":
         return OrcFormat(compression=codec)
+    if name == "avro":
+        return AvroFormat(compression=codec)
     return ParquetFormat(compression=codec, compression_level=compression_level if codec == "zstd" else None)
 
 
@@ -48,4 +53,4 @@ def format_of(options: TableOptions) -> FileFormat:
 
 def all_formats() -> tuple[FileFormat, ...]:
     """One of each, for reading, which needs no settings."""
-    return (ParquetFormat(), OrcFormat())
+    return (ParquetFormat(), OrcFormat(), AvroFormat())

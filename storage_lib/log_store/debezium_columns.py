@@ -17,21 +17,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.decimal_bytes import decimals_of_bytes, unscaled_bytes
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import DataField
 
-_DECIMAL_BYTES = 16
 _TIME_MILLIS_DIGITS = 3
 _DAY_MILLIS = 86_400_000
 _MICROS_PER_MILLI = 1_000
-_SIGN_BIT = 7
 _ISO_YEARS = "the years 0001 to 9999 (1677-09-21T00:12:44Z to 2262-04-11 with nanoseconds)"
 _YEAR_DIGITS = 4
 _READABLE_NANOS_MIN = -9_223_372_036_000_000_000
@@ -54,7 +52,7 @@ def to_json_column(column: pa.Array, field: DataField) -> pa.Array:
     """
     arrow = column.type
     if pa.types.is_decimal(arrow):
-        return _base64_text(_unscaled_bytes(column))
+        return _base64_text(unscaled_bytes(column))
     if pa.types.is_binary(arrow):
         return _base64_text(column)
     if pa.types.is_timestamp(arrow):
@@ -71,7 +69,7 @@ def from_json_column(column: pa.Array, field: DataField) -> pa.Array:
     """Read back what ``to_json_column`` spelled; ``ValueError`` for a spelling that is not of the field's type."""
     arrow = field.type.arrow
     if pa.types.is_decimal(arrow):
-        return _decimals(_bytes_of_base64(column, field.name), arrow)
+        return decimals_of_bytes(_bytes_of_base64(column, field.name), arrow)
     if pa.types.is_binary(arrow):
         return _bytes_of_base64(column, field.name)
     if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
@@ -125,40 +123,3 @@ def _bytes_of_base64(column: pa.Array, name: str) -> pa.Array:
         message = f"column {name!r} is not base64"
         raise ValueError(message) from error
     return decoded.to_arrow().cast(pa.binary())
-
-
-def _unscaled_bytes(column: pa.Array) -> pa.Array:
-    """``BigInteger.toByteArray`` of every unscaled value: all bytes but leading ones that only repeat the sign."""
-    count = len(column)
-    little_endian = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, _DECIMAL_BYTES)
-    big_endian = little_endian[column.offset : column.offset + count, ::-1]
-    sign = big_endian[:, 0] >> _SIGN_BIT
-    differs = big_endian != (sign * np.uint8(0xFF))[:, None]
-    has_digits = differs.any(axis=1)
-    first = np.where(has_digits, differs.argmax(axis=1), _DECIMAL_BYTES - 1)
-    needs_sign_byte = has_digits & ((big_endian[np.arange(count), first] >> _SIGN_BIT) != sign)
-    start = first - needs_sign_byte
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(_DECIMAL_BYTES - start, out=offsets[1:])
-    flat = np.ascontiguousarray(big_endian[np.arange(_DECIMAL_BYTES) >= start[:, None]])
-    text = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
-    return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.binary()))
-
-
-def _decimals(unscaled: pa.Array, arrow: pa.DataType) -> pa.Array:
-    count = len(unscaled)
-    filled = pc.fill_null(unscaled, b"\0")
-    _, offset_bytes, data = filled.buffers()
-    offsets = np.frombuffer(offset_bytes, np.int32)[filled.offset : filled.offset + count + 1]
-    lengths = np.diff(offsets)
-    if count and (lengths.min() < 1 or lengths.max() > _DECIMAL_BYTES):
-        message = f"a {arrow} of {lengths.max()} bytes"
-        raise ValueError(message)
-    flat = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if count else np.zeros(0, np.uint8)
-    sign = flat[offsets[:-1] - offsets[0]] >> _SIGN_BIT
-    big_endian = np.repeat((sign * np.uint8(0xFF))[:, None], _DECIMAL_BYTES, axis=1)
-    big_endian[np.arange(_DECIMAL_BYTES) >= (_DECIMAL_BYTES - lengths)[:, None]] = flat
-    little_endian = np.ascontiguousarray(big_endian[:, ::-1])
-    decimals = pa.Array.from_buffers(arrow, count, [None, pa.py_buffer(little_endian)])
-    decimals.validate(full=True)
-    return pc.if_else(unscaled.is_valid(), decimals, pa.scalar(None, arrow))

@@ -29,7 +29,7 @@ from storage_lib.schema.option_values import (
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
 
-FILE_FORMATS = ("parquet", "orc")
+FILE_FORMATS = ("parquet", "orc", "avro")
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
 SESSION_PREFIX = "table-storage."
@@ -139,7 +139,7 @@ class TableOptions:
         "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
         "table.",
     )
-    file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files: parquet or orc.")
+    file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files: parquet, orc or avro.")
     file_compression: str = _option(
         "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
     )

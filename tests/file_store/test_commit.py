@@ -13,8 +13,8 @@ from storage_lib.errors import (
     LeaseLostError,
     UnavailableError,
 )
-from storage_lib.file_store.manifest.avro_container import encode_container
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.format.avro_container import encode_container
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind

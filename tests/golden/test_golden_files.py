@@ -8,10 +8,10 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from storage_lib.file_store.manifest.avro_container import decode_container
 from storage_lib.file_store.manifest.manifest_file import decode_manifest, encode_manifest
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
+from storage_lib.format.avro_container import decode_container
 from tests.support.golden_tables import GOLDEN, ROWS, golden_table
 
 RELEASES = sorted(path.name for path in (GOLDEN / "tables").iterdir())

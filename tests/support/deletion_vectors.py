@@ -10,10 +10,10 @@ from pyroaring import BitMap, BitMap64
 
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.deletion_vector import MAGIC_32, MAGIC_64
-from storage_lib.file_store.manifest.avro_container import encode_container
 from storage_lib.file_store.manifest.manifest_schemas import INDEX_MANIFEST_SCHEMA
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.format.avro_container import encode_container
 from tests.support.stored_table import StoredTable
 
 

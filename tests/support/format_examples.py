@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.dump import indented
-from storage_lib.file_store.manifest.avro_container import decode_container
+from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.schema.row_kind import RowKind

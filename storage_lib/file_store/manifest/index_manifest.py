@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile, DeletionRange
-from storage_lib.file_store.manifest.avro_container import Record, container_schema, decode_container, encode_container
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.manifest.manifest_schemas import INDEX_FORMAT_VERSION, INDEX_MANIFEST_SCHEMA
+from storage_lib.format.avro_container import Record, container_schema, decode_container, encode_container
 
 DELETION_VECTORS = "DELETION_VECTORS"
 _RANGES = "_DELETIONS_VECTORS_RANGES"

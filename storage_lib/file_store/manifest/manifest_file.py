@@ -11,9 +11,9 @@ from typing import Any
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
-from storage_lib.file_store.manifest.avro_container import decode_container, encode_container
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.manifest.manifest_schemas import FORMAT_VERSION, MANIFEST_SCHEMA
+from storage_lib.format.avro_container import decode_container, encode_container
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

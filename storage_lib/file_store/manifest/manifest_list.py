@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storage_lib.errors import CorruptFileError
-from storage_lib.file_store.manifest.avro_container import decode_container, encode_container
 from storage_lib.file_store.manifest.manifest_file import (
     ManifestFileMeta,
     check_version,
@@ -14,6 +13,7 @@ from storage_lib.file_store.manifest.manifest_file import (
     stats_to_record,
 )
 from storage_lib.file_store.manifest.manifest_schemas import FORMAT_VERSION, MANIFEST_LIST_SCHEMA
+from storage_lib.format.avro_container import decode_container, encode_container
 
 
 def encode_manifest_list(manifests: Sequence[ManifestFileMeta]) -> bytes:

@@ -12,7 +12,6 @@ import pytest
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
-from storage_lib.file_store.manifest.avro_container import decode_container, encode_container
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import (
     ManifestFileMeta,
@@ -22,6 +21,7 @@ from storage_lib.file_store.manifest.manifest_file import (
 )
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from storage_lib.file_store.manifest.manifest_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
+from storage_lib.format.avro_container import decode_container, encode_container
 from tests.support.manifest_entries import entry, no_bounds
 
 KEY_1 = bytes.fromhex("0000000100000000000000000100000000000000")

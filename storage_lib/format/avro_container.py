@@ -10,10 +10,10 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import fastavro
 import zstandard
@@ -21,6 +21,27 @@ import zstandard
 from storage_lib.errors import CorruptFileError
 
 Record: TypeAlias = Mapping[str, Any]
+
+
+class BinaryOutput(Protocol):
+    """What blocks are written to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take all of ``data``."""
+
+
+class BinaryInput(Protocol):
+    """What blocks are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes, none at the end."""
+
+    def seek(self, position: int, /) -> object:
+        """Read on from there."""
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+
 
 _MAGIC = b"Obj\x01"
 _SYNC_LENGTH = 16
@@ -162,7 +183,7 @@ def _write_long(out: io.BytesIO, value: int) -> None:
     out.write(bytes([zigzag]))
 
 
-def _read_long(stream: io.BytesIO) -> int:
+def _read_long(stream: BinaryInput) -> int:
     shift = value = 0
     while True:
         (byte,) = stream.read(1)
@@ -170,3 +191,98 @@ def _read_long(stream: io.BytesIO) -> int:
         if not byte & 0x80:
             return (value >> 1) ^ -(value & 1)
         shift += 7
+
+
+class BlockWriter:
+    """Writes a container file block by block to an output that the caller opened and will close."""
+
+    def __init__(self, output: BinaryOutput, schema_json: str, codec: str) -> None:
+        """``codec`` is one of null, deflate and zstandard."""
+        self._output = output
+        self._codec = codec
+        self._array_schema = _array_schema(schema_json)
+        # The mark between blocks need only be unlikely in the data.
+        self._sync = blake2b(schema_json.encode(), digest_size=_SYNC_LENGTH).digest()
+        head = io.BytesIO()
+        head.write(_MAGIC)
+        header = {"avro.codec": codec.encode(), "avro.schema": schema_json.encode()}
+        fastavro.schemaless_writer(head, _META_SCHEMA, header)
+        output.write(head.getvalue() + self._sync)
+
+    def write(self, records: Sequence[Record]) -> None:
+        """One block, of at least one record."""
+        raw = io.BytesIO()
+        fastavro.schemaless_writer(raw, self._array_schema, records)
+        count = io.BytesIO()
+        _write_long(count, len(records))
+        block = _compress(raw.getvalue()[len(count.getvalue()) : -1], self._codec)
+        _write_long(count, len(block))
+        self._output.write(count.getvalue() + block + self._sync)
+
+
+class BlockReader:
+    """Reads a container file block by block; ``source`` must be able to seek, and stays the caller's."""
+
+    def __init__(self, source: BinaryInput, name: str) -> None:
+        """Read the header; raises ``CorruptFileError`` naming the file, or what fastavro raises."""
+        self._source = source
+        self._name = name
+        magic = source.read(len(_MAGIC))
+        if magic != _MAGIC:
+            message = f"{name} is not an Avro container file: it starts with {magic!r}"
+            raise CorruptFileError(message)
+        header = cast("dict[str, bytes]", fastavro.schemaless_reader(cast("Any", source), _META_SCHEMA, None))
+        self.schema: dict[str, Any] = json.loads(header["avro.schema"])
+        self._codec = header.get("avro.codec", b"null").decode()
+        self._sync = source.read(_SYNC_LENGTH)
+        self._start = source.tell()
+
+    def counts(self) -> Iterator[int]:
+        """How many records each block has; the records are passed over."""
+        self._source.seek(self._start)
+        while (count := self._next_count()) is not None:
+            size = _read_long(self._source)
+            self._source.seek(self._source.tell() + size)
+            self._check_sync()
+            yield count
+
+    def blocks(self, names: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+        """The records of each block with those fields only; logical types stay plain numbers."""
+        writer = _array_schema(json.dumps(self.schema))
+        wanted = {**self.schema, "fields": [each for each in self.schema["fields"] if each["name"] in names]}
+        reader = _array_schema(json.dumps(wanted))
+        self._source.seek(self._start)
+        while (count := self._next_count()) is not None:
+            size = _read_long(self._source)
+            block = self._source.read(size)
+            self._check_sync()
+            if len(block) != size:
+                message = f"{self._name} ends inside a block"
+                raise CorruptFileError(message)
+            prefix = io.BytesIO()
+            _write_long(prefix, count)
+            array = io.BytesIO(prefix.getvalue() + _decompress(block, self._codec, self._name) + b"\x00")
+            yield cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, writer, reader))
+
+    def _next_count(self) -> int | None:
+        first = self._source.read(1)
+        if not first:
+            return None
+        self._source.seek(self._source.tell() - 1)
+        return _read_long(self._source)
+
+    def _check_sync(self) -> None:
+        if self._source.read(_SYNC_LENGTH) != self._sync:
+            message = f"{self._name} ends inside a block, or holds bytes that belong to another file"
+            raise CorruptFileError(message)
+
+
+def _compress(data: bytes, codec: str) -> bytes:
+    match codec:
+        case "zstandard":
+            return zstandard.ZstdCompressor(level=1).compress(data)
+        case "deflate":
+            compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            return compressor.compress(data) + compressor.flush()
+        case _:
+            return data

@@ -1,0 +1,153 @@
+"""Avro as the FileStore writes it: an object container file of zstandard blocks, a record a row (docs/format.md).
+
+Avro knows rows only: fastavro, compiled, goes through them one by one, which makes this format several times slower
+than the columnar ones. It is there for tables that others keep in it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import zstandard
+
+from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.format.avro_container import BlockReader, BlockWriter
+from storage_lib.format.avro_types import avro_schema_of, restored, stored, stored_type
+from storage_lib.format.batch_statistics import BatchStatistics
+from storage_lib.format.file_format import RowTest
+from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.nested_types import has_nanoseconds
+from storage_lib.schema.predicate import Predicate
+
+GROUP_ROWS = 16_384
+BLOCK_ROWS = 4_096
+CODECS = {"zstd": "zstandard", "deflate": "deflate", "none": "null"}
+_UNREADABLE = (
+    EOFError,
+    IndexError,
+    KeyError,
+    ValueError,
+    TypeError,
+    zlib.error,
+    zstandard.ZstdError,
+    pa.ArrowException,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroFormat:
+    """Settings of the Avro files to write; reading needs none of them."""
+
+    compression: str = "zstd"
+    extension: str = field(default="avro", init=False)
+
+    def refuse_unsupported(self, schema: pa.Schema) -> None:
+        """Raise ``InvalidInputError`` for nanoseconds, which Avro has no type for."""
+        for column in schema:
+            if has_nanoseconds(column.type):
+                message = f"Column {column.name!r} has a timestamp finer than a microsecond; declare it TIMESTAMP(6)."
+                raise InvalidInputError(message)
+
+    def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> AvroFileWriter:  # noqa: ARG002
+        """Start a file."""
+        blocks = BlockWriter(output, json.dumps(avro_schema_of(schema)), CODECS[self.compression])
+        return AvroFileWriter(output, schema, blocks)
+
+    def reader(self, source: pa.NativeFile, path: str) -> AvroFileReader:
+        """Open a file by its header."""
+        try:
+            return AvroFileReader(BlockReader(source, path), path)
+        except _UNREADABLE as error:
+            raise _corrupt(path, error) from error
+
+
+class AvroFileWriter:
+    """One Avro file on its way to the output."""
+
+    row_group_rows = GROUP_ROWS
+
+    def __init__(self, output: pa.NativeFile, schema: pa.Schema, blocks: BlockWriter) -> None:
+        self._output = output
+        self._blocks = blocks
+        self._statistics = BatchStatistics(schema)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return int(self._output.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows, some thousand a block. Raises ``InvalidInputError`` for a map that has a key twice."""
+        self._statistics.add(rows)
+        for batch in rows.to_batches(max_chunksize=BLOCK_ROWS):
+            arrays = [stored(column) for column in batch.columns]
+            in_types = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+            try:
+                records = in_types.to_pylist(maps_as_pydicts="strict")
+            except (KeyError, ValueError) as error:
+                message = f"An Avro file can't hold a map that has a key twice ({error}); leave one of them out."
+                raise InvalidInputError(message) from error
+            self._blocks.write(records)
+
+    def close(self) -> Mapping[str, ColumnStats]:
+        """An Avro file has no footer."""
+        self._output.flush()
+        return self._statistics.result()
+
+    def abandon(self) -> None:
+        """There is nothing to let go of."""
+
+
+class AvroFileReader:
+    """One Avro file, its header read."""
+
+    def __init__(self, blocks: BlockReader, path: str) -> None:
+        self._blocks = blocks
+        self._path = path
+        self._fields: dict[str, Any] = {each["name"]: each["type"] for each in blocks.schema["fields"]}
+        self._row_count: int | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the file, added up over its blocks: their heads are read, their rows are not."""
+        if self._row_count is None:
+            try:
+                self._row_count = sum(self._blocks.counts())
+            except _UNREADABLE as error:
+                raise _corrupt(self._path, error) from error
+        return self._row_count
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Columns in the file."""
+        return list(self._fields)
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,  # noqa: ARG002  blocks have no statistics
+        row_test: RowTest | None = None,  # noqa: ARG002  as above
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of every block, none left out."""
+        wanted = [name for name in self._fields if name in columns]
+        row_type = pa.struct([(name, stored_type(self._fields[name])) for name in wanted])
+        try:
+            for records in self._blocks.blocks(wanted):
+                rows = pa.array(records, row_type)
+                arrays = [restored(rows.field(index), self._fields[name]) for index, name in enumerate(wanted)]
+                batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(start, batch_rows)
+        except _UNREADABLE as error:
+            raise _corrupt(self._path, error) from error
+
+
+def _corrupt(path: str, error: Exception) -> CorruptFileError:
+    return CorruptFileError(f"{path} is not a readable Avro file ({error!r}): it was cut short or changed")
