@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +220,23 @@ def test_rows_are_seen_at_once_and_compacted_by_their_writer() -> None:
         assert content(table) == expected
 
     assert "COMPACT" in table.snapshots().column("commit_kind").to_pylist()[2:]
+
+
+def test_vectors_in_use_are_no_orphans() -> None:
+    options = {key: text for key, text in OPTIONS.items() if key != "deletion-vectors.merge-on-read"}
+    table = orders(None, **options)
+    table.append(rows(*(f"+I a {key} 0" for key in range(4))))
+    table.compact()
+    for number in range(1, 4):
+        table.append(rows(f"+U a {number} 1"))
+    snapshot = table.plan().snapshot
+    assert snapshot is not None
+    assert snapshot.index_manifest is not None
+
+    removed = table.remove_orphan_files(older_than=timedelta(0))
+
+    assert removed.paths == ()
+    assert content(table) == {"a 0 0", "a 1 1", "a 2 1", "a 3 1"}
 
 
 @pytest.mark.parametrize(
