@@ -66,7 +66,7 @@ class Ours:
 
     def look_up(self, ids: Sequence[int]) -> list[str]:
         """By key."""
-        rows = self.table.to_arrow(columns=["id", "name"], filter=col("id").isin(list(ids)))
+        rows = self.table.lookup([{"id": each} for each in sorted(ids)], columns=["id", "name"])
         return list(rows.sort_by("id")["name"].to_pylist())
 
     def compact(self) -> None:
