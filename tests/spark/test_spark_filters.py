@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ SCHEMA = new_table_schema(
             pa.field("id", pa.int64(), nullable=False),
             ("s", pa.string()),
             ("f", pa.float64()),
+            ("g", pa.float32()),
+            ("t", pa.time32("ms")),
             ("wide", pa.decimal128(38, 5)),
         ]
     ),
@@ -35,6 +38,8 @@ ROWS = pa.record_batch(
         "id": pa.array([1, 2, 3, 4], pa.int64()),
         "s": pa.array(["a", "ab", None, "b"]),
         "f": pa.array([1.0, float("nan"), None, -1.0]),
+        "g": pa.array([1.0, float("nan"), None, -1.0], pa.float32()),
+        "t": pa.array([1, 2, None, 3], pa.time32("ms")),
         "wide": pa.array([Decimal(1), Decimal(4).scaleb(25), None, Decimal(2)], pa.decimal128(38, 5)),
     }
 )
@@ -79,6 +84,9 @@ def test_a_pushed_filter_lets_exactly_the_rows_of_sparks_semantics_pass(
     [
         spark.GreaterThan(("f",), 0.0),
         spark.EqualTo(("f",), 1.0),
+        spark.GreaterThan(("g",), 0.0),
+        spark.EqualTo(("t",), time(0, 0, 0, 1000)),
+        spark.EqualTo(("id",), None),
         spark.StringEndsWith(("s",), "b"),
         spark.StringContains(("s",), "b"),
         spark.Not(spark.In(("id",), (1, None))),
