@@ -14,6 +14,7 @@ from storage_lib.file_store.data_file.deletion_vector import read_deletion_vecto
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.column_reference import col
+from tests.support.append_tables import append_schema
 from tests.support.counting_reader import CountingReader
 from tests.support.deletion_vectors import encoded_vector, mark_deleted, move_up
 from tests.support.fake_environment import fake_environment
@@ -182,6 +183,28 @@ def test_batch_reads_leave_out_what_is_not_compacted_as_other_readers_do_and_str
     batch = table.stream().poll()
     assert batch is not None
     assert _told(batch) == newest
+
+
+@needs_pypaimon
+def test_marked_rows_of_an_append_table_are_left_out_too(tmp_path: Path) -> None:
+    schema = append_schema({"deletion-vectors.enabled": "true"})
+    table = StoredTable(schema, system_environment(), root=f"{tmp_path}/db.db/t")
+    for start in (0, 5):
+        table.append([("a", key, "x") for key in range(start, start + 5)])
+    first, second = _names(table)
+    mark_deleted(table, {first: [1], second: [0, 4]})
+    expected = [("a", key, "x") for key in (0, 2, 3, 4, 6, 7, 8)]
+
+    assert sorted(table.rows()) == expected
+    assert table.rows(predicate=col("id") == 9) == []
+    assert _told(read_with_rust(tmp_path, "db.t")) == expected
+    assert _told(read_with_pypaimon(tmp_path, "db.t", tmp_path)) == expected
+    snapshot = table.compact()
+
+    assert snapshot is not None
+    assert snapshot.index_manifest is None
+    assert sorted(table.rows()) == expected
+    assert table.files() == ["0/0/7"]
 
 
 def _told(rows: pa.Table) -> list[tuple[object, ...]]:
