@@ -51,6 +51,8 @@ class LogRepair:
         self._file_store = file_store
         self.log = log
         self._changes = changes
+        self._ended: tuple[BucketTransaction, ...] = ()
+        """Transactions known to have been committed: those of the newest snapshot that this process has dealt with."""
 
     def find(self) -> tuple[int | None, tuple[MissingChanges, ...]]:
         """End what was left open and tell what the log lacks, by bucket; usually nothing.
@@ -99,14 +101,22 @@ class LogRepair:
         return 0 if newest is None else newest + 1 - min(needed, default=newest)
 
     def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
-        """Commit the transactions of a snapshot that was created; those whose records did not get into the log."""
+        """Commit the transactions of a snapshot that was created; those whose records did not get into the log.
+
+        A commit is final, so a writer asks about its own last one only once: that saves a round trip at every turn.
+        """
+        if part.transactions == self._ended:
+            return ()
         handles = tuple(transaction.handle for transaction in part.transactions)
         outcomes = self.log.end_all(handles, commit=True)
-        return tuple(
+        lost = tuple(
             transaction
             for transaction, outcome in zip(part.transactions, outcomes, strict=True)
             if outcome is EndOutcome.FENCED and not self._is_committed(transaction)
         )
+        if not lost:
+            self._ended = part.transactions
+        return lost
 
     def changes_of(self, missing: MissingChanges) -> Iterator[tuple[int, pa.RecordBatch, pa.Array]]:
         """What to publish, in order: snapshot id, rows and kinds.

@@ -9,9 +9,11 @@ import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, LeaseLostError, StreamPosition
 from storage_lib.file_store.commit_message import Committable
+from storage_lib.log_store.log_store import EndOutcome, TransactionHandle
 from storage_lib.schema.bucketing import group_rows
 from storage_lib.table.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
+from tests.support.delegating_log import DelegatingLog
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
 
@@ -249,3 +251,25 @@ def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
         assert part is not None
         assert part.offsets == before.offsets
         assert not part.tracked
+
+
+def test_a_writer_asks_the_log_once_what_became_of_its_own_transactions() -> None:
+    """A commit is final; another process, which can't know, asks again."""
+    table = orders()
+    assert table.log is not None
+    asked: list[tuple[TransactionHandle, ...]] = []
+
+    class AskedLog(DelegatingLog):
+        def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+            if handles:
+                asked.append(handles)
+            return super().end_all(handles, commit=commit)
+
+    writer = reopened(table, AskedLog(table.log))
+    for price in (1, 2, 3):
+        writer.append(rows(f"+U a 1 {price}"))
+    assert len(asked) == len(set(asked)) == 3
+
+    reopened(table, AskedLog(table.log)).append(rows("+U a 1 4"))
+    assert asked[3] == asked[2]
+    assert streamed(table) == [f"+U a 1 {price}" for price in (1, 2, 3, 4)]
