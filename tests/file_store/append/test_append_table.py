@@ -153,6 +153,23 @@ def test_rows_go_to_the_bucket_of_their_bucket_key() -> None:
     assert len(plan.entries) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "file_count"),
+    [({}, 2), ({"bucket": "1", "bucket-key": "id"}, 3)],
+    ids=["in no particular bucket", "in buckets"],
+)
+def test_small_files_around_a_large_one_are_joined_where_rows_have_no_order_to_keep(
+    options: dict[str, str], file_count: int
+) -> None:
+    table = StoredTable(append_schema({"target-file-size": "16 kb", **options}), fake_environment())
+    large = [("a", 20, f"{n * 7919 % 100_003:>12}") for n in range(20_000)]
+    for rows in ([("a", 10, "x"), ("a", 11, "x")], large, [("a", 30, "x"), ("a", 31, "x")]):
+        table.append(rows)
+    table.compact()
+    assert len(table.files()) == file_count
+    assert [each for each in in_order(table) if each != 20] == [10, 11, 30, 31]
+
+
 def test_an_overwrite_replaces_and_what_is_appended_later_comes_behind(table: StoredTable) -> None:
     table.append([("a", 1, "x"), ("b", 2, "y")])
     table.overwrite([("a", 3, "z"), ("a", 4, "z")], partition_filter=col("dt") == "a")

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage_lib.file_store.value_count.counted_rows import ROWS_MAX, repeated
+from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
 from tests.support.counted_tables import counted_schema
 from tests.support.fake_environment import fake_environment
-from tests.support.stored_table import StoredTable
+from tests.support.stored_table import StoredTable, committable_of
 
 INSERT, DELETE = RowKind.INSERT, RowKind.DELETE
 
@@ -144,6 +145,32 @@ def test_long_rows_have_short_bounds_and_are_found_and_merged() -> None:
     table.append(rows[1::2], [DELETE] * 300)
     table.compact()
     assert len(table.rows()) == 2
+
+
+def test_bounds_of_long_rows_hold_all_of_them() -> None:
+    table = StoredTable(counted_schema(), fake_environment())
+    rows = [(7, "x" * 2000 + tail) for tail in ("", "a", "\xff" * 9)]
+    (message,) = table.messages(rows)
+    (file,) = message.increment.new_files
+    layout = ValueCountSchema(schema=table.schema)
+    keys = [layout.comparable_key(layout.key_bytes(table.batch(rows), index)) for index in range(3)]
+    assert layout.comparable_key(file.min_key) <= min(keys)
+    assert layout.comparable_key(file.max_key) >= max(keys)
+
+
+def test_runs_of_one_level_may_overlap_as_those_of_two_tasks_of_one_overwrite_do(table: StoredTable) -> None:
+    table.append([(9, "old")])
+    messages = []
+    for block in range(2):
+        write = table.store.new_write(table.store.snapshots.latest(), overwrite=True, sequence_block=block)
+        table.fill(write, [(1, "a"), (5, f"task {block}")])
+        messages += write.prepare_commit()
+    table.store.commit.overwrite(committable_of(messages))
+    assert table.files() == ["0/5/2", "0/5/2"]
+    assert table.rows() == [(1, "a"), (1, "a"), (5, "task 0"), (5, "task 1")]
+    table.append([(1, "a")], [DELETE])
+    table.compact()
+    assert table.rows() == [(1, "a"), (5, "task 0"), (5, "task 1")]
 
 
 def test_what_others_appended_meanwhile_is_added_to_an_overwrite(table: StoredTable) -> None:
