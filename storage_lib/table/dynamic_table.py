@@ -28,44 +28,25 @@ from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
-from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions
+from storage_lib.schema.table_options import StartupMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.change_scan import ChangeMode, ChangeScan
+from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
-from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
-from storage_lib.table.inline_compaction import InlineCompaction
-from storage_lib.table.input_rows import InputRows, Rows
-from storage_lib.table.log_repair import LogRepair
-from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.input_rows import Rows
 from storage_lib.table.planned_read import PlannedRead
-from storage_lib.table.point_lookup import PointLookup
-from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
-from storage_lib.table.system_tables import SystemTables
 from storage_lib.table.table_address import TableAddress
-from storage_lib.table.table_alter import TableAlter
-from storage_lib.table.table_branches import TableBranches
-from storage_lib.table.table_care import TableCare
-from storage_lib.table.table_commit import TableCommit
-from storage_lib.table.table_consumers import TableConsumers
-from storage_lib.table.table_description import TableDescription
-from storage_lib.table.table_overwrite import TableOverwrite, scope_of
-from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
-from storage_lib.table.table_rollback import TableRollback
-from storage_lib.table.table_statistics import TableStatistics
-from storage_lib.table.table_tags import TableTags
+from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.table_parts import TableParts
 from storage_lib.table.table_write import TableWrite
-from storage_lib.table.time_travel import TimeTravel
-from storage_lib.table.turn import TurnLease
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -100,137 +81,37 @@ class DynamicTable:
         self._address = address
         self._under = under
         self.environment = environment
-        paths = TablePaths(location, branch)
-        self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
-        self.lease = TurnLease(
-            environment,
-            paths,
-            timeout_ms=options.lease_timeout_ms,
-            wait_timeout_ms=options.lease_wait_timeout_ms,
-            table=name,
-        )
-        self._input = InputRows(name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
-        self._partitions = PartitionSpecs(name, schema)
-        self._changes = SnapshotChanges(self.file_store)
-        repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self._changes) if log else None
-        self._commit = TableCommit(
-            table=name,
-            environment=environment,
-            file_store=self.file_store,
-            repair=repair,
-            lease=self.lease,
-            bucket_count=len(schema.bucket_numbers),
-            takes_turns=bool(schema.primary_keys) or log is not None,
-            adds_up=schema.counts_values,
-        )
-        difference = ContentDifference(
-            file_store=self.file_store,
-            schema=schema,
-            with_update_before=(
-                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
-            ),
-        )
-        self._overwrite = TableOverwrite(
-            table=name,
-            schema=schema,
-            file_store=self.file_store,
-            commit=self._commit,
-            partitions=self._partitions,
-            row_kind_column=options.row_kind_field,
-            difference=difference,
-            appends_difference=why_no_difference_can_be_appended(schema, options) is None,
-            new_task_write=self.new_write,
-        )
-        self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
-        self.consumers = TableConsumers(table=name, environment=environment, file_store=self.file_store)
-        self._time_travel = TimeTravel(table=name, file_store=self.file_store, options=options)
-        restore = TableRestore(
-            table=name,
-            file_store=self.file_store,
-            commit=self._commit,
-            difference=difference,
-            row_kind_column=options.row_kind_field,
-            refuse_tracked=why_no_difference_can_be_appended(schema, options),
-            new_task_write=self.new_write,
-        )
-        self.branches = TableBranches(
-            table=name,
-            environment=environment,
-            paths=paths,
-            file_store=self.file_store,
-            tags=self.tags,
-            restore=restore,
-            schema_id=schema.id,
-            has_log=log is not None,
-        )
-        self._rollback = TableRollback(
-            table=name,
-            environment=environment,
-            time_travel=self._time_travel,
-            tags=self.tags,
-            restore=restore,
-            has_log=log is not None,
-        )
-        self._change_scan = ChangeScan(
-            table=name,
-            schema=schema,
-            options=options,
-            file_store=self.file_store,
-            changes=self._changes,
-            difference=difference,
-        )
-        self.system_tables = SystemTables(
-            table=name,
-            environment=environment,
-            paths=paths,
-            schema=schema,
-            file_store=self.file_store,
-            changes=self._change_scan,
-        )
-        self._alter = TableAlter(
-            table=name,
-            environment=environment,
-            history=SchemaHistory(environment.file_io, paths),
-            has_log=log is not None,
-        )
-        self._lookup = PointLookup(
-            table=name,
-            schema=schema,
-            file_store=self.file_store,
-            only_compacted=self._batches_show_only_what_is_compacted,
-        )
-        self._statistics = TableStatistics(
-            table=name,
-            environment=environment,
-            paths=paths,
-            schema=schema,
-            file_store=self.file_store,
-            commit=self._commit,
-            only_compacted=self._batches_show_only_what_is_compacted,
-        )
-        self._care = TableCare(
-            table=name,
-            environment=environment,
-            file_store=self.file_store,
-            commit=self._commit,
-            partitions=self._partitions,
-        )
-        self._inline_compaction = InlineCompaction(
-            table=name,
-            file_store=self.file_store,
-            care=self._care,
-            stop_trigger=options.num_sorted_run_stop_trigger,
-        )
-        self._description = TableDescription(
+        parts = TableParts(
             name=name,
             location=location,
+            branch=branch,
+            environment=environment,
             schema=schema,
             options=options,
-            file_store=self.file_store,
             log=log,
-            lease=self.lease,
-            partitions=self._partitions,
+            only_compacted=self._batches_show_only_what_is_compacted,
+            new_task_write=self.new_write,
         )
+        self.file_store = parts.file_store
+        self.lease = parts.lease
+        self._input = parts.input
+        self._partitions = parts.partitions
+        self._changes = parts.changes
+        self._commit = parts.commit
+        self._overwrite = parts.overwrite
+        self.tags = parts.tags
+        self.consumers = parts.consumers
+        self._time_travel = parts.time_travel
+        self.branches = parts.branches
+        self._rollback = parts.rollback
+        self._change_scan = parts.change_scan
+        self.system_tables = parts.system_tables
+        self._alter = parts.alter
+        self._lookup = parts.lookup
+        self._statistics = parts.statistics
+        self._care = parts.care
+        self._inline_compaction = parts.inline_compaction
+        self._description = parts.description
 
     @property
     def address(self) -> TableAddress:

@@ -1,0 +1,186 @@
+"""What a dynamic table is made of, put together; ``DynamicTable`` hands its verbs on to these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_options import ChangelogMode, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.change_scan import ChangeScan
+from storage_lib.table.content_difference import ContentDifference
+from storage_lib.table.inline_compaction import InlineCompaction
+from storage_lib.table.input_rows import InputRows
+from storage_lib.table.log_repair import LogRepair
+from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.point_lookup import PointLookup
+from storage_lib.table.snapshot_changes import SnapshotChanges
+from storage_lib.table.system_tables import SystemTables
+from storage_lib.table.table_alter import TableAlter
+from storage_lib.table.table_branches import TableBranches
+from storage_lib.table.table_care import TableCare
+from storage_lib.table.table_commit import TableCommit
+from storage_lib.table.table_consumers import TableConsumers
+from storage_lib.table.table_description import TableDescription
+from storage_lib.table.table_overwrite import TableOverwrite
+from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
+from storage_lib.table.table_rollback import TableRollback
+from storage_lib.table.table_statistics import TableStatistics
+from storage_lib.table.table_tags import TableTags
+from storage_lib.table.table_write import TableWrite
+from storage_lib.table.time_travel import TimeTravel
+from storage_lib.table.turn import TurnLease
+from storage_lib.table.write_order import WriteOrder
+
+
+class TableParts:
+    """The parts of one branch of one table. ``new_task_write`` opens a task's writer for an order."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        location: str,
+        branch: str,
+        environment: Environment,
+        schema: TableSchema,
+        options: TableOptions,
+        log: LogStore | None,
+        only_compacted: bool,
+        new_task_write: Callable[[WriteOrder], TableWrite],
+    ) -> None:
+        paths = TablePaths(location, branch)
+        self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
+        self.lease = TurnLease(
+            environment,
+            paths,
+            timeout_ms=options.lease_timeout_ms,
+            wait_timeout_ms=options.lease_wait_timeout_ms,
+            table=name,
+        )
+        self.input = InputRows(name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
+        self.partitions = PartitionSpecs(name, schema)
+        self.changes = SnapshotChanges(self.file_store)
+        repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self.changes) if log else None
+        self.commit = TableCommit(
+            table=name,
+            environment=environment,
+            file_store=self.file_store,
+            repair=repair,
+            lease=self.lease,
+            bucket_count=len(schema.bucket_numbers),
+            takes_turns=bool(schema.primary_keys) or log is not None,
+            adds_up=schema.counts_values,
+        )
+        difference = ContentDifference(
+            file_store=self.file_store,
+            schema=schema,
+            with_update_before=(
+                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
+            ),
+        )
+        self.overwrite = TableOverwrite(
+            table=name,
+            schema=schema,
+            file_store=self.file_store,
+            commit=self.commit,
+            partitions=self.partitions,
+            row_kind_column=options.row_kind_field,
+            difference=difference,
+            appends_difference=why_no_difference_can_be_appended(schema, options) is None,
+            new_task_write=new_task_write,
+        )
+        self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
+        self.consumers = TableConsumers(table=name, environment=environment, file_store=self.file_store)
+        self.time_travel = TimeTravel(table=name, file_store=self.file_store, options=options)
+        restore = TableRestore(
+            table=name,
+            file_store=self.file_store,
+            commit=self.commit,
+            difference=difference,
+            row_kind_column=options.row_kind_field,
+            refuse_tracked=why_no_difference_can_be_appended(schema, options),
+            new_task_write=new_task_write,
+        )
+        self.branches = TableBranches(
+            table=name,
+            environment=environment,
+            paths=paths,
+            file_store=self.file_store,
+            tags=self.tags,
+            restore=restore,
+            schema_id=schema.id,
+            has_log=log is not None,
+        )
+        self.rollback = TableRollback(
+            table=name,
+            environment=environment,
+            time_travel=self.time_travel,
+            tags=self.tags,
+            restore=restore,
+            has_log=log is not None,
+        )
+        self.change_scan = ChangeScan(
+            table=name,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            changes=self.changes,
+            difference=difference,
+        )
+        self.system_tables = SystemTables(
+            table=name,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            file_store=self.file_store,
+            changes=self.change_scan,
+        )
+        self.alter = TableAlter(
+            table=name,
+            environment=environment,
+            history=SchemaHistory(environment.file_io, paths),
+            has_log=log is not None,
+        )
+        self.lookup = PointLookup(
+            table=name,
+            schema=schema,
+            file_store=self.file_store,
+            only_compacted=only_compacted,
+        )
+        self.statistics = TableStatistics(
+            table=name,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            file_store=self.file_store,
+            commit=self.commit,
+            only_compacted=only_compacted,
+        )
+        self.care = TableCare(
+            table=name,
+            environment=environment,
+            file_store=self.file_store,
+            commit=self.commit,
+            partitions=self.partitions,
+        )
+        self.inline_compaction = InlineCompaction(
+            table=name,
+            file_store=self.file_store,
+            care=self.care,
+            stop_trigger=options.num_sorted_run_stop_trigger,
+        )
+        self.description = TableDescription(
+            name=name,
+            location=location,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            log=log,
+            lease=self.lease,
+            partitions=self.partitions,
+        )
