@@ -200,7 +200,6 @@ class BlockWriter:
         """``codec`` is one of null, deflate and zstandard."""
         self._output = output
         self._codec = codec
-        self._array_schema = _array_schema(schema_json)
         # The mark between blocks need only be unlikely in the data.
         self._sync = blake2b(schema_json.encode(), digest_size=_SYNC_LENGTH).digest()
         head = io.BytesIO()
@@ -209,15 +208,13 @@ class BlockWriter:
         fastavro.schemaless_writer(head, _META_SCHEMA, header)
         output.write(head.getvalue() + self._sync)
 
-    def write(self, records: Sequence[Record]) -> None:
-        """One block, of at least one record."""
-        raw = io.BytesIO()
-        fastavro.schemaless_writer(raw, self._array_schema, records)
-        count = io.BytesIO()
-        _write_long(count, len(records))
-        block = _compress(raw.getvalue()[len(count.getvalue()) : -1], self._codec)
-        _write_long(count, len(block))
-        self._output.write(count.getvalue() + block + self._sync)
+    def write(self, count: int, content: bytes) -> None:
+        """One block of ``count`` records, encoded already."""
+        block = _compress(content, self._codec)
+        head = io.BytesIO()
+        _write_long(head, count)
+        _write_long(head, len(block))
+        self._output.write(head.getvalue() + block + self._sync)
 
 
 class BlockReader:
@@ -250,7 +247,8 @@ class BlockReader:
         """The records of each block with those fields only; logical types stay plain numbers."""
         writer = _array_schema(json.dumps(self.schema))
         wanted = {**self.schema, "fields": [each for each in self.schema["fields"] if each["name"] in names]}
-        reader = _array_schema(json.dumps(wanted))
+        # Resolving two schemas takes its time even where they are the same.
+        reader = None if wanted == self.schema else _array_schema(json.dumps(wanted))
         self._source.seek(self._start)
         while (count := self._next_count()) is not None:
             size = _read_long(self._source)

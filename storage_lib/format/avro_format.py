@@ -1,7 +1,8 @@
 """Avro as the FileStore writes it: an object container file of zstandard blocks, a record a row (docs/format.md).
 
-Avro knows rows only: fastavro, compiled, goes through them one by one, which makes this format several times slower
-than the columnar ones. It is there for tables that others keep in it.
+Rows are written column by column (``avro_encoding``), but where a record ends only its reader learns: fastavro,
+compiled, goes through them one by one, which makes reading many times slower than of the columnar formats. This one
+is there for tables that others keep in it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import zstandard
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.avro_container import BlockReader, BlockWriter
+from storage_lib.format.avro_encoding import encoded_rows
 from storage_lib.format.avro_types import avro_schema_of, restored, stored, stored_type
 from storage_lib.format.batch_statistics import BatchStatistics
 from storage_lib.format.file_format import RowTest
@@ -55,8 +57,9 @@ class AvroFormat:
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> AvroFileWriter:  # noqa: ARG002
         """Start a file."""
-        blocks = BlockWriter(output, json.dumps(avro_schema_of(schema)), CODECS[self.compression])
-        return AvroFileWriter(output, schema, blocks)
+        record = avro_schema_of(schema)
+        blocks = BlockWriter(output, json.dumps(record), CODECS[self.compression])
+        return AvroFileWriter(output, schema, record, blocks)
 
     def reader(self, source: pa.NativeFile, path: str) -> AvroFileReader:
         """Open a file by its header."""
@@ -71,9 +74,12 @@ class AvroFileWriter:
 
     row_group_rows = GROUP_ROWS
 
-    def __init__(self, output: pa.NativeFile, schema: pa.Schema, blocks: BlockWriter) -> None:
+    def __init__(
+        self, output: pa.NativeFile, schema: pa.Schema, record: Mapping[str, Any], blocks: BlockWriter
+    ) -> None:
         self._output = output
         self._blocks = blocks
+        self._record = record
         self._statistics = BatchStatistics(schema)
 
     @property
@@ -82,17 +88,11 @@ class AvroFileWriter:
         return int(self._output.tell())
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, some thousand a block. Raises ``InvalidInputError`` for a map that has a key twice."""
+        """Append rows, some thousand a block."""
         self._statistics.add(rows)
         for batch in rows.to_batches(max_chunksize=BLOCK_ROWS):
             arrays = [stored(column) for column in batch.columns]
-            in_types = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-            try:
-                records = in_types.to_pylist(maps_as_pydicts="strict")
-            except (KeyError, ValueError) as error:
-                message = f"An Avro file can't hold a map that has a key twice ({error}); leave one of them out."
-                raise InvalidInputError(message) from error
-            self._blocks.write(records)
+            self._blocks.write(batch.num_rows, encoded_rows(arrays, self._record))
 
     def close(self) -> Mapping[str, ColumnStats]:
         """An Avro file has no footer."""

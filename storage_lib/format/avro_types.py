@@ -56,7 +56,7 @@ _TIMES = {
 _DIGITS = {"ms": "millis", "us": "micros"}
 
 
-def avro_schema_of(schema: pa.Schema) -> AvroSchema:
+def avro_schema_of(schema: pa.Schema) -> Mapping[str, Any]:
     """The record that holds a row."""
     return _record(_RECORD_NAME, list(schema))
 
@@ -131,7 +131,7 @@ def restored(array: pa.Array, of: AvroSchema) -> pa.Array:  # noqa: PLR0911  one
     return array
 
 
-def _record(name: str, fields: Sequence[pa.Field]) -> AvroSchema:
+def _record(name: str, fields: Sequence[pa.Field]) -> Mapping[str, Any]:
     described = []
     for each in fields:
         of = _avro_of(each.type, f"{name}_{each.name}")

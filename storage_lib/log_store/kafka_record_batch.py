@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from storage_lib.errors import CorruptFileError
 from storage_lib.log_store.kafka_compression import Compression, compress, decompress
 from storage_lib.log_store.log_columns import REPAIRS_HEADER, LogColumns
-from storage_lib.log_store.varint_columns import bytes_at, read_varints, varints
+from storage_lib.schema.varint_columns import bytes_at, read_varints, varints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

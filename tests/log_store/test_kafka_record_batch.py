@@ -14,7 +14,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.log_store.kafka_compression import Compression, decompress
 from storage_lib.log_store.kafka_record_batch import BatchOwner, encode_batch, encode_headers, split_batches
-from storage_lib.log_store.varint_columns import bytes_at, read_varints, varints
+from storage_lib.schema.varint_columns import bytes_at, read_varints, varints
 
 OWNER = BatchOwner(producer_id=7, producer_epoch=3, first_sequence=11)
 SLICES = st.lists(st.none() | st.binary(max_size=30), min_size=1, max_size=40)
