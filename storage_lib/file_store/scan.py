@@ -46,7 +46,7 @@ class FileStoreScan:
         self._snapshots = snapshots
         self._manifests = manifests
         self._schemas = schemas
-        self._grouping = grouping
+        self.grouping = grouping
         self._partitions = partitions
         self._live: OrderedDict[int, LiveFiles] = OrderedDict()
         self._lock = threading.Lock()
@@ -75,10 +75,10 @@ class FileStoreScan:
             partition_filter=partition_filter, predicate=predicate, buckets=buckets, partitions=partitions
         )
         if snapshot is None:
-            return Plan(snapshot=None, entries=(), grouping=self._grouping)
+            return Plan(snapshot=None, entries=(), grouping=self.grouping)
         live = self._live_of(snapshot, pruning)
         entries = tuple(self._pruned(live, pruning, level_min=1 if only_compacted else 0))
-        return Plan(snapshot=snapshot, entries=entries, grouping=self._grouping)
+        return Plan(snapshot=snapshot, entries=entries, grouping=self.grouping)
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
         """All live files; with ``partitions`` it has to be complete for those only."""
@@ -229,7 +229,7 @@ class FileStoreScan:
             raise InvalidInputError(message)
         return FilePruning(
             schemas=self._schemas,
-            grouping=self._grouping,
+            grouping=self.grouping,
             partition_filter=None if partition_filter is None else partition_filter.validated(schema),
             predicate=None if predicate is None else predicate.validated(schema),
             buckets=buckets,

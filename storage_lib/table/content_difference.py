@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
@@ -22,12 +24,19 @@ FilesByPlace: TypeAlias = Mapping[Place, Sequence[DataFileMeta]]
 
 
 class ContentDifference:
-    """Compares rows; no more than one bucket's old and new rows are in memory."""
+    """Compares rows; no more than one bucket's old and new rows are in memory.
 
-    def __init__(self, *, file_store: FileStore, schema: TableSchema, with_update_before: bool) -> None:
+    Where rows are merged (``merges``), each append is told by such a comparison. Then only rows with keys of the files
+    that came and went are held: a key whose versions all lie in files that stayed is what it was.
+    """
+
+    def __init__(
+        self, *, file_store: FileStore, schema: TableSchema, with_update_before: bool, merges: bool = False
+    ) -> None:
         self._file_store = file_store
         self._schema = schema
         self._with_update_before = with_update_before
+        self._merges = merges
 
     def between(
         self, old: FilesByPlace, new: FilesByPlace, *, snapshot_id: int
@@ -37,21 +46,75 @@ class ContentDifference:
         ``snapshot_id`` is that of the newest snapshot which still has to be there, for messages.
         """
         for place in sorted({*old, *new}):
-            before = self._rows(place, old.get(place, ()), snapshot_id)
-            after = self._rows(place, new.get(place, ()), snapshot_id)
+            old_files, new_files = old.get(place, ()), new.get(place, ())
+            keys = None
+            if self._merges:
+                old_files, new_files = self._touched(old_files, new_files)
+                keys = self._keys(place, _differing(old_files, new_files), snapshot_id)
+            before = self._rows(place, old_files, snapshot_id, keys)
+            after = self._rows(place, new_files, snapshot_id, keys)
             if self._schema.primary_keys:
-                keys, with_before = self._schema.primary_keys, self._with_update_before
-                yield from net_change(before, after, keys, with_update_before=with_before)
+                primary_keys, with_before = self._schema.primary_keys, self._with_update_before
+                yield from net_change(before, after, primary_keys, with_update_before=with_before)
             else:
                 yield from multiset_difference(before, after)
 
-    def _rows(self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> pa.Table:
+    def _rows(
+        self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int, keys: pl.DataFrame | None
+    ) -> pa.Table:
         batches: Iterator[pa.RecordBatch] = iter(())
         if files:
-            partition, bucket = place
-            split = Split(snapshot_id=snapshot_id, partition=partition, bucket=bucket, files=tuple(files))
-            batches = self._file_store.read.read(split)
+            batches = self._file_store.read.read(_split(place, files, snapshot_id))
+        if keys is not None:
+            batches = (batch.filter(self._is_among(batch, keys)) for batch in batches)
         return pa.Table.from_batches(batches, schema=self._schema.arrow_schema)
+
+    def _touched(
+        self, old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]
+    ) -> tuple[list[DataFileMeta], list[DataFileMeta]]:
+        """Both without the files that share no key, not even through others, with one that came or went."""
+        differing = {file.file_name for file in _differing(old, new)}
+        by_name = {file.file_name: file for file in (*old, *new)}
+        touched = {
+            file.file_name
+            for group in self._file_store.scan.grouping.groups(list(by_name.values()))
+            if not differing.isdisjoint(file.file_name for file in group)
+            for file in group
+        }
+        return [file for file in old if file.file_name in touched], [file for file in new if file.file_name in touched]
+
+    def _keys(self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> pl.DataFrame:
+        """The keys in those files, each once."""
+        changes = self._file_store.read.changes(_split(place, files, snapshot_id)) if files else ()
+        frames = [self._key_frame(rows).unique() for rows, _ in changes]
+        empty = self._key_frame(pa.RecordBatch.from_pylist([], self._schema.arrow_schema))
+        return pl.concat([empty, *frames]).unique()
+
+    def _is_among(self, rows: pa.RecordBatch, keys: pl.DataFrame) -> pa.BooleanArray:
+        frame = self._key_frame(rows)
+        found = frame.with_row_index(_ROW).join(keys, on=frame.columns, how="semi")[_ROW]
+        mask = np.zeros(rows.num_rows, dtype=np.bool_)
+        mask[found.to_numpy()] = True
+        return pa.array(mask)
+
+    def _key_frame(self, rows: pa.RecordBatch) -> pl.DataFrame:
+        # Polars takes names such as "*" for patterns, so columns go by their positions.
+        names = enumerate(self._schema.trimmed_primary_keys)
+        return pl.DataFrame({f"key {place}": pl.Series(pl.from_arrow(rows.column(name))) for place, name in names})
+
+
+_ROW = "row"
+
+
+def _split(place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> Split:
+    partition, bucket = place
+    return Split(snapshot_id=snapshot_id, partition=partition, bucket=bucket, files=tuple(files))
+
+
+def _differing(old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+    """Files that are in one of the two only; one that was moved to another level is in both."""
+    before, after = ({file.file_name for file in files} for files in (old, new))
+    return [file for file in (*old, *new) if (file.file_name in before) != (file.file_name in after)]
 
 
 def places_that_differ(old: LiveFiles, new: LiveFiles) -> tuple[FilesByPlace, FilesByPlace]:

@@ -82,6 +82,7 @@ class TableParts:
             with_update_before=(
                 options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
             ),
+            merges=bool(schema.primary_keys) and not options.newest_wins,
         )
         self.overwrite = TableOverwrite(
             table=name,

@@ -39,7 +39,6 @@ ADDS = [RowKind.INSERT, RowKind.UPDATE_AFTER]
 LAWS = settings(
     max_examples=12,
     deadline=None,
-    phases=[__import__("hypothesis").Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
 
@@ -67,6 +66,7 @@ def _check_laws(
     *,
     drops_deletes: bool = True,
     takes_back_rows: bool = False,
+    unordered: tuple[int, ...] = (),
 ) -> None:
     """Write drawn changes (``columns`` begin with the key ``k``) in drawn commits and compactions; compare."""
     commits = data.draw(st.lists(st.lists(change, min_size=1, max_size=8), min_size=1, max_size=6))
@@ -94,7 +94,13 @@ def _check_laws(
             bucket.compact(_Compaction(strategy, drops_deletes=drops_deletes))
 
     merged = [model(changes) for _, changes in sorted(history.items())]
-    assert bucket.rows(ordered=True) == [row for row in merged if row is not None]
+    expected = [row for row in merged if row is not None]
+    assert [_told(row, unordered) for row in bucket.rows(ordered=True)] == [_told(row, unordered) for row in expected]
+
+
+def _told(row: Row, unordered: tuple[int, ...]) -> Row:
+    """The row with the arrays at some places as bags."""
+    return tuple(sorted(map(str, v)) if place in unordered and v else v for place, v in enumerate(row))
 
 
 def _after_an_addition(
@@ -261,10 +267,9 @@ def test_every_column_is_aggregated_by_its_function(data: st.DataObject) -> None
 @LAWS
 @given(data=st.data())
 def test_what_was_added_is_taken_back_whenever_it_is_merged(data: st.DataObject) -> None:
-    # A factor that was never in the product can't be divided out of it exactly.
-    change = st.tuples(st.sampled_from(list(RowKind)), _any_values([-1, 1]))
+    change = st.tuples(st.sampled_from(list(RowKind)), _any_values([-2, -1, 1, 3]))
 
-    _check_laws(data, COLUMNS, _function_of(COLUMNS, AGGREGATION), change, _aggregated)
+    _check_laws(data, COLUMNS, _function_of(COLUMNS, AGGREGATION), change, _aggregated, takes_back_rows=True)
 
 
 @LAWS
@@ -414,4 +419,4 @@ def test_arrays_and_maps_are_collected_and_taken_back(data: st.DataObject, kinds
 
     change = st.tuples(st.sampled_from(kinds), row)
     function = _function_of(COLLECTED, COLLECTION)
-    _check_laws(data, COLLECTED, function, change, _collected, takes_back_rows=True)
+    _check_laws(data, COLLECTED, function, change, _collected, takes_back_rows=True, unordered=(1, 2))

@@ -25,8 +25,8 @@ Mask = npt.NDArray[np.bool_]
 class Collect:
     """The elements of all arrays, oldest first; nulls for arrays don't count, nulls in them do.
 
-    ``distinct``: each once, where it was added first since it was taken back. Else each as often as it was added more
-    than taken back, the latest going first. ``compares``: whether elements can be compared, as both needs.
+    ``distinct``: each once. Else each as often as it was added more than taken back. Where something was taken back,
+    the order of what is left may vary with compactions. ``compares``: whether elements can be compared, as both needs.
     """
 
     distinct: bool
