@@ -1,0 +1,53 @@
+"""The local S3 server and HDFS say what they lack, listen on loopback only, and are gone when they are stopped."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from local_hdfs import HdfsNotSetUpError, LocalHdfs, LocalHdfsError
+from local_process import LOOPBACK, PORTS
+from local_s3 import PROGRAM, LocalS3, LocalS3Error, S3NotSetUpError
+
+
+def test_what_is_not_installed_asks_for_make_servers(tmp_path: Path) -> None:
+    with pytest.raises(S3NotSetUpError, match="make servers"):
+        LocalS3(tmp_path, program=tmp_path / "nowhere").start()
+    with pytest.raises(HdfsNotSetUpError, match="make servers"):
+        LocalHdfs(tmp_path, jars=tmp_path / "nowhere").start()
+
+
+def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: Path) -> None:
+    for server in (LocalS3(tmp_path), LocalHdfs(tmp_path)):
+        server.stop()
+        assert server.pid is None
+    with pytest.raises(LocalS3Error, match="not been started"):
+        _ = LocalS3(tmp_path).options
+    with pytest.raises(LocalHdfsError, match="not been started"):
+        _ = LocalHdfs(tmp_path).url
+
+
+def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho no such luck\n")
+    program.chmod(0o755)
+
+    with pytest.raises(LocalS3Error, match=r"(?s)did not come up.*s3\.log.*no such luck"):
+        LocalS3(tmp_path / "home", program=program).start()
+
+
+@pytest.mark.s3
+@pytest.mark.integration
+def test_an_s3_server_listens_on_loopback_only_keeps_its_data_and_ends(tmp_path: Path) -> None:
+    if not PROGRAM.exists():
+        pytest.skip("there is no S3 server here: run `make servers`")
+    with LocalS3(tmp_path) as server:
+        endpoint, port = server.endpoint, int(server.endpoint.rsplit(":", 1)[1])
+        assert port in PORTS
+        socket.create_connection((LOOPBACK, port)).close()
+        server.stop()
+        assert server.pid is None
+        assert server.start().endpoint == endpoint
+    assert server.pid is None
