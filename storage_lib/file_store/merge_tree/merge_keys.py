@@ -218,22 +218,28 @@ class FrameKeys:
         return np.concatenate([alone, tied])[in_order]
 
     def grouped(self) -> tuple[Indices, Indices]:
-        """By codes where they are exact, else by a stable sort."""
+        """By sorting codes, then, where codes are too short to tell, those rows' keys."""
         count = self.frame.height
         if count == 0:
             nothing = np.empty(0, dtype=np.int64)
             return nothing, nothing
-        codes, is_exact = order_codes(self.frame, PACKED_BITS - (count - 1).bit_length())
+        position_bits = (count - 1).bit_length()
+        codes, is_exact = order_codes(self.frame, PACKED_BITS - position_bits)
         if is_exact:
             return IntegerKeys(codes).grouped()
-        in_order = _with_position(self.frame).sort(self.frame.columns, maintain_order=True)
-        keys = in_order.select(self.frame.columns)
-        differs = keys.slice(1).select(
-            pl.any_horizontal(
-                column != before for column, before in zip(keys.slice(1), keys.slice(0, count - 1), strict=True)
-            )
-        )
-        return _positions(in_order), _starts(differs.to_series().to_numpy(), count)
+        packed = (codes << position_bits) | np.arange(count, dtype=np.int64)
+        packed.sort()
+        order, in_order = packed & ((1 << position_bits) - 1), packed >> position_bits
+        differs = in_order[1:] != in_order[:-1]
+        tied = np.flatnonzero(_has_equal_neighbour(in_order))
+        if len(tied):
+            # A longer comparison only moves rows within the places of those that tie with them.
+            rows, differ = _sorted_by_key(self.take(order[tied]).frame)
+            order[tied] = order[tied][rows]
+            is_neighbour = tied[1:] == tied[:-1] + 1
+            within = tied[:-1][is_neighbour]
+            differs[within] = differ[is_neighbour]
+        return order, _starts(differs, count)
 
     def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
         """By a hash join."""
@@ -250,6 +256,15 @@ class FrameKeys:
     def concat(self, others: Sequence[FrameKeys]) -> FrameKeys:
         """A copy."""
         return FrameKeys(pl.concat([self.frame, *(other.frame for other in others)], rechunk=True))
+
+
+def _sorted_by_key(frame: pl.DataFrame) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """The stable order of the rows, and whether each but the first then differs from the one before it."""
+    in_order = _with_position(frame).sort(frame.columns, maintain_order=True)
+    keys = in_order.select(frame.columns)
+    before, after = keys.slice(0, keys.height - 1), keys.slice(1)
+    differ = after.select(pl.any_horizontal(each != other for each, other in zip(after, before, strict=True)))
+    return _positions(in_order), differ.to_series().to_numpy()
 
 
 def _newest_by_hash(frame: pl.DataFrame) -> Indices:

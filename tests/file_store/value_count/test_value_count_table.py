@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.value_count.counted_rows import ROWS_MAX, repeated
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
 from storage_lib.schema.column_reference import col
@@ -160,7 +161,7 @@ def test_bounds_of_long_rows_hold_all_of_them() -> None:
 
 def test_runs_of_one_level_may_overlap_as_those_of_two_tasks_of_one_overwrite_do(table: StoredTable) -> None:
     table.append([(9, "old")])
-    messages = []
+    messages: list[CommitMessage] = []
     for block in range(2):
         write = table.store.new_write(table.store.snapshots.latest(), overwrite=True, sequence_block=block)
         table.fill(write, [(1, "a"), (5, f"task {block}")])
