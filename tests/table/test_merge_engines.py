@@ -282,3 +282,17 @@ def test_alter_refuses_what_its_engine_could_not_go_on_with(tmp_path: Path, chan
         table.alter(change)
 
     assert all(part in str(refusal.value) for part in parts), refusal.value
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_a_record_deleted_and_begun_anew_in_one_commit_keeps_nothing_of_the_old_one(
+    tmp_path: Path, engine: str
+) -> None:
+    table = _table(tmp_path, {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true"})
+    table.append(_rows(("+I", 1, 5, "old", 1)))
+
+    table.append(_rows(("-D", 1, 5, "old", 1), ("+I", 1, None, "new", None)))
+
+    assert _content(table) == [(1, None, "new", None)]
+    table.compact()
+    assert _content(table) == [(1, None, "new", None)]

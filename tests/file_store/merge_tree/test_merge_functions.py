@@ -12,7 +12,11 @@ from typing import Any, TypeAlias
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy, CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.compaction_strategy import (
+    CompactionStrategy,
+    CompactionUnit,
+    unit_of_newest,
+)
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.key_intervals import intervals_of
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
@@ -420,3 +424,23 @@ def test_arrays_and_maps_are_collected_and_taken_back(data: st.DataObject, kinds
     change = st.tuples(st.sampled_from(kinds), row)
     function = _function_of(COLLECTED, COLLECTION)
     _check_laws(data, COLLECTED, function, change, _collected, takes_back_rows=True, unordered=(1, 2))
+
+
+@dataclass(frozen=True)
+class _NewestTwoRuns:
+    def pick(self, levels: Levels) -> CompactionUnit | None:
+        return unit_of_newest(levels, 2)
+
+
+def test_a_compaction_of_some_runs_forgets_no_deletion_that_a_new_row_followed() -> None:
+    columns = "k BIGINT; v INT; w INT"
+    options = {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
+    bucket = BucketOnDisk(schema_of(columns, ["k"]), fake_environment(), merge_function=_function_of(columns, options))
+    bucket.commit([(1, 1, 1)])
+    bucket.compact(FullCompaction())
+    bucket.commit([(1, 1, 1)], [RowKind.DELETE])
+    bucket.commit([(1, None, 2)])
+
+    bucket.compact(WholeBucketWithDeletes(strategy=_NewestTwoRuns()))
+
+    assert bucket.rows() == [(1, None, 2)]
