@@ -63,7 +63,7 @@ def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., 
     def make(
         name: str = "t",
         *,
-        columns: pa.Schema = COLUMNS,
+        columns: pa.Schema | dict[str, str] = COLUMNS,
         log: bool = False,
         primary_key: tuple[str, ...] = ("id",),
         partition_by: tuple[str, ...] = (),

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import col, open_catalog
+from storage_lib import AddColumn, col, open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.bucketing import bucket_of
 from storage_lib.spark import read, write
@@ -336,3 +336,22 @@ def test_a_table_made_anew_under_the_same_name_is_not_mistaken_for_the_old_one(
     write(spark.createDataFrame([(5,)], "other int"), again)
 
     assert rows_of(read(spark, again)) == [(5,)]
+
+
+def test_nested_columns_go_there_and_back_and_a_new_column_is_seen(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    columns = {"id": "BIGINT", "a": "ARRAY<STRING>", "m": "MAP<STRING, INT>", "r": "ROW<x INT, y ARRAY<DOUBLE>>"}
+    table = make_table(columns=columns, bucket=1)
+    df = spark.createDataFrame(
+        [(1, ["x", None], {"k": 1}, (7, [1.5])), (2, None, None, None)],
+        "id long, a array<string>, m map<string, int>, r struct<x: int, y: array<double>>",
+    )
+
+    write(df, table)
+    altered = table.alter(AddColumn("r.z", "STRING"), AddColumn("note", "STRING"))
+
+    assert rows_of(read(spark, altered).selectExpr("id", "a[0]", "m['k']", "r.y[0]", "r.z", "note")) == [
+        (1, "x", 1, 1.5, None, None),
+        (2, None, None, None, None, None),
+    ]
