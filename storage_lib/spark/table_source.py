@@ -140,7 +140,7 @@ class DynamicTableSource(DataSource):
             table = table_at(said.address, said.table_uuid)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
             order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
-            plan = BatchPlan(key=key_of(table), order=order)
+            plan = BatchPlan(key=key_of(table), order=replace(order, identifiers_ascend=True))
         return TableStreamWriter(said.address, user, plan)
 
     def _open(

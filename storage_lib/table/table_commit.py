@@ -100,11 +100,14 @@ class TableCommit:
             is_difference=is_difference,
         )
 
-    def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
-        """The snapshot of an earlier commit under this identity; its log transactions are ended on the way."""
+    def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
+        """The snapshot of an earlier commit under this identity; its log transactions are ended on the way.
+
+        ``ascending`` as ``WriteOrder.identifiers_ascend``.
+        """
         if commit_identifier == BATCH_COMMIT_IDENTIFIER:
             return None
-        snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier)
+        snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier, ascending=ascending)
         if snapshot is not None and self._repair is not None:
             part = LogPart.from_properties(snapshot.properties)
             if part is not None and part.transactions:
@@ -129,7 +132,7 @@ class TableCommit:
         transactions = tuple(each for message in messages for each in message.transactions)
         files = tuple(each for message in messages for each in message.files)
         with self._turn_of(order):
-            earlier = self.committed(order.commit_user, commit_identifier)
+            earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
             if earlier is not None:
                 self.abort(order, messages, release=False, committed=earlier)
                 return earlier
@@ -233,6 +236,7 @@ class TableCommit:
             ),
             guard=self._guard(order),
             properties_of=properties_of,
+            identifiers_ascend=order.identifiers_ascend,
         )
         return snapshot, part
 

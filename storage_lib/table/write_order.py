@@ -43,6 +43,10 @@ class WriteOrder:
     is_difference: bool = False
     """Whether its rows make another content of that snapshot's, rather than add to whatever is there."""
 
+    identifiers_ascend: bool = False
+    """Promises that this user's identifiers grow from commit to commit, as a stream's batch ids do: to find out whether
+    this one was committed before, its newest smaller one is far enough to look back."""
+
     @property
     def writes_log(self) -> bool:
         """Whether tasks write their rows to the log: an overwrite's net change is only known at its commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,8 @@ from storage_lib.schema.bucketing import group_rows
 from storage_lib.table.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
 from tests.support.delegating_log import DelegatingLog
-from tests.support.faulty_file_io import SimulatedCrash
+from tests.support.faulty_file_io import FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
 
 
@@ -273,3 +275,28 @@ def test_a_writer_asks_the_log_once_what_became_of_its_own_transactions() -> Non
     reopened(table, AskedLog(table.log)).append(rows("+U a 1 4"))
     assert asked[3] == asked[2]
     assert streamed(table) == [f"+U a 1 {price}" for price in (1, 2, 3, 4)]
+
+
+def test_a_streams_commit_looks_back_no_further_than_to_its_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage_lib.file_store.snapshot.commit_search._BATCH", 4)
+    table = orders(None, **{"write-only": "true"})
+    for n in range(30):
+        table.append(rows(f"+I a {n} 1"))
+
+    def commit(batch_id: int) -> int:
+        """In a new process; how many snapshots it read."""
+        files = FaultyFileIO(table.environment.file_io)
+        stream = reopened_in(files, table, names=f"batch-{next(processes)}")
+        order = replace(stream.new_commit(commit_user="query"), identifiers_ascend=True)
+        task = stream.new_write(order)
+        task.write(rows(f"+I b {batch_id} 1"))
+        assert stream.commit_write(order, [task.prepare_commit()], batch_id) is not None
+        return len({path for operation, path in files.calls if operation == "read_bytes" and "/snapshot-" in path})
+
+    processes = count()
+    assert commit(1) >= 30
+    assert commit(2) <= 6
+    assert commit(1) <= 6
+    assert commit(3) <= 6
+    assert table.snapshots().num_rows == 33
+    assert content(table) >= {"b 1 1", "b 2 1", "b 3 1"}
