@@ -28,6 +28,10 @@ SPEC = SinkSpec(
 HEARTBEAT = SinkHeartbeat(state=SinkState.RUNNING, pid=1, started_millis=2, written_millis=3, table="db.t", batch_id=4)
 
 
+def test_a_sink_that_stopped_or_failed_says_nothing_more() -> None:
+    assert [state for state in SinkState if state.is_final] == [SinkState.STOPPED, SinkState.FAILED]
+
+
 def test_a_specification_survives_its_file() -> None:
     assert SinkSpec.from_json(SPEC.to_json()) == SPEC
 

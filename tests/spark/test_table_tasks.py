@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,6 +205,17 @@ def test_a_process_keeps_its_tables_open_but_not_all_of_them(
     table_at(third.address)
 
     assert list(table_cache._open) == [key_of(second), key_of(third)]
+
+
+def test_the_turn_of_a_write_is_kept_alive_from_its_driver(make_table: Callable[..., DynamicTable]) -> None:
+    table = make_table()
+
+    writer = writer_of(table)
+
+    turn = writer._order.turn
+    assert turn is not None
+    assert f"turn-{turn.number}" in {thread.name for thread in threading.enumerate()}
+    writer.abort([])
 
 
 def test_an_overwrite_takes_no_turn(make_table: Callable[..., DynamicTable]) -> None:
