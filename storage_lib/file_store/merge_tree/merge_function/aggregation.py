@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
 from storage_lib.file_store.merge_tree.merge_function.combined_value import Product
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
-from storage_lib.file_store.merge_tree.merge_function.removal import after_removal, deletions_below
-from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aggregation:
-    """``aggregators`` has every column but those of the key and of ``order``; ``required`` are NOT NULL."""
-
-    table: str
-    aggregators: Mapping[str, FieldAggregator]
-    required: frozenset[str]
-    order: SequenceOrder = field(default_factory=SequenceOrder)
-    removes_on_delete: bool = False
-
-    @property
-    def keeps_newest(self) -> bool:
-        """It looks at all."""
-        return False
+class Aggregation(ColumnByColumn):
+    """``aggregators`` has every column but those of the key and of ``order``."""
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
         """These, and what tells their age."""
@@ -42,26 +30,7 @@ class Aggregation:
         taken = retracts(kinds) if not self.removes_on_delete else kinds.to_numpy() == 1
         if taken.any():
             self._refuse_what_cannot_be_taken_back(rows.filter(pa.array(taken)))
-        columns = [
-            self.aggregators[name].lifted(column) if name in self.aggregators else column
-            for name, column in zip(rows.schema.names, rows.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema), kinds
-
-    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """Column by column; a key that nothing was added to has no row."""
-        if self.removes_on_delete:
-            versions = after_removal(versions).versions
-        merged = self._merged(versions, final=final)
-        return merged.standing() if final else merged.merged()
-
-    def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """Deletions that new rows followed, or values that were taken back before they came."""
-        if versions.retracts is None:
-            return None
-        if self.removes_on_delete:
-            return deletions_below(versions, self.required.union(self.order.fields))
-        return self._merged(versions, final=False).below()
+        return self._lifted_columns(rows), kinds
 
     def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
         return MergedRows(

@@ -7,8 +7,7 @@ the order of their sequences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,16 +17,14 @@ import pyarrow.compute as pc
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.merge_tree.merge_function.aggregation import refuse_what_cannot_be_taken_back
 from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastNonNullValue, LastValue
+from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
-    FieldAggregator,
     IgnoreRetract,
     MergedField,
 )
 from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
-from storage_lib.file_store.merge_tree.merge_function.removal import after_removal, deletions_below
-from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.schema.field_options import SequenceGroup
 from storage_lib.schema.row_kind import RowKind
@@ -37,21 +34,11 @@ _GROUPED = LastValue()
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialUpdate:
-    """``columns`` are all but those of the key and of ``order``; ``aggregators`` those of columns that have one."""
+class PartialUpdate(ColumnByColumn):
+    """``columns`` are all but those of the key and of ``order``."""
 
-    table: str
     columns: frozenset[str]
-    required: frozenset[str]
     groups: tuple[SequenceGroup, ...] = ()
-    aggregators: Mapping[str, FieldAggregator] = field(default_factory=dict)
-    order: SequenceOrder = field(default_factory=SequenceOrder)
-    removes_on_delete: bool = False
-
-    @property
-    def keeps_newest(self) -> bool:
-        """It looks at all."""
-        return False
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
         """These, what tells their age, and the sequences of their groups."""
@@ -80,26 +67,7 @@ class PartialUpdate:
                     "with partial-update.remove-record-on-delete=true to remove whole rows, or with sequence groups"
                 )
                 raise InvalidInputError(message)
-        columns = [
-            self.aggregators[name].lifted(column) if name in self.aggregators else column
-            for name, column in zip(rows.schema.names, rows.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema), kinds
-
-    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """Column by column; a key that nothing was added to has no row."""
-        if self.removes_on_delete:
-            versions = after_removal(versions).versions
-        merged = self._merged(versions, final=final)
-        return merged.standing() if final else merged.merged()
-
-    def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """Deletions that new rows followed, or values that were taken back before they came."""
-        if versions.retracts is None:
-            return None
-        if self.removes_on_delete:
-            return deletions_below(versions, self.required.union(self.order.fields))
-        return self._merged(versions, final=False).below()
+        return self._lifted_columns(rows), kinds
 
     def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
         fields: dict[str, MergedField] = {}

@@ -1,0 +1,61 @@
+"""What the merge functions share that make a row of a key column by column, each column from all its versions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
+from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows
+from storage_lib.file_store.merge_tree.merge_function.removal import after_removal, deletions_below
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnByColumn(ABC):
+    """``aggregators`` are those of columns that have one, ``required`` columns are NOT NULL.
+
+    ``removes_on_delete``: a deletion takes the whole row away, whatever its columns' aggregators say.
+    """
+
+    table: str
+    required: frozenset[str]
+    aggregators: Mapping[str, FieldAggregator] = field(default_factory=dict)
+    order: SequenceOrder = field(default_factory=SequenceOrder)
+    removes_on_delete: bool = False
+
+    @property
+    def keeps_newest(self) -> bool:
+        """It looks at all."""
+        return False
+
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
+        """Column by column; a key that nothing was added to has no row."""
+        if self.removes_on_delete:
+            versions = after_removal(versions).versions
+        merged = self._merged(versions, final=final)
+        return merged.standing() if final else merged.merged()
+
+    def below(self, versions: Versions) -> pa.RecordBatch | None:
+        """Deletions that new rows followed, or values that were taken back before they came."""
+        if versions.retracts is None:
+            return None
+        if self.removes_on_delete:
+            return deletions_below(versions, self.required.union(self.order.fields))
+        return self._merged(versions, final=False).below()
+
+    @abstractmethod
+    def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
+        """Every column of ``versions`` that is not the key's."""
+
+    def _lifted_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Each column as its aggregator wants it."""
+        columns = [
+            self.aggregators[name].lifted(column) if name in self.aggregators else column
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
