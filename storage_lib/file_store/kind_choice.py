@@ -9,7 +9,7 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
-from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucketWithDeletes
+from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket, WholeBucketWithDeletes
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
@@ -18,7 +18,7 @@ from storage_lib.file_store.table_kind import TableKind
 from storage_lib.file_store.value_count.value_count_merge import VALUE_COUNT_MERGE
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
 from storage_lib.file_store.value_count.value_count_table import ValueCountTable
-from storage_lib.schema.table_options import CompactionStrategyName, TableOptions
+from storage_lib.schema.table_options import CompactionStrategyName, MergeEngine, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -45,6 +45,8 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
     strategy = _compaction_strategy(options)
     if isinstance(merge_function, LayeredMergeFunction):
         strategy = WholeBucketWithDeletes(strategy=strategy)
+    if options.merge_engine is MergeEngine.FIRST_ROW:
+        strategy = WholeBucket(strategy=strategy)
     return _merging(KeyValueSchema(schema=schema), merge_function, strategy, options)
 
 

@@ -63,11 +63,18 @@ class KeyValueSchema:
     @cached_property
     def kv_arrow_schema(self) -> pa.Schema:
         """Of a KV batch."""
-        return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *self.schema.arrow_schema])
+        return self._kv_arrow_schema()
 
     @cached_property
     def file_arrow_schema(self) -> pa.Schema:
         """Of a data file, with the field ids that go into it."""
+        return self._file_arrow_schema()
+
+    # For subclasses: ``super()`` of a cached property would for a moment be the cached value that other threads see.
+    def _kv_arrow_schema(self) -> pa.Schema:
+        return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *self.schema.arrow_schema])
+
+    def _file_arrow_schema(self) -> pa.Schema:
         columns = self.schema.arrow_schema
         keys = [
             with_field_id(columns.field(field.name).with_name(KEY_PREFIX + field.name), KEY_FIELD_ID_START + field.id)

@@ -56,15 +56,11 @@ class ValueCountSchema(KeyValueSchema):
         """All table columns and the count."""
         return (*self.key_names, VALUE_COUNT)
 
-    @cached_property
-    def kv_arrow_schema(self) -> pa.Schema:
-        """Of a KV batch."""
-        return super().kv_arrow_schema.append(COUNT_FIELD)
+    def _kv_arrow_schema(self) -> pa.Schema:
+        return super()._kv_arrow_schema().append(COUNT_FIELD)
 
-    @cached_property
-    def file_arrow_schema(self) -> pa.Schema:
-        """Of a data file, with Parquet field ids."""
-        return super().file_arrow_schema.append(with_field_id(COUNT_FIELD, COUNT_FIELD_ID))
+    def _file_arrow_schema(self) -> pa.Schema:
+        return super()._file_arrow_schema().append(with_field_id(COUNT_FIELD, COUNT_FIELD_ID))
 
     def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The same columns."""

@@ -10,6 +10,7 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
+from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket
 from storage_lib.file_store.merge_tree.levels import Levels, levels_of
 from tests.support.case_file import load_cases
 from tests.support.data_file_metas import compare_numbers, file_meta
@@ -47,6 +48,13 @@ def test_leveled_compaction_picks(case: dict[str, str]) -> None:
 
     picked = "none" if unit is None else f"{' '.join(file.file_name for file in unit.files)} -> {unit.output_level}"
     assert picked == case["pick"]
+
+
+def test_a_whole_bucket_is_compacted_whenever_part_of_it_is_due() -> None:
+    strategy = WholeBucket(strategy=UniversalCompaction(compaction_trigger=3))
+
+    assert _drawn(strategy.pick(_levels("0:1 0:1 5:1000"))) == "1 1 1000 -> 5 drop"
+    assert _drawn(strategy.pick(_levels("0:1 5:1000"))) == "none"
 
 
 def _levels(runs: str) -> Levels:
