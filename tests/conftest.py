@@ -16,11 +16,14 @@ from local_hdfs import LocalHdfs
 from local_kafka import JARS, LocalKafka
 from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
+from tests.support.paimon_core import HOME as PAIMON_CORE
+from tests.support.paimon_core import PaimonCore
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
 MARKS_OF_FIXTURES = {
     "hdfs": ("hdfs", "integration"),
     "kafka": ("kafka", "integration"),
+    "paimon_core": ("paimon_core", "integration"),
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
@@ -35,7 +38,7 @@ def pytest_report_header() -> list[str]:
     """Say before the first test what is not set up, and how to get it."""
     parts = (
         ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON))),
-        ("make servers", (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS))),
+        ("make servers", (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS), ("Paimon's Java core", PAIMON_CORE))),
     )
     said = []
     for command, places in parts:
@@ -82,3 +85,10 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHdfs]:
         pytest.skip("there is no HDFS here: run `make servers`")
     with LocalHdfs(tmp_path_factory.mktemp("hdfs")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def paimon_core() -> Iterator[PaimonCore]:
+    """Paimon's Java core, one JVM for the whole session, started by the first test that asks."""
+    with PaimonCore() as core:
+        yield core

@@ -9,6 +9,10 @@ and, for who asks for them, servers to test stores with: `make servers`
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
 
+and, with them, another reader and writer of our files:
+
+    .local/paimon_core   Paimon's Java core, which runs on Hadoop's client
+
 Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
 stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
 Two setups at once take turns.
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka"
-S3, HDFS = LOCAL / "s3", LOCAL / "hdfs"
+S3, HDFS, PAIMON_CORE = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
@@ -95,6 +99,7 @@ def set_up(java: Path) -> None:
 def set_up_servers(java: Path) -> None:
     """Bring the servers up to date that only some tests need."""
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
+    make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
     make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
 
 
@@ -232,7 +237,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, HDFS):
+        for place in (KAFKA, HDFS, PAIMON_CORE):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

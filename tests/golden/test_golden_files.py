@@ -12,8 +12,11 @@ from storage_lib.file_store.manifest.manifest_file import decode_manifest, encod
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
 from storage_lib.format.avro_container import decode_container
+from tests.interop.table_cases import TABLES
+from tests.support.golden_kinds import KINDS, TAG, expected, golden_kind, names_of, shown, slug
 from tests.support.golden_tables import GOLDEN, ROWS, golden_table
 
+KIND_RELEASES = sorted(path.name for path in KINDS.iterdir())
 RELEASES = sorted(path.name for path in (GOLDEN / "tables").iterdir())
 
 
@@ -30,6 +33,17 @@ def test_tables_of_every_release_are_read_at_every_snapshot(release: str) -> Non
     found = table.store.snapshots.find_commit("stream", 1)
     assert found is not None
     assert found.properties == {"offsets": '{"0": 3}'}
+
+
+@pytest.mark.parametrize("release", KIND_RELEASES)
+def test_tables_of_every_kind_show_what_they_showed_when_they_were_written(release: str) -> None:
+    for name in names_of(release):
+        table = golden_kind(release, name)
+        assert {TAG: shown(table, TAG), "now": shown(table)} == expected(release, name), name
+
+
+def test_every_kind_of_table_has_its_golden_table() -> None:
+    assert {slug(name) for name in TABLES} <= {name for release in KIND_RELEASES for name in names_of(release)}
 
 
 def test_a_snapshot_is_written_as_it_always_was() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
+
+from tests.support.line_servant import LineServant
 
 PYPAIMON = Path(__file__).parents[2] / ".local" / "paimon" / "bin" / "python"
 SCRIPT = Path(__file__).with_name("pypaimon_script.py")
@@ -45,12 +48,15 @@ def rust_table(warehouse: Warehouse, identifier: str) -> Any:
 
 
 def read_with_pypaimon(
-    warehouse: Warehouse, identifier: str, scratch: Path, filters: tuple[str, str, Any] | None = None
+    warehouse: Warehouse,
+    identifier: str,
+    scratch: Path,
+    filters: tuple[str, str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """All rows, or those that match, by pypaimon."""
+    """All rows, or those that match, by pypaimon; ``options`` are those of one read (``scan.tag-name``)."""
     out = scratch / "read.arrow"
-    more = [] if filters is None else [json.dumps(filters)]
-    run_pypaimon("read", _spelled(warehouse), identifier, str(out), *more)
+    run_pypaimon("read", _spelled(warehouse), identifier, str(out), json.dumps(filters), json.dumps(options))
     with pa.OSFile(str(out)) as file:
         return pa.ipc.open_file(file).read_all()
 
@@ -74,9 +80,15 @@ def alter_with_pypaimon(warehouse: Warehouse, identifier: str, changes: list[lis
 
 
 def run_pypaimon(*arguments: str) -> None:
-    """Its output is shown when it fails."""
-    result = subprocess.run([str(PYPAIMON), str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
+    """A command of pypaimon_script.py; ``RefusedError`` with what pypaimon said."""
+    _pypaimon().ask(arguments)
+
+
+@cache
+def _pypaimon() -> LineServant:
+    """One process for all tests of a session."""
+    log = Path(tempfile.mkdtemp(prefix="pypaimon-")) / "said.log"
+    return LineServant([PYPAIMON, SCRIPT, "serve"], log)
 
 
 def _spelled(warehouse: Warehouse) -> str:

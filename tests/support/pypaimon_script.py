@@ -1,6 +1,6 @@
 """Run by the interpreter of .local/paimon: reads or writes a table with pypaimon, a program that is not ours.
 
-read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]>]
+read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]> [<options json>]]
 create <warehouse> <db.table> <in.arrow> <options json: primary_keys, partition_keys, options>
 append <warehouse> <db.table> <in.arrow>
 alter <warehouse> <db.table> <changes json: [[method, column, argument]]>
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from pypaimon.schema.schema_change import SchemaChange  # type: ignore[import-no
 def main(verb: str, warehouse: str, identifier: str, file: str, *more: str) -> None:
     catalog = CatalogFactory.create(json.loads(warehouse) if warehouse.startswith("{") else {"warehouse": warehouse})
     if verb == "read":
-        filters = json.loads(more[0]) if more else None
-        write_ipc(read(catalog.get_table(identifier), filters), Path(file))
+        filters, options = (json.loads(each) for each in (*more, *["null"] * 2)[:2])
+        table = catalog.get_table(identifier)
+        write_ipc(read(table.copy(options) if options else table, filters), Path(file))
         return
     if verb == "travel":
         write_ipc(read(catalog.get_table(identifier).copy(json.loads(more[0])), None), Path(file))
@@ -70,5 +72,21 @@ def write_ipc(table: pa.Table, path: Path) -> None:
         writer.write_table(table)
 
 
+def serve() -> None:
+    """Importing pypaimon takes a second or two; a command then takes a few milliseconds."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        try:
+            main(*json.loads(line))
+            answer = {}
+        except Exception as error:  # noqa: BLE001  told to the tests
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        main(*sys.argv[1:])

@@ -1,0 +1,257 @@
+"""The readers and writers of the interop suite, all by the same few verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from storage_lib import DynamicTable, WarehouseCatalog
+from storage_lib.io.environment import system_environment
+from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.schema.row_kind import ROW_KIND_COLUMN, RowKind
+from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.type_spelling import parse_type
+from tests.interop.table_cases import TableCase
+from tests.support.line_servant import RefusedError
+from tests.support.other_readers import (
+    append_with_pypaimon,
+    append_with_rust,
+    create_with_pypaimon,
+    read_with_pypaimon,
+    rust_table,
+)
+from tests.support.paimon_core import PaimonCore
+
+IDENTIFIER = "db.t"
+TAG = "kept"
+Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A table's place, and room for files that come and go."""
+
+    warehouse: Path
+    scratch: Path
+
+    @property
+    def catalog(self) -> WarehouseCatalog:
+        """Ours, not waiting for the disk."""
+        environment = system_environment(LocalFileIO(durable=False))
+        return WarehouseCatalog(str(self.warehouse), {"log.system": "none"}, environment=environment)
+
+    def ours(self) -> DynamicTable:
+        """The table as it is now, nothing remembered."""
+        return self.catalog.load_table(IDENTIFIER)
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest."""
+        return self.ours().schema
+
+
+class Engine(Protocol):
+    """Verbs raise ``RefusedError`` with what the engine said."""
+
+    def create(self, place: Place, case: TableCase) -> None:
+        """A table without rows."""
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        """All rows."""
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        """One commit."""
+
+    def overwrite(self, place: Place, rows: Rows, day: str) -> None:
+        """Replace a partition."""
+
+    def drop(self, place: Place, day: str) -> None:
+        """Drop a partition."""
+
+    def compact(self, place: Place, *, full: bool) -> None:
+        """Compact all buckets."""
+
+    def expire(self, place: Place) -> None:
+        """Keep the newest snapshot only."""
+
+    def tag(self, place: Place) -> None:
+        """Keep the newest snapshot by the name ``TAG``."""
+
+
+class Ours:
+    """This library."""
+
+    def create(self, place: Place, case: TableCase) -> None:
+        place.catalog.create_table(
+            IDENTIFIER,
+            case.types,
+            primary_key=case.primary_key,
+            partition_by=case.partition_by,
+            options={**default_buckets(case), **case.options},
+        )
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        table = place.ours()
+        return rows_of(table.to_arrow(tag=options.get("scan.tag-name")), table.schema)
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        table = place.ours()
+        given = arrow_of(rows, table.schema)
+        if any(kind is not RowKind.INSERT for kind in kinds):
+            given = given.append_column(ROW_KIND_COLUMN, pa.array([kind.symbol for kind in kinds]))
+        table.append(given)
+
+    def overwrite(self, place: Place, rows: Rows, day: str) -> None:
+        table = place.ours()
+        table.overwrite(arrow_of(rows, table.schema), partition={"day": day})
+
+    def drop(self, place: Place, day: str) -> None:
+        place.ours().drop_partitions([{"day": day}])
+
+    def compact(self, place: Place, *, full: bool) -> None:
+        place.ours().compact(full=full)
+
+    def expire(self, place: Place) -> None:
+        place.ours().expire_snapshots(retain_last=1)
+
+    def tag(self, place: Place) -> None:
+        place.ours().tags.create(TAG)
+
+
+@dataclass
+class Java:
+    """Paimon's Java core."""
+
+    core: PaimonCore
+
+    def create(self, place: Place, case: TableCase) -> None:
+        self.core.create(place.warehouse, IDENTIFIER, schema_of(case))
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        return self.core.read(place.warehouse, IDENTIFIER, place.schema, options=options)
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        self.core.write(place.warehouse, IDENTIFIER, rows, place.schema, kinds)
+
+    def overwrite(self, place: Place, rows: Rows, day: str) -> None:
+        self.core.write(place.warehouse, IDENTIFIER, rows, place.schema, overwrite={"day": day})
+
+    def drop(self, place: Place, day: str) -> None:
+        self.core.drop_partition(place.warehouse, IDENTIFIER, {"day": day})
+
+    def compact(self, place: Place, *, full: bool) -> None:
+        self.core.compact(place.warehouse, IDENTIFIER)
+
+    def expire(self, place: Place) -> None:
+        self.core.expire(place.warehouse, IDENTIFIER, retain_max=1)
+
+    def tag(self, place: Place) -> None:
+        latest = place.ours().file_store.snapshots.latest_id()
+        assert latest is not None
+        self.core.tag(place.warehouse, IDENTIFIER, TAG, latest)
+
+
+class _ReaderAndAppender:
+    """What the engines for Python do not do."""
+
+    def overwrite(self, place: Place, rows: Rows, day: str) -> None:
+        raise NotImplementedError
+
+    def drop(self, place: Place, day: str) -> None:
+        raise NotImplementedError
+
+    def compact(self, place: Place, *, full: bool) -> None:
+        raise NotImplementedError
+
+    def expire(self, place: Place) -> None:
+        raise NotImplementedError
+
+    def tag(self, place: Place) -> None:
+        raise NotImplementedError
+
+
+class Rust(_ReaderAndAppender):
+    """pypaimon-rust."""
+
+    def create(self, place: Place, case: TableCase) -> None:
+        raise NotImplementedError
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        if options:
+            raise RefusedError("its Python interface takes no options")
+        with refusing():
+            builder = rust_table(place.warehouse, IDENTIFIER).new_read_builder()
+            batches = list(builder.new_read().read_arrow(builder.new_scan().plan().splits()))
+        return rows_of(pa.Table.from_batches(batches), place.schema) if batches else []
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        with refusing():
+            append_with_rust(place.warehouse, IDENTIFIER, arrow_of(rows, place.schema))
+
+
+class Pypaimon(_ReaderAndAppender):
+    """Paimon's own library for Python."""
+
+    def create(self, place: Place, case: TableCase) -> None:
+        schema = schema_of(case)
+        create_with_pypaimon(
+            place.warehouse,
+            IDENTIFIER,
+            place.scratch,
+            schema.arrow_schema.empty_table(),
+            primary_keys=list(case.primary_key),
+            partition_keys=list(case.partition_by),
+            options=dict(schema.options),
+        )
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        found = read_with_pypaimon(place.warehouse, IDENTIFIER, place.scratch, options=options)
+        return rows_of(found, place.schema)
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        append_with_pypaimon(place.warehouse, IDENTIFIER, place.scratch, arrow_of(rows, place.schema))
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Any error of a library, also a panic of one in Rust, as ``RefusedError``."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise RefusedError(f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def default_buckets(case: TableCase) -> dict[str, str]:
+    """Two where there is a key."""
+    return {"bucket": "2"} if case.has_key else {}
+
+
+def schema_of(case: TableCase) -> TableSchema:
+    """As another engine is asked to create it: ours alone names the write mode."""
+    schema = new_table_schema(
+        [(name, parse_type(spelled)) for name, spelled in case.types.items()],
+        primary_keys=case.primary_key,
+        partition_keys=case.partition_by,
+        options={"bucket": "2" if case.has_key else "-1", "file.format": "parquet", **case.options},
+        time_millis=0,
+    )
+    return replace(schema, options={key: text for key, text in schema.options.items() if key != "write-mode"})
+
+
+def arrow_of(rows: Rows, schema: TableSchema) -> pa.Table:
+    """Tuples in schema order as Arrow."""
+    columns = [pa.array([row[index] for row in rows], each.type) for index, each in enumerate(schema.arrow_schema)]
+    return pa.Table.from_arrays(columns, schema=schema.arrow_schema)
+
+
+def rows_of(table: pa.Table, schema: TableSchema) -> Rows:
+    """Arrow as tuples in schema order."""
+    columns = [table[name].to_pylist() for name in schema.arrow_schema.names]
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,83 @@
+"""What is done to the tables of the interop suite, and by whom. After every step all engines read all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tests.interop.table_cases import TableCase
+
+Actor = Literal["ours", "java", "rust", "pypaimon"]
+Verb = Literal[
+    "create",
+    "append",
+    "update",
+    "delete",
+    "tag",
+    "read tag",
+    "compact",
+    "compact what is due",
+    "overwrite partition",
+    "drop partition",
+    "expire",
+    "add column",
+]
+ACTORS: tuple[Actor, ...] = get_args(Actor)
+OF_PARTITIONS = frozenset({"overwrite partition", "drop partition"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One commit, or one look."""
+
+    actor: Actor
+    verb: Verb
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.verb}"
+
+
+def _life(text: str) -> tuple[Step, ...]:
+    steps = []
+    for line in text.strip().splitlines():
+        actor, verbs = line.split(":")
+        steps += [Step(actor.strip(), verb.strip()) for verb in verbs.split(",")]  # type: ignore[arg-type]
+    return tuple(steps)
+
+
+LIVES: dict[str, tuple[Step, ...]] = {
+    "made by us": _life("""
+        ours: create, append, update, delete, tag, compact, update, compact what is due
+        ours: overwrite partition, read tag, drop partition, append, expire
+        rust: append
+        pypaimon: append
+        java: update, delete, compact
+        ours: update, compact what is due
+        java: append, expire
+    """),
+    "made by Java": _life("""
+        java: create, append, update, delete, tag, compact, update
+        ours: update, delete, read tag
+        pypaimon: append
+        rust: append
+        ours: compact
+        java: update, overwrite partition
+        ours: overwrite partition, expire
+        java: drop partition
+        ours: append, compact
+    """),
+    "made by pypaimon": _life("""
+        pypaimon: create, append, update
+        ours: update, compact
+        pypaimon: append
+        java: update, compact
+        rust: append
+        ours: append, compact
+    """),
+}
+
+
+def steps_of(life: str, case: TableCase) -> tuple[Step, ...]:
+    """The life of a table of this kind: what can't be done to it is left out."""
+    left_out = case.without | (frozenset() if case.is_partitioned else OF_PARTITIONS)
+    return tuple(step for step in LIVES[life] if step.verb not in left_out and step.actor not in case.not_by)

@@ -1,0 +1,144 @@
+"""Lives one table through, step by step, and tells what every engine did and read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from storage_lib.errors import StorageError
+from storage_lib.schema.row_kind import RowKind
+from tests.interop.engines import TAG, Engine, Place, Rows
+from tests.interop.lives import Actor, Step
+from tests.interop.table_cases import TableCase
+from tests.support.line_servant import RefusedError
+
+DAYS = ("2024-05-14", "1969-07-20")
+SAME = "same rows"
+LACKS = "lacks rows"
+DIFFERS = "has other rows"
+REFUSES = "refuses"
+DONE = "done"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """``does`` is "write" for the step itself, "read" for a look after it; ``said`` is empty where all is well."""
+
+    step: Step
+    engine: Actor
+    does: str
+    result: str
+    said: str = ""
+
+
+@dataclass
+class Life:
+    """``rows`` are those last written, by day and number; what the table makes of them is its own affair."""
+
+    place: Place
+    case: TableCase
+    engines: Mapping[Actor, Engine]
+    rows: dict[tuple[str, int], tuple[Any, ...]] = field(default_factory=dict)
+    tagged: Rows = ()
+    numbers: int = 0
+    turn: int = 0
+
+    def live(self, steps: tuple[Step, ...]) -> Iterator[Outcome]:
+        """Every outcome, in order."""
+        for step in steps:
+            self.turn += 1
+            if step.verb == "read tag":
+                yield from self._look(step, self.tagged, {"scan.tag-name": TAG})
+                continue
+            try:
+                self._do(step)
+                if step.verb == "tag":
+                    self.tagged = self.engines["ours"].read(self.place, {})
+                yield Outcome(step=step, engine=step.actor, does="write", result=DONE)
+            except (RefusedError, StorageError) as error:
+                yield Outcome(step=step, engine=step.actor, does="write", result=REFUSES, said=str(error))
+            yield from self._look(step, self.engines["ours"].read(self.place, {}), {})
+
+    def _look(self, step: Step, ours: Rows, options: Mapping[str, str]) -> Iterator[Outcome]:
+        expected = comparable(ours)
+        for name, engine in self.engines.items():
+            if name == "ours" and not options:
+                continue
+            try:
+                found = comparable(engine.read(self.place, options))
+            except RefusedError as error:
+                yield Outcome(step=step, engine=name, does="read", result=REFUSES, said=str(error))
+                continue
+            result, said = difference(found, expected)
+            yield Outcome(step=step, engine=name, does="read", result=result, said=said)
+
+    def _do(self, step: Step) -> None:  # noqa: C901  a table of verbs
+        engine = self.engines[step.actor]
+        match step.verb:
+            case "create":
+                engine.create(self.place, self.case)
+            case "append":
+                numbers = range(self.numbers, self.numbers + 6)
+                self.numbers += 6
+                self._write(engine, [self.case.row(DAYS[number % 2], number, self.turn) for number in numbers])
+            case "update":
+                of_some = [key for key in sorted(self.rows) if (key[1] + self.turn) % 3]
+                self._write(engine, [self.case.row(*key, self.turn) for key in of_some])
+            case "delete":
+                gone = [key for key in sorted(self.rows) if key[1] % 3 == 1]
+                engine.write(self.place, [self.rows[key] for key in gone], [RowKind.DELETE] * len(gone))
+                for key in gone:
+                    del self.rows[key]
+            case "overwrite partition":
+                rows = [self.case.row(DAYS[0], number, self.turn) for number in (0, self.numbers)]
+                self.numbers += 2
+                engine.overwrite(self.place, rows, DAYS[0])
+                self._forget(DAYS[0])
+                self.rows |= {(row[0], row[1]): row for row in rows}
+            case "drop partition":
+                engine.drop(self.place, DAYS[1])
+                self._forget(DAYS[1])
+            case "compact" | "compact what is due":
+                engine.compact(self.place, full=step.verb == "compact")
+            case "expire":
+                engine.expire(self.place)
+            case "tag":
+                engine.tag(self.place)
+
+    def _write(self, engine: Engine, rows: list[tuple[Any, ...]]) -> None:
+        engine.write(self.place, rows, [RowKind.INSERT] * len(rows))
+        self.rows |= {(row[0], row[1]): row for row in rows}
+
+    def _forget(self, day: str) -> None:
+        self.rows = {key: row for key, row in self.rows.items() if key[0] != day}
+
+
+def comparable(rows: Rows) -> list[str]:
+    """Rows in a form that is equal when they are: a moment in UTC, a map's pairs in order."""
+    return sorted(repr(tuple(_normal(value) for value in row)) for row in rows)
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC)
+    if isinstance(value, list):
+        inner = [_normal(each) for each in value]
+        return sorted(inner, key=repr) if inner and isinstance(inner[0], tuple) else inner
+    if isinstance(value, tuple):
+        return tuple(_normal(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _normal(each) for key, each in value.items()}
+    return value
+
+
+def difference(found: list[str], expected: list[str]) -> tuple[str, str]:
+    """How the rows compare, and some of those that are missing and too many."""
+    missing = list((Counter(expected) - Counter(found)).elements())
+    more = list((Counter(found) - Counter(expected)).elements())
+    if not missing and not more:
+        return SAME, ""
+    said = f"lacks {len(missing)} rows {missing[:2]}, has {len(more)} more {more[:2]}"
+    return DIFFERS if more else LACKS, said

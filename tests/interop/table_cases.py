@@ -1,0 +1,181 @@
+"""The tables of the interop suite: a new kind, type or format of table is one more entry.
+
+Every table has the columns ``day`` (its partition, where it has one) and ``id`` (its key, with ``day``, where it has
+one), then those of its case, each with a few values that its rows take in turn.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from tests.file_store.test_other_engines import SCALARS
+
+PLAIN: dict[str, tuple[str, Sequence[Any]]] = {
+    "name": ("STRING", ["first", None, "", "héllo wörld ☃, longer than sixteen"]),
+    "amount": ("BIGINT", [1, -5, None, 2**40, 0]),
+    "price": ("DECIMAL(10, 2)", [Decimal("1.50"), Decimal("-0.01"), None]),
+}
+NESTED: dict[str, tuple[str, Sequence[Any]]] = {
+    "list": ("ARRAY<STRING>", [["x", None, ""], [], None]),
+    "map": ("MAP<STRING, INT>", [[("k", 1), ("l", None)], [], None]),
+    "row": (
+        "ROW<x INT, y ARRAY<DECIMAL(10, 2)>>",
+        [{"x": 1, "y": [Decimal("1.50"), None]}, {"x": None, "y": []}, None],
+    ),
+    "lists": ("ARRAY<ARRAY<BIGINT>>", [[[1, 2], [], None], None]),
+    "rows": ("ARRAY<ROW<a INT, b STRING>>", [[{"a": 1, "b": "one"}, {"a": None, "b": None}], []]),
+}
+EVERY_TYPE: dict[str, tuple[str, Sequence[Any]]] = {
+    **{f"c{index}": (spelled, values) for index, (spelled, values) in enumerate(SCALARS.items())},
+    **NESTED,
+}
+OF_ORC = {
+    name: (spelled, [value for value in values if not isinstance(value, dt.datetime) or value.year > 1970])
+    for name, (spelled, values) in EVERY_TYPE.items()
+}
+"""Without the moments before 1970, which not every reader of ORC gives back; we refuse to write these."""
+RARE: dict[str, tuple[str, Sequence[Any]]] = {
+    "time": ("TIME(3)", [dt.time(23, 59, 59, 999000), dt.time(0), None]),
+    "fixed": ("BINARY(3)", [b"\x00\x01\xff", None]),
+    "local": (
+        "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+        [dt.datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=dt.UTC), None],
+    ),
+}
+COUNTED: dict[str, tuple[str, Sequence[Any]]] = {
+    "counted": ("MULTISET<STRING>", [[("a", 2), ("b", 1)], [], None]),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCase:
+    """``without`` are verbs that there are not for it; ``not_by`` engines that must not write to it, and why.
+
+    ``is_seen_when_compacted``: other engines leave out what no compaction has taken up yet, as Paimon has it.
+    """
+
+    columns: Mapping[str, tuple[str, Sequence[Any]]] = field(default_factory=lambda: PLAIN)
+    has_key: bool = True
+    is_partitioned: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+    lives: tuple[str, ...] = ("made by us", "made by Java")
+    is_seen_when_compacted: bool = False
+    not_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """All columns in order, in SQL's words."""
+        return {"day": "STRING", "id": "BIGINT", **{name: spelled for name, (spelled, _) in self.columns.items()}}
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """``id`` is behind the partition."""
+        return ("day", "id") if self.has_key else ()
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The partition's column, if there is one."""
+        return ("day",) if self.is_partitioned else ()
+
+    def row(self, day: str, number: int, turn: int) -> tuple[Any, ...]:
+        """A row with the key (``day``, ``number``); the values follow from number and turn."""
+        values = (samples[(number * 3 + turn) % len(samples)] for _, samples in self.columns.values())
+        return (day, number, *values)
+
+
+NO_DELETES = frozenset({"delete"})
+APPENDS_ONLY = frozenset({"update", "delete"})
+BY_ALL = ("made by us", "made by Java", "made by pypaimon")
+GROUPS: dict[str, tuple[str, Sequence[Any]]] = {
+    "g": ("BIGINT", [1, 3, None, 2]),
+    "a": ("STRING", ["x", None, "z"]),
+    "h": ("INT", [5, 4, None]),
+    "b": ("DECIMAL(10, 2)", [Decimal("1.50"), None]),
+    "total": ("BIGINT", [1, None, 7]),
+}
+AGGREGATED: dict[str, tuple[str, Sequence[Any]]] = {
+    "summed": ("BIGINT", [1, -5, None, 2**40]),
+    "summed_decimal": ("DECIMAL(12, 2)", [Decimal("1.50"), None, Decimal("-0.25")]),
+    "highest": ("INT", [3, None, 9]),
+    "lowest": ("STRING", ["b", "a", None]),
+    "newest": ("STRING", ["x", None, "z"]),
+    "newest_known": ("STRING", ["x", None, "z"]),
+    "every": ("BOOLEAN", [True, None, False]),
+    "listed": ("STRING", ["p", None, "q"]),
+}
+
+TABLES: dict[str, TableCase] = {
+    "deduplicate": TableCase(lives=BY_ALL),
+    "deduplicate, leveled": TableCase(
+        options={"compaction.strategy": "leveled", "compaction.level0-file-num-trigger": "2"}
+    ),
+    "deduplicate by sequence.field": TableCase(options={"sequence.field": "amount"}),
+    "deduplicate, deletion vectors": TableCase(
+        options={"deletion-vectors.enabled": "true"}, is_seen_when_compacted=True
+    ),
+    "every scalar and nested type": TableCase(columns=EVERY_TYPE, is_partitioned=False),
+    "every scalar and nested type, ORC": TableCase(columns=OF_ORC, options={"file.format": "orc"}),
+    "TIME, BINARY and TIMESTAMP_LTZ(3)": TableCase(columns=RARE),
+    "MULTISET": TableCase(
+        columns=COUNTED,
+        lives=("made by us",),
+        not_by={
+            "rust": "writes keys that may be null, which no reader that is built on Arrow's C++ takes",
+            "pypaimon": "does not know the type",
+        },
+    ),
+    "partial-update": TableCase(options={"merge-engine": "partial-update"}, without=NO_DELETES, lives=BY_ALL),
+    "partial-update, sequence groups": TableCase(
+        columns=GROUPS,
+        options={
+            "merge-engine": "partial-update",
+            "fields.g.sequence-group": "a",
+            "fields.h.sequence-group": "b,total",
+            "fields.total.aggregate-function": "sum",
+        },
+        without=NO_DELETES,
+    ),
+    "aggregation": TableCase(
+        columns=AGGREGATED,
+        options={
+            "merge-engine": "aggregation",
+            "fields.summed.aggregate-function": "sum",
+            "fields.summed_decimal.aggregate-function": "sum",
+            "fields.highest.aggregate-function": "max",
+            "fields.lowest.aggregate-function": "min",
+            "fields.newest.aggregate-function": "last_value",
+            "fields.newest_known.aggregate-function": "last_non_null_value",
+            "fields.every.aggregate-function": "bool_and",
+            "fields.listed.aggregate-function": "listagg",
+        },
+        without=NO_DELETES,
+    ),
+    "first-row": TableCase(options={"merge-engine": "first-row"}, without=NO_DELETES, is_seen_when_compacted=True),
+    "value counts": TableCase(has_key=False, without=frozenset({"update"}), lives=("made by us",)),
+    "value counts by a bucket-key": TableCase(
+        has_key=False,
+        options={"bucket": "2", "bucket-key": "id"},
+        without=frozenset({"update"}),
+        lives=("made by us",),
+    ),
+    "append-only": TableCase(has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY, lives=BY_ALL),
+    "append-only in buckets": TableCase(
+        has_key=False,
+        options={"write-mode": "append-only", "bucket": "2", "bucket-key": "id"},
+        without=APPENDS_ONLY,
+    ),
+    "append-only, every scalar and nested type": TableCase(
+        columns=EVERY_TYPE, has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY
+    ),
+    "append-only, every scalar and nested type, ORC": TableCase(
+        columns=OF_ORC,
+        has_key=False,
+        options={"write-mode": "append-only", "file.format": "orc"},
+        without=APPENDS_ONLY,
+    ),
+}

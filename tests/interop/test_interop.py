@@ -1,0 +1,35 @@
+"""Other engines read and write our tables, and we theirs, in turns; after every step every row is compared.
+
+`docs/compatibility.md` is made from what was seen here (``seen.py``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.seen import LIVES_OF_TABLES, PAGE, REMEDY, engines_with, live, load, page, versions
+from tests.support.other_readers import needs_pypaimon
+from tests.support.paimon_core import PaimonCore
+
+
+@needs_pypaimon
+@pytest.mark.parametrize(("name", "life"), LIVES_OF_TABLES, ids=[", ".join(each) for each in LIVES_OF_TABLES])
+def test_all_engines_see_the_same_rows_after_every_step(
+    name: str, life: str, paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    seen = live(name, life, engines_with(paimon_core), tmp_path)
+
+    assert seen == load()["tables"][name][life], REMEDY
+
+
+def test_every_life_of_every_table_has_been_seen_by_the_engines_that_are_pinned() -> None:
+    seen = load()
+
+    assert [(name, life) for name, lives in seen["tables"].items() for life in lives] == LIVES_OF_TABLES, REMEDY
+    assert seen["versions"] == versions(), REMEDY
+
+
+def test_the_page_on_compatibility_says_what_was_seen() -> None:
+    assert PAGE.read_text() == page(load()), REMEDY
