@@ -56,6 +56,13 @@ LIMITS = (
         reason="it writes no ORC with zstd, Paimon's default",
     ),
     Limit(
+        engine="pypaimon",
+        case="*Avro",
+        does="write",
+        said="Unsupported pyarrow type for Avro conversion: map",
+        reason="it writes no MAP into Avro files",
+    ),
+    Limit(
         engine="[!o]*",
         case="value counts*",
         said=r"'?value-count|parquet-counts|'bucket-key'",
