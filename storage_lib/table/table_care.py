@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
@@ -17,6 +19,11 @@ from storage_lib.io.environment import Environment
 from storage_lib.table.identity import identity_of
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.table_commit import TableCommit
+
+_COMPACTIONS_AT_ONCE = 4
+"""Each holds a few batches of every run of its bucket, so that more of them take more memory."""
+
+_SIDE_BY_SIDE_BYTES_MIN = 32 * 1024 * 1024
 
 
 class TableCare:
@@ -62,15 +69,24 @@ class TableCare:
     ) -> Snapshot | None:
         """Do all tasks and commit them; if one of them fails, nothing of the others stays."""
         messages: list[CommitMessage] = []
+
+        def run(task: CompactionTask) -> None:
+            message = self.run_compaction(task)
+            if message is not None:
+                messages.append(message)
+
         try:
-            for task in tasks:
-                message = self.run_compaction(task)
-                if message is not None:
-                    messages.append(message)
+            if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
+                with ThreadPoolExecutor(min(_COMPACTIONS_AT_ONCE, os.cpu_count() or 1)) as threads:
+                    list(threads.map(run, tasks))
+            else:
+                for task in tasks:
+                    run(task)
         except Exception:
             with suppress(StorageError):
                 self._file_store.abort(messages)
             raise
+        messages.sort(key=lambda message: (message.partition, message.bucket))
         return self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
 
     def plan_compaction(self, partition: Mapping[str, object] | None, *, full: bool) -> list[CompactionTask]:
@@ -152,3 +168,7 @@ class TableCare:
         return self._file_store.orphans.remove(
             modified_until_ms=now_ms - round(older_than.total_seconds() * 1000), dry_run=dry_run
         )
+
+
+def _size_bytes(task: CompactionTask) -> int:
+    return sum(file.file_size for file in task.unit.files)
