@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from java_runtime import find_java
-from local_process import LOOPBACK, LocalProcess, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +50,7 @@ class HdfsNotSetUpError(LocalHdfsError):
     """The jars are not there; `make servers` fetches them."""
 
 
-class LocalHdfs:
+class LocalHdfs(LocalServer):
     """A cluster in ``home``, formatted at its start; ends with the process that started it."""
 
     def __init__(self, home: str | os.PathLike[str], *, jars: Path = JARS) -> None:
@@ -59,12 +59,6 @@ class LocalHdfs:
         self._data = self.home / "data"
         self._process = LocalProcess(self.home, str(self._data), name="hdfs")
         self._port: int | None = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     @property
     def port(self) -> int:
@@ -78,11 +72,6 @@ class LocalHdfs:
     def url(self) -> str:
         """The root of its files."""
         return f"hdfs://{LOOPBACK}:{self.port}"
-
-    @property
-    def pid(self) -> int | None:
-        """The JVM's process id, None while it is down."""
-        return self._process.pid
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the cluster, empty, and return once it takes files."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from java_runtime import find_java
-from local_process import LOOPBACK, LocalProcess, free_port, is_free
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ class KafkaNotSetUpError(LocalKafkaError):
     """The broker's jars are not there; `make setup` fetches them."""
 
 
-class LocalKafka:
+class LocalKafka(LocalServer):
     """A broker in ``home``, on ``port`` (by default a free one, kept over restarts). Not for use by several threads.
 
     ``settings`` go over the broker's own. A broker ends with the process that started it, however that ends, unless
@@ -94,12 +94,6 @@ class LocalKafka:
         self._jars = jars
         self._process = LocalProcess(self.home, str(self._properties), name="kafka", outlives_us=outlives_us)
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     @property
     def port(self) -> int:
         """The broker's port; known once it has been started in ``home``."""
@@ -109,11 +103,6 @@ class LocalKafka:
     def bootstrap_servers(self) -> str:
         """What a Kafka client wants to know."""
         return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def pid(self) -> int | None:
-        """The broker's process id, None while it is down; also of a broker that another process started here."""
-        return self._process.pid
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the broker and return once it answers requests; with one already running in ``home``, at once."""

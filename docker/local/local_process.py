@@ -13,9 +13,11 @@ import socket
 import subprocess
 import time
 import uuid
+from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Self
 
-__all__ = ["LOOPBACK", "LocalProcess", "free_port", "is_free"]
+__all__ = ["LOOPBACK", "LocalProcess", "LocalServer", "free_port", "is_free"]
 
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -92,6 +94,31 @@ class LocalProcess:
     def last_words(self, lines: int = 15) -> str:
         """The end of the log."""
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+
+class LocalServer(ABC):
+    """A kind of server run as one ``LocalProcess``; as a context manager it is up inside the block."""
+
+    _process: LocalProcess
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None while it is down; also of one that another process started in its folder."""
+        return self._process.pid
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Start it and return once it answers."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it. Does nothing when it is down."""
 
 
 def is_free(port: int) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
-from local_process import LOOPBACK, LocalProcess, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
 
 if TYPE_CHECKING:
     from typing import Self
@@ -36,7 +36,7 @@ class S3NotSetUpError(LocalS3Error):
     """The program is not there; `make servers` builds it."""
 
 
-class LocalS3:
+class LocalS3(LocalServer):
     """A server in ``home`` on a free port; ends with the process that started it. Not for use by several threads."""
 
     def __init__(self, home: str | os.PathLike[str], *, program: Path = PROGRAM) -> None:
@@ -47,12 +47,6 @@ class LocalS3:
         self._port: int | None = None
         # Of this server only; whoever may read our processes may read them.
         self.access_key, self.secret_key = "local", "local-secret"
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     @property
     def endpoint(self) -> str:
@@ -71,11 +65,6 @@ class LocalS3:
             "s3.access-key": self.access_key,
             "s3.secret-key": self.secret_key,
         }
-
-    @property
-    def pid(self) -> int | None:
-        """The server's process id, None while it is down."""
-        return self._process.pid
 
     def start(self, *, timeout: float = 30) -> Self:
         """Start the server, on the port of last time if it had one, and return once it answers."""
