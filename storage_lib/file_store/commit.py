@@ -88,9 +88,11 @@ class FileStoreCommit:
         guard: Guard | None = None,
         properties_of: PropertiesOf | None = None,
         identifiers_ascend: bool = False,
+        is_overwrite: bool = False,
     ) -> Snapshot:
         """Commit an append, a compaction or both; without messages, a snapshot that only carries properties.
 
+        ``is_overwrite``: an overwrite is one even where there was nothing to replace, for its files are no level 0.
         Returns the new snapshot, or the one that this identity was committed as before. Every snapshot gets
         ``properties_of(previous)``; the committable's own go on top in the one that carries the rows.
         Raises ``CommitConflictError`` when files that it deletes are no longer live, ``UnavailableError`` when others
@@ -110,7 +112,7 @@ class FileStoreCommit:
         if compacted and not appended:
             return self._create(request)
         deletes = any(entry.kind is FileKind.DELETE for entry in appended)
-        rows_kind = CommitKind.OVERWRITE if deletes else CommitKind.APPEND
+        rows_kind = CommitKind.OVERWRITE if deletes or is_overwrite else CommitKind.APPEND
         rows, created = self._create_or_find(replace(request, kind=rows_kind, changes_of=lambda _: appended))
         if compacted and created:
             self._compact_after(request)

@@ -54,12 +54,15 @@ class SnapshotDraft:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
         ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
-        ``restored`` is the older snapshot whose files come back, if any: since a file that was deleted may not be added
-        again beside its DELETE, all manifests are folded then. ``vectors`` are new deletion vectors of some buckets.
+        ``restored`` is the older snapshot whose files come back, if any. Since a file that was deleted may not be added
+        again beside its DELETE, all manifests are folded then, and where a file moves to a level that it has left
+        before: after a rollback, compactions do what they did once more. ``vectors`` are new deletion vectors of some
+        buckets.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
-        base = self._folded(self._base_of(previous), everything=restored is not None)
+        base = self._base_of(previous)
+        base = self._folded(base, everything=restored is not None or self._have_left_before(base, changes))
         base_name, base_size = self._stage_list(base)
         index_manifest = (
             self._index_of(previous, changes, vectors or {}) if restored is None else restored.index_manifest
@@ -99,6 +102,28 @@ class SnapshotDraft:
         lists = (previous.base_manifest_list, previous.delta_manifest_list)
         return [manifest for name in lists for manifest in self._manifests.read_list(name)]
 
+    def _have_left_before(self, base: Sequence[ManifestFileMeta], changes: Sequence[ManifestEntry]) -> bool:
+        """Whether ``base`` says of a file that changes its level that it was taken away from where it goes now."""
+        gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
+        moved = [entry for entry in changes if entry.kind is FileKind.ADD and entry.file.file_name in gone]
+        if not moved:
+            return False
+        identities = {entry.identity for entry in moved}
+        highest = max(entry.file.level for entry in moved)
+        lowest = min(entry.file.level for entry in moved)
+        may_tell = [
+            manifest
+            for manifest in base
+            if manifest.num_deleted_files
+            and (manifest.min_level is None or manifest.min_level <= highest)
+            and (manifest.max_level is None or manifest.max_level >= lowest)
+        ]
+        return any(
+            entry.kind is FileKind.DELETE and entry.identity in identities
+            for entries in self._manifests.read_manifests(may_tell)
+            for entry in entries
+        )
+
     def _index_of(
         self, previous: Snapshot | None, changes: Sequence[ManifestEntry], vectors: Mapping[Bucket, BucketVectors]
     ) -> str | None:
@@ -119,7 +144,8 @@ class SnapshotDraft:
         names = [manifest.file_name for manifest in base]
         for inputs, result in self._folds:
             start = names.index(inputs[0]) if inputs[0] in names else len(names)
-            if tuple(names[start : start + len(inputs)]) == inputs:
+            is_whole = len(inputs) == len(names)
+            if tuple(names[start : start + len(inputs)]) == inputs and (is_whole or not everything):
                 return [*base[:start], *result, *base[start + len(inputs) :]]
         chosen = range(len(base)) if everything else self._merge.choose(base)
         manifests = [base[index] for index in chosen]

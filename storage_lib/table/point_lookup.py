@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.comparable_key import comparable_integers
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.bucketing import bucket_of, group_rows
@@ -112,10 +113,14 @@ class PointLookup:
                     yield from self._file_store.read.read(split, read, predicate)
 
     def _predicate(self, keys: pa.RecordBatch) -> Predicate | None:
-        parts = [self._of_column(name, keys.column(name)) for name in self._schema.primary_keys]
-        return reduce(And, parts)
+        of_columns = (self._of_column(name, keys.column(name)) for name in self._schema.primary_keys)
+        parts = [each for each in of_columns if each is not None]
+        return reduce(And, parts) if parts else None
 
-    def _of_column(self, name: str, values: pa.Array) -> Predicate:
+    def _of_column(self, name: str, values: pa.Array) -> Predicate | None:
+        if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+            # As a key NaN is a value like any other, but no condition finds it.
+            return None
         distinct = pc.unique(values)
         if len(distinct) <= _NAMED_KEYS_MAX:
             return col(name).isin(distinct.to_pylist())
@@ -126,10 +131,21 @@ class PointLookup:
         names = self._schema.primary_keys
         # Polars takes names such as "*" for patterns, so columns go by their positions.
         spelled = [str(position) for position in range(len(names))]
-        left = pl.DataFrame(asked.rename_columns(spelled)).unique(maintain_order=True).with_row_index("asked")
-        right = pl.DataFrame(found.select(names).rename_columns(spelled)).with_row_index("found")
+        left = _comparable(asked.rename_columns(spelled)).unique(maintain_order=True).with_row_index("asked")
+        right = _comparable(found.select(names).rename_columns(spelled)).with_row_index("found")
         matched = left.join(right, on=spelled, how="inner").sort("asked")["found"]
         return found.take(matched.to_arrow())
+
+
+def _comparable(keys: pa.Table) -> pl.DataFrame:
+    """Keys that are equal where the table takes them for the same: of floats, -0.0 is not 0.0, and NaN equals itself."""
+    columns = {
+        name: pl.Series(comparable_integers(column.combine_chunks()))
+        if pa.types.is_floating(column.type)
+        else pl.Series(pl.from_arrow(column))
+        for name, column in zip(keys.column_names, keys.columns, strict=True)
+    }
+    return pl.DataFrame(columns)
 
 
 def _without_nulls(keys: pa.Table) -> pa.Table:

@@ -237,6 +237,7 @@ class TableCommit:
             guard=self._guard(order),
             properties_of=properties_of,
             identifiers_ascend=order.identifiers_ascend,
+            is_overwrite=order.overwrite is not None,
         )
         return snapshot, part
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from storage_lib import (
@@ -13,6 +15,8 @@ from storage_lib import (
     SnapshotExpiredError,
     StreamPosition,
 )
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.file_store.snapshot.snapshot import Snapshot
 from tests.support.every_file import data_files, every_file, needed_by_snapshots
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
@@ -335,3 +339,39 @@ def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> 
     with pytest.raises(InvalidInputError, match="use change_tracking=False"):
         table.rollback_to(snapshot_id=1, change_tracking=True)
     assert table.lease.holder() is None
+
+
+def test_a_file_that_a_rollback_brought_back_can_be_compacted_once_more() -> None:
+    # Given: a file that moved to another level under its own name, and was brought back to where it had been.
+    table = orders(None, **{"log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    table.compact()
+    table.append(rows("+I a 2 20"))
+    table.rollback_to(snapshot_id=1)
+
+    table.compact()
+
+    assert content(reopened(table)) == {"a 1 10"}
+    table.expire_snapshots(retain_last=1)
+    table.remove_orphan_files(older_than=timedelta(0))
+    table.compact()
+    assert content(reopened(table)) == content(table) == {"a 1 10"}
+
+
+def test_what_is_taken_out_while_a_rollback_commits_comes_back_for_every_reader() -> None:
+    table = orders(None, **{"log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I b 2 20"))
+    other = reopened(table)
+
+    def somebody_drops_day_a_first(latest: Snapshot | None) -> None:
+        if latest is not None and latest.id == 2:
+            other.drop_partitions([{"dt": "a"}])
+
+    table.file_store.commit.restore(
+        Committable(commit_user="operator", commit_identifier=1),
+        table.file_store.snapshots.load(1),
+        guard=somebody_drops_day_a_first,
+    )
+
+    assert content(reopened(table)) == content(table) == {"a 1 10"}

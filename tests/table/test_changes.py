@@ -13,7 +13,7 @@ from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, NotFound
 from tests.support.fake_environment import STARTED_MILLIS, FakeClock, fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in
-from tests.support.orders_table import applied, orders, reopened, rows
+from tests.support.orders_table import COLUMNS, applied, orders, reopened, rows
 
 HOUR = 3_600_000
 
@@ -204,3 +204,15 @@ def test_rows_without_a_key_are_counted() -> None:
     assert table.to_arrow()["x"].to_pylist() == [1, 1, None]
     with pytest.raises(InvalidInputError, match="append-only"):
         table.rollback_to(snapshot_id=2, change_tracking=True)
+
+
+@pytest.mark.parametrize("mode", ["net", "every"])
+@pytest.mark.parametrize("key", [["dt", "id"], []])
+def test_an_overwrite_of_what_was_empty_is_told_as_well(mode: str, key: list[str]) -> None:
+    catalog = MemoryCatalog({"log.system": "none"}, environment=fake_environment())
+    table = catalog.create_table("shop.orders", COLUMNS, primary_key=key, partition_by=["dt"])
+    table.overwrite(rows("+I a 1 10"), partition={}, change_tracking=False)
+    table.overwrite(rows("+I b 2 20"), change_tracking=False)
+
+    assert told(table, start=0, mode=mode) == ["+I a 1 10", "+I b 2 20"]
+    assert table.snapshots()["commit_kind"].to_pylist() == ["OVERWRITE", "OVERWRITE"]

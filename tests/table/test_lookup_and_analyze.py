@@ -154,3 +154,13 @@ def test_distinct_values_are_counted_within_a_few_percent(distinct: int) -> None
         count.add(pa.array(part))
     exact = len(np.unique(values))
     assert abs(count.estimate - exact) <= (0 if exact < 4096 else 0.05 * exact)
+
+
+def test_zeros_of_both_signs_and_nan_are_keys_of_their_own() -> None:
+    catalog = MemoryCatalog({"log.system": "none"}, environment=fake_environment())
+    table = catalog.create_table("shop.floats", {"key": "DOUBLE", "text": "STRING"}, primary_key=["key"])
+    table.append(pa.table({"key": [0.0, -0.0, float("nan"), 1.0], "text": ["zero", "minus zero", "nan", "one"]}))
+
+    assert table.lookup([{"key": 0.0}])["text"].to_pylist() == ["zero"]
+    assert table.lookup([{"key": -0.0}])["text"].to_pylist() == ["minus zero"]
+    assert table.lookup([{"key": float("nan")}, {"key": 1.0}])["text"].to_pylist() == ["nan", "one"]

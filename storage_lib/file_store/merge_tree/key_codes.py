@@ -52,7 +52,8 @@ def order_codes(frame: pl.DataFrame, bits: int) -> tuple[npt.NDArray[np.int64], 
         if column.dtype == pl.Int64:
             values = column.to_numpy()
             low, high = int(values.min()), int(values.max())
-            if high - low >= 1 << 63:
+            if high - low + 1 >= 1 << 63:
+                # Not even the radix would be a number of 64 bits.
                 return code.values, False
             code.append(values - low, high - low + 1)
         elif column.dtype in (pl.String, pl.Binary):

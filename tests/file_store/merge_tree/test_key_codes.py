@@ -74,3 +74,11 @@ def _frame(keys: list[tuple[Any, ...]]) -> pl.DataFrame:
 
 def _bytes(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(part.encode() if isinstance(part, str) else part for part in key)
+
+
+@pytest.mark.parametrize("bits", [40, 63])
+def test_integers_too_far_apart_for_a_code_are_left_to_their_own_order(bits: int) -> None:
+    codes, is_exact = order_codes(_frame([(0, 1), (2**63 - 1, 2)]), bits)
+
+    assert codes.tolist() == [0, 0]
+    assert not is_exact
