@@ -138,7 +138,7 @@ class PointLookup:
 
 
 def _comparable(keys: pa.Table) -> pl.DataFrame:
-    """Keys that are equal where the table takes them for the same: of floats, -0.0 is not 0.0, and NaN equals itself."""
+    """Keys that are equal where the table takes them for the same: -0.0 is not 0.0, and NaN equals itself."""
     columns = {
         name: pl.Series(comparable_integers(column.combine_chunks()))
         if pa.types.is_floating(column.type)

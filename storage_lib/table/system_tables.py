@@ -10,16 +10,17 @@ import pyarrow as pa
 
 from storage_lib.errors import NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.binary_row import decode_row
-from storage_lib.schema.column_stats import SimpleStats, decode_stats
+from storage_lib.schema.column_stats import ColumnStats, SimpleStats, decode_stats
+from storage_lib.schema.evolved_stats import evolved_stats
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_options import masked
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.table.change_scan import ChangeScan
@@ -46,7 +47,7 @@ class SystemTables:
         self._environment = environment
         self._paths = paths
         self._schema = schema
-        self._key_value = KeyValueSchema(schema=schema)
+        self._schema_versions = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
         self._file_store = file_store
         self._changes = changes
         self._codec = PartitionCodec(schema)
@@ -200,11 +201,7 @@ class SystemTables:
 
     def _file_row(self, entry: ManifestEntry) -> Row:
         file = entry.file
-        names = self._key_value.value_names if file.value_stats_cols is None else file.value_stats_cols
-        known = {field.name: field for field in self._schema.fields}
-        # A column that was dropped or renamed since has no place here.
-        fields = [known[name] for name in names] if all(name in known for name in names) else []
-        low, high = _bounds(file.value_stats, fields, file.row_count)
+        stats = self._stats_of(file)
         return {
             "file_path": self._file_store.path_of(entry),
             "file_format": file.file_name.rpartition(".")[2],
@@ -214,9 +211,9 @@ class SystemTables:
             "file_size_in_bytes": file.file_size,
             "min_key": self._key_text(file, file.min_key),
             "max_key": self._key_text(file, file.max_key),
-            "null_value_counts": _mapping_text(dict(zip(names, file.value_stats.null_counts, strict=False))),
-            "min_value_stats": low,
-            "max_value_stats": high,
+            "null_value_counts": _mapping_text({name: each.null_count for name, each in stats.items()}),
+            "min_value_stats": _mapping_text({name: each.min for name, each in stats.items()}),
+            "max_value_stats": _mapping_text({name: each.max for name, each in stats.items()}),
             "min_sequence_number": file.min_sequence_number,
             "max_sequence_number": file.max_sequence_number,
             "creation_time": file.creation_time_ms,
@@ -225,6 +222,15 @@ class SystemTables:
             "first_row_id": file.first_row_id,
             "write_cols": None if file.write_cols is None else list(file.write_cols),
         }
+
+    def _stats_of(self, file: DataFileMeta) -> Mapping[str, ColumnStats]:
+        """Statistics of the present columns, whatever they were when the file was written."""
+        stored = self._schema_versions.of(file.schema_id)
+        names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
+        if int.from_bytes(file.value_stats.min_values[:4], "big") != len(names):
+            return {}
+        stats = decode_stats(file.value_stats, [stored.field(name) for name in names], file.row_count)
+        return stats if stored.id == self._schema.id else evolved_stats(stats, stored, self._schema, file.row_count)
 
     def _key_text(self, file: DataFileMeta, key: bytes) -> str | None:
         types = [field.type for field in self._schema.key_fields]

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, NotFoundError
+from storage_lib import (
+    AddColumn,
+    AlterType,
+    DropColumn,
+    DynamicTable,
+    InvalidInputError,
+    MemoryCatalog,
+    NotFoundError,
+    RenameColumn,
+)
 from storage_lib.table.system_table_schemas import AUDIT_LOG, SYSTEM_TABLES
 from tests.support.fake_environment import STARTED_MILLIS, fake_environment
 from tests.support.orders_table import NAME, orders, rows
@@ -76,6 +88,23 @@ def test_the_files_are_shown(lived: DynamicTable) -> None:
     manifests = lived.system_table("manifests").to_pylist()
     assert sum(row["num_added_files"] for row in manifests) == 4
     assert (manifests[0]["min_partition_stats"], manifests[0]["max_partition_stats"]) == ("{dt=a}", "{dt=b}")
+
+
+def test_bounds_of_files_that_are_older_than_the_schema_go_by_the_present_columns() -> None:
+    # Given: files of a decimal that is wide by now, of a column that is gone, and of one that has its name.
+    table = MemoryCatalog({"log.system": "none"}, environment=fake_environment()).create_table(
+        "shop.altered", {"id": "INT", "price": "DECIMAL(5, 2)", "gone": "STRING", "kept": "INT"}, primary_key=["id"]
+    )
+    row = {"id": 1, "price": Decimal("1.50"), "gone": "text", "kept": 7}
+    table.append(pa.Table.from_pylist([row], schema=table.arrow_schema))
+    table = table.alter(
+        AlterType("price", "DECIMAL(38, 2)"), DropColumn("gone"), RenameColumn("kept", "gone"), AddColumn("new", "INT")
+    )
+
+    (file,) = table.system_table("files").to_pylist()
+
+    assert file["min_value_stats"] == file["max_value_stats"] == "{id=1, price=1.50, gone=7, new=null}"
+    assert file["null_value_counts"] == "{id=0, price=0, gone=0, new=1}"
 
 
 def test_the_audit_log_tells_every_change_that_can_still_be_told(lived: DynamicTable) -> None:
