@@ -23,10 +23,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.schema.decimal_bytes import big_endian_words
+
 _NULL, _VALUE = 1, 2
 _END_OF_TEXT = b"\x00\x01"
 _END_OF_LIST = b"\x00"
-_DECIMAL_BYTES = 16
 
 _Bytes = npt.NDArray[np.uint8]
 
@@ -118,8 +119,7 @@ def _number_bytes(column: pa.Array) -> _Bytes:
     """Numbers, dates and times as rows of bytes that sort as they do; zeros for nulls."""
     kind = column.type
     if pa.types.is_decimal(kind):
-        words = np.frombuffer(column.buffers()[1], dtype=np.uint8).reshape(-1, _DECIMAL_BYTES)
-        big_endian = words[column.offset : column.offset + len(column), ::-1].copy()
+        big_endian = big_endian_words(column).copy()
         big_endian[:, 0] ^= 0x80
         return _without_nulls(big_endian, column)
     if pa.types.is_boolean(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,11 +11,18 @@ _DECIMAL_BYTES = 16
 _SIGN_BIT = 7
 
 
+def big_endian_words(column: pa.Array) -> npt.NDArray[np.uint8]:
+    """The 16 bytes of every unscaled value, the highest first: a view; whatever they may be where a value is null."""
+    # Arrow gives an empty child of a nested column a buffer of any size.
+    size = len(column) * _DECIMAL_BYTES
+    data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * _DECIMAL_BYTES :][:size]
+    return data.reshape(-1, _DECIMAL_BYTES)[:, ::-1]
+
+
 def unscaled_bytes(column: pa.Array) -> pa.Array:
     """``BigInteger.toByteArray`` of every unscaled value: all bytes but leading ones that only repeat the sign."""
     count = len(column)
-    little_endian = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, _DECIMAL_BYTES)
-    big_endian = little_endian[column.offset : column.offset + count, ::-1]
+    big_endian = big_endian_words(column)
     sign = big_endian[:, 0] >> _SIGN_BIT
     differs = big_endian != (sign * np.uint8(0xFF))[:, None]
     has_digits = differs.any(axis=1)
