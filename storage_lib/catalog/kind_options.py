@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.field_options import PREFIX
 from storage_lib.schema.table_options import MergeEngine, TableOptions, WriteMode
 from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION, VALUE_COUNT
 
@@ -14,6 +15,8 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
 
     Raises ``InvalidInputError`` for options that no such table can have.
     """
+    _refuse_what_is_declared_elsewhere(name, options)
+    _refuse_functions_without_engine(name, options)
     is_append_only = TableOptions.parse(options).write_mode is WriteMode.APPEND_ONLY
     merge_engine = options.get(MERGE_ENGINE_OPTION)
     if has_primary_key:
@@ -48,6 +51,27 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
         message = f"table {name} is append-only and merges nothing; leave option merge-engine out"
         raise InvalidInputError(message)
     return {"bucket": str(BUCKET_UNAWARE), **options}
+
+
+def _refuse_what_is_declared_elsewhere(name: str, options: Mapping[str, str]) -> None:
+    """Other engines take keys from options too; passing over them would make another kind of table."""
+    for key, argument in (("primary-key", "primary_key=[...]"), ("partition", "partition_by=[...]")):
+        if key in options:
+            message = f"table {name}: option {key} declares nothing here; leave it out and give {argument}"
+            raise InvalidInputError(message)
+
+
+def _refuse_functions_without_engine(name: str, options: Mapping[str, str]) -> None:
+    """Nobody would aggregate, and nobody would tell."""
+    if TableOptions.parse(options).merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
+        return
+    idle = [key for key in sorted(options) if key.startswith(PREFIX)]
+    if idle:
+        message = (
+            f"table {name}: option {idle[0]} does nothing without merge-engine=aggregation or partial-update; add one "
+            "of them, or leave it out"
+        )
+        raise InvalidInputError(message)
 
 
 def _of_deletion_vectors(name: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -25,20 +25,18 @@ from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, file_io_of, warehouse_root
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
-    ChangelogMode,
     LogSystem,
     MergeEngine,
     TableOptions,
-    UntrackedScan,
     canonical_key,
     is_secret,
 )
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.unsupported import refuse_unsupported
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
 
@@ -110,7 +108,8 @@ class WarehouseCatalog:
             time_millis=self._environment.clock.now_millis(),
             comment=descriptor.comment,
         )
-        _refuse_unsupported(name, new_schema)
+        refuse_unsupported(name, new_schema)
+        _refuse_log_of_unmerged_rows(name, TableOptions.parse(new_schema.options))
         table = self._table(table_name, new_schema)
         if not self._schemas(table_name).append(new_schema):
             message = f"table {name} was created by somebody else just now; load it"
@@ -324,28 +323,6 @@ def _descriptor(
         message = "a TableDescriptor says everything itself; give keys, options and comment to it, not beside it"
         raise InvalidInputError(message)
     return schema
-
-
-def _refuse_unsupported(name: str, schema: TableSchema) -> None:
-    options = TableOptions.parse(schema.options)
-    modes = (ChangelogMode.UPSERT,) if schema.primary_keys else (ChangelogMode.ALL,)
-    for key, value, only in (
-        ("log.changelog-mode", options.log_changelog_mode, (ChangelogMode.AUTO, *modes)),
-        ("scan.on-untracked", options.scan_on_untracked, (UntrackedScan.IGNORE,)),
-        ("metadata.stats-mode", options.metadata_stats_mode, (TableOptions.metadata_stats_mode,)),
-    ):
-        if value not in only:
-            allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
-            message = f"table {name}: option {key}={value} does nothing right in this version yet; use {allowed}"
-            raise InvalidInputError(message)
-    _refuse_log_of_unmerged_rows(name, options)
-    for field in schema.fields:
-        if has_nanoseconds(field.type.arrow):
-            message = (
-                f"table {name}: column {field.name!r} is {field.type}, but other engines would cut it to microseconds, "
-                'so no row of it could be written; declare it TIMESTAMP(6), pa.timestamp("us")'
-            )
-            raise InvalidInputError(message)
 
 
 def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:

@@ -38,6 +38,15 @@ def parse_bytes(text: str) -> int:
     return _scaled(text, _BYTES, "a size such as '128 mb'")
 
 
+def parse_size(text: str) -> int:
+    """As ``parse_bytes``, of something that can't be empty. ``ValueError`` for 0 too."""
+    size = parse_bytes(text)
+    if size < 1:
+        message = "it has to be at least 1 byte"
+        raise ValueError(message)
+    return size
+
+
 def parse_millis(text: str) -> int:
     """``7 d`` -> 604800000; a unit is needed. ``ValueError`` for anything else."""
     return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")
@@ -76,6 +85,15 @@ def parse_count(text: str) -> int:
     number = parse_integer(text)
     if number < 1:
         message = "it has to be at least 1"
+        raise ValueError(message)
+    return number
+
+
+def parse_level_count(text: str) -> int:
+    """A whole number of at least 2: level 0 and one to compact into. ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if number < 2:
+        message = "it has to be at least 2"
         raise ValueError(message)
     return number
 

@@ -19,8 +19,10 @@ from storage_lib.schema.option_values import (
     parse_bytes,
     parse_count,
     parse_integer,
+    parse_level_count,
     parse_millis,
     parse_names,
+    parse_size,
     parse_text,
     parse_word,
     spelled_bytes,
@@ -147,10 +149,10 @@ class TableOptions:
         "file.compression.zstd-level", 1, parse_count, "Level of the zstd codec."
     )
     target_file_size_bytes: int = _option(
-        "target-file-size", 128 << 20, parse_bytes, "A data file is closed at this size."
+        "target-file-size", 128 << 20, parse_size, "A data file is closed at this size."
     )
     write_buffer_size_bytes: int = _option(
-        "write-buffer-size", 256 << 20, parse_bytes, "Memory of a bucket's rows before they are flushed."
+        "write-buffer-size", 256 << 20, parse_size, "Memory of a bucket's rows before they are flushed."
     )
     write_only: bool = _option(
         "write-only", default=False, parse=parse_boolean, text="Writers leave compaction to dedicated jobs."
@@ -186,7 +188,7 @@ class TableOptions:
         text="A -D removes the whole row of an aggregation table, in place of taking its values back.",
     )
     num_levels: int | None = _option(
-        "num-levels", None, parse_count, "Levels of the LSM tree; default: the compaction trigger plus one."
+        "num-levels", None, parse_level_count, "Levels of the LSM tree; default: the compaction trigger plus one."
     )
     num_sorted_run_compaction_trigger: int = _option(
         "num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due."
@@ -234,7 +236,7 @@ class TableOptions:
         "compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged."
     )
     manifest_target_file_size_bytes: int = _option(
-        "manifest.target-file-size", 8 << 20, parse_bytes, "A manifest is closed at this size."
+        "manifest.target-file-size", 8 << 20, parse_size, "A manifest is closed at this size."
     )
     manifest_merge_min_count: int = _option(
         "manifest.merge-min-count", 30, parse_count, "Small manifests that make a commit fold them."
@@ -282,7 +284,7 @@ class TableOptions:
         text="With deletion vectors: whether batch reads show rows not yet compacted; new tables say true.",
     )
     source_split_target_size_bytes: int = _option(
-        "source.split.target-size", 128 << 20, parse_bytes, "A reader's share of a bucket, where its keys can be cut."
+        "source.split.target-size", 128 << 20, parse_size, "A reader's share of a bucket, where its keys can be cut."
     )
     change_tracking: bool = _option(
         "change-tracking",
@@ -462,7 +464,7 @@ def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
     """The default as a user would write it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and parse is parse_bytes:
+    if isinstance(value, int) and parse in (parse_bytes, parse_size):
         return spelled_bytes(value)
     if isinstance(value, int) and parse is parse_millis:
         return spelled_millis(value)

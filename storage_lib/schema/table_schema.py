@@ -22,6 +22,8 @@ __all__ = ["DataField", "TableSchema", "check_schema", "new_table_schema", "type
 SCHEMA_VERSION = 3
 MERGE_ENGINE_OPTION = "merge-engine"
 VALUE_COUNT = "value-count"
+VALUE_COUNT_COLUMN = "_VALUE_COUNT"
+"""How often a row is there, in the files of a table that counts equal rows."""
 WRITE_MODE_OPTION = "write-mode"
 APPEND_ONLY = "append-only"
 BUCKET_UNAWARE = -1
@@ -198,7 +200,8 @@ def check_schema(schema: TableSchema) -> None:
 def _check_names(
     names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str], options: Mapping[str, str]
 ) -> None:
-    _check_columns(names, reserved=(*_RESERVED, options.get("row-kind.field", ROW_KIND_COLUMN)))
+    counts = (VALUE_COUNT_COLUMN,) if options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT else ()
+    _check_columns(names, reserved=(*_RESERVED, *counts, options.get("row-kind.field", ROW_KIND_COLUMN)))
     _check_keys(names, tuple(primary_keys), tuple(partition_keys))
 
 

@@ -14,6 +14,7 @@ from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.unsupported import refuse_unsupported
 
 
 class TableAlter:
@@ -50,6 +51,7 @@ class TableAlter:
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
         options = TableOptions.parse(altered.options)
         format_of(options)
+        refuse_unsupported(self._table, altered, before=schema)
         # A column's new type has to suit the merge engine too.
         kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):

@@ -94,6 +94,11 @@ def test_odd_names_are_refused(name: str) -> None:
         ({"primary_key": ["id"], "options": {"log.changelog-mode": "all"}}, r"changelog-mode=all does nothing right"),
         ({"primary_key": ["id"], "options": {"scan.on-untracked": "fail"}}, r"on-untracked=fail.*use ignore"),
         ({"primary_key": ["id"], "options": {"log.retention": "7"}}, r"log\.retention is '7'.*'7 d'"),
+        ({"primary_key": ["id"], "options": {"num-levels": "1"}}, "num-levels is '1'; it has to be at least 2"),
+        ({"primary_key": ["id"], "options": {"manifest.target-file-size": "0 b"}}, "at least 1 byte"),
+        ({"options": {"primary-key": "id"}}, r"option primary-key declares nothing.*primary_key=\["),
+        ({"primary_key": ["id"], "options": {"partition": "dt"}}, r"option partition declares.*partition_by=\["),
+        ({"primary_key": ["id"], "options": {"fields.price.aggregate-function": "sum"}}, "merge-engine=aggregation"),
     ],
 )
 def test_what_can_not_be_a_table_is_refused_and_leaves_nothing(arguments: dict[str, object], told: str) -> None:
@@ -103,6 +108,16 @@ def test_what_can_not_be_a_table_is_refused_and_leaves_nothing(arguments: dict[s
         catalog.create_table(NAME, COLUMNS, **arguments)  # type: ignore[arg-type]
 
     assert catalog.list_tables() == []
+
+
+def test_rows_that_are_counted_have_no_column_named_as_their_count() -> None:
+    columns = pa.schema([("_VALUE_COUNT", pa.int64())])
+    catalog = MemoryCatalog()
+
+    with pytest.raises(InvalidInputError, match="'_VALUE_COUNT' is empty or reserved"):
+        catalog.create_table("shop.counts", columns)
+
+    catalog.create_table("shop.counts", columns, options={"write-mode": "append-only", "log.system": "none"})
 
 
 def test_loading_a_table_that_is_not_there_names_those_that_are() -> None:

@@ -20,11 +20,11 @@ from storage_lib.file_store.data_file.file_layout import FileTally, KeyFacts
 from storage_lib.schema.binary_row import decode_row, encode_row
 from storage_lib.schema.column_stats import ColumnStats, encode_stats
 from storage_lib.schema.data_types import DataType
-from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.table_schema import VALUE_COUNT_COLUMN, TableSchema
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
-VALUE_COUNT = "_VALUE_COUNT"
+VALUE_COUNT = VALUE_COUNT_COLUMN
 KEY_PREFIX = "_KEY_"
 
 KEY_FIELD_ID_START = 1_073_741_823

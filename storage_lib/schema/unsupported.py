@@ -1,0 +1,49 @@
+"""What CREATE and ALTER refuse because this version does nothing right with it; a table that has it already is read."""
+
+from __future__ import annotations
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nested_types import has_nanoseconds
+from storage_lib.schema.table_options import ChangelogMode, TableOptions, UntrackedScan
+from storage_lib.schema.table_schema import TableSchema
+
+
+def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema | None = None) -> None:
+    """Refuse options and columns that ``schema`` has and ``before`` had not.
+
+    Raises ``InvalidInputError`` naming the option or the column and the remedy.
+    """
+    _refuse_options(table, schema, {} if before is None else before.options)
+    there = set() if before is None else {(each.id, each.type) for each in before.fields}
+    for field in schema.fields:
+        if (field.id, field.type) not in there and has_nanoseconds(field.type.arrow):
+            message = (
+                f"table {table}: column {field.name!r} is {field.type}, but other engines would cut it to "
+                'microseconds, so no row of it could be written; declare it TIMESTAMP(6), pa.timestamp("us")'
+            )
+            raise InvalidInputError(message)
+
+
+def _refuse_options(table: str, schema: TableSchema, before: dict[str, str]) -> None:
+    options = TableOptions.parse(schema.options)
+    had = TableOptions.parse(before)
+    modes = (ChangelogMode.UPSERT,) if schema.primary_keys else (ChangelogMode.ALL,)
+    for key, value, was, only in (
+        (
+            "log.changelog-mode",
+            options.log_changelog_mode,
+            had.log_changelog_mode,
+            (ChangelogMode.AUTO, *modes),
+        ),
+        ("scan.on-untracked", options.scan_on_untracked, had.scan_on_untracked, (UntrackedScan.IGNORE,)),
+        (
+            "metadata.stats-mode",
+            options.metadata_stats_mode,
+            had.metadata_stats_mode,
+            (TableOptions.metadata_stats_mode,),
+        ),
+    ):
+        if value not in only and value != was:
+            allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
+            message = f"table {table}: option {key}={value} does nothing right in this version yet; use {allowed}"
+            raise InvalidInputError(message)
