@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.table_options import ChangelogMode, TableOptions, UntrackedScan
@@ -24,7 +26,7 @@ def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema |
             raise InvalidInputError(message)
 
 
-def _refuse_options(table: str, schema: TableSchema, before: dict[str, str]) -> None:
+def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) -> None:
     options = TableOptions.parse(schema.options)
     had = TableOptions.parse(before)
     modes = (ChangelogMode.UPSERT,) if schema.primary_keys else (ChangelogMode.ALL,)
