@@ -515,7 +515,8 @@ class DynamicTable:
 
         None if there was nothing to do.
         Never stops a writer. Raises ``CommitConflictError`` if another commit replaced the same files meanwhile:
-        the work is dropped, run it again.
+        the work is dropped, run it again. Raises ``InvalidInputError`` for a bucket whose rows can't be merged (a sum
+        too large for its column), after the others were compacted.
         """
         return self._care.compact(
             partition=partition, full=full, commit_user=commit_user, commit_identifier=commit_identifier

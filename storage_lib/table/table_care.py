@@ -67,11 +67,20 @@ class TableCare:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Do all tasks and commit them; if one of them fails, nothing of the others stays."""
+        """Do all tasks and commit them; if one of them fails, nothing of the others stays.
+
+        Values that can't be merged (a sum too large for its column) keep their own bucket from being compacted, no
+        other: these are committed before ``InvalidInputError`` is raised.
+        """
         messages: list[CommitMessage] = []
+        refused: list[InvalidInputError] = []
 
         def run(task: CompactionTask) -> None:
-            message = self.run_compaction(task)
+            try:
+                message = self.run_compaction(task)
+            except InvalidInputError as error:
+                refused.append(error)
+                return
             if message is not None:
                 messages.append(message)
 
@@ -87,7 +96,10 @@ class TableCare:
                 self._file_store.abort(messages)
             raise
         messages.sort(key=lambda message: (message.partition, message.bucket))
-        return self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
+        committed = self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
+        if refused:
+            raise refused[0]
+        return committed
 
     def plan_compaction(self, partition: Mapping[str, object] | None, *, full: bool) -> list[CompactionTask]:
         """One task a bucket that has something to merge."""

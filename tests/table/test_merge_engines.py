@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
@@ -296,3 +297,27 @@ def test_a_record_deleted_and_begun_anew_in_one_commit_keeps_nothing_of_the_old_
     assert _content(table) == [(1, None, "new", None)]
     table.compact()
     assert _content(table) == [(1, None, "new", None)]
+
+
+def test_a_sum_too_large_for_its_column_stands_in_nobodys_way_until_the_column_is_widened(tmp_path: Path) -> None:
+    options = AGGREGATION | {"bucket": "8", "write-only": "true"}
+    table = _table(tmp_path, options)
+    rows = [("+I", key, 2**31 - 1 if key == 1 else key, "a", 1) for key in range(1, 20)]
+    for _ in range(2):
+        table.append(_rows(*rows))
+
+    with pytest.raises(InvalidInputError, match=r"the sum of column 'n' is too large for int32.*Widen"):
+        table.to_arrow()
+    with pytest.raises(InvalidInputError, match="too large"):
+        table.compact()
+
+    assert table.to_arrow(columns=["id", "name"]).num_rows == 19
+    assert table.to_arrow(filter=col("id") > 1)["n"].to_pylist().count(38) == 1
+    assert table.lookup([{"id": 2}])["n"].to_pylist() == [4]
+    fresh = table.files().filter(pc.field("level") == 0)
+    assert pc.unique(fresh["bucket"]).to_pylist() == [table.plan(filter=col("id") == 1).entries[0].bucket]
+    table = table.alter(AlterType("n", "BIGINT"))
+    table.append(_rows(("+I", 1, 1, "b", 1)))
+    table.compact()
+    assert table.lookup([{"id": 1}])["n"].to_pylist() == [2**32 - 1]
+    assert set(table.files()["level"].to_pylist()) == {5}
