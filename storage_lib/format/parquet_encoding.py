@@ -4,6 +4,11 @@ Of a nested column each leaf is one to Parquet, by its dotted path: ``tags.list.
 
 A dictionary pays only for values that repeat (for a high-cardinality string it doubles the cost of writing), and
 compression only for bytes that shrink (random doubles don't, and reading them raw is three times faster).
+
+Integers without a dictionary (numbers, dates, moments, decimals of up to 18 digits) are stored as packed differences,
+uncompressed, where these are smaller than what compression leaves: written in half the time, read in a quarter of it.
+Strings stay plain: Paimon's Java core 1.4 misreads DELTA_LENGTH_BYTE_ARRAY.
+(https://parquet.apache.org/docs/file-format/data-pages/encodings/)
 """
 
 from __future__ import annotations
@@ -22,13 +27,22 @@ DICTIONARY_DISTINCT_MAX = 2 / 3
 COMPRESSION_SAMPLE_ROWS = 4_096
 COMPRESSED_SIZE_MAX = 0.85
 COMPRESSION_SAMPLE_BYTES_MIN = 4_096
+DIFFERENCES_SIZE_MAX = 0.75
+"""Of the plain size: beyond that, plain integers are hardly larger and are read faster."""
+
+_DIFFERENCES_BLOCK = 128
+_DECIMAL_DIGITS_IN_INTEGER = 18
+_DECIMAL_DIGITS_IN_32_BITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEncodings:
-    """Paths of columns with a dictionary, codec per column, and level per compressed column."""
+    """Paths of columns with a dictionary and of those kept as differences, codec per column, and level per compressed
+    column.
+    """
 
     dictionary: tuple[str, ...]
+    differences: tuple[str, ...]
     compression: Mapping[str, str]
     compression_level: Mapping[str, int]
 
@@ -38,11 +52,16 @@ def column_encodings(sample: pa.RecordBatch, compression: str, compression_level
     leaves = dict(_leaves(sample.columns, sample.schema.names))
     dictionary = tuple(path for path, leaf in leaves.items() if _repeats(leaf))
     codec = None if compression == "none" else pa.Codec(compression, compression_level)
-    compressed = {
-        path for path, leaf in leaves.items() if codec is not None and (path in dictionary or _shrinks(leaf, codec))
-    }
+    middles = {path: _middle(leaf) for path, leaf in leaves.items() if path not in dictionary}
+    shares = {path: 1.0 if codec is None else _compressed_share(part, codec) for path, part in middles.items()}
+    # What is inside of nested columns stays plain: little is won there.
+    flat = middles.keys() & set(sample.schema.names)
+    as_differences = {path for path in flat if _differences_are_smaller(middles[path], shares[path])}
+    compressed = set(dictionary) | {path for path, share in shares.items() if share <= COMPRESSED_SIZE_MAX}
+    compressed = set() if codec is None else compressed - as_differences
     return ColumnEncodings(
         dictionary=dictionary,
+        differences=tuple(path for path in leaves if path in as_differences),
         compression={path: compression if path in compressed else "none" for path in leaves},
         compression_level={} if compression_level is None else dict.fromkeys(compressed, compression_level),
     )
@@ -71,12 +90,34 @@ def _repeats(column: pa.Array) -> bool:
     return bool(distinct <= DICTIONARY_DISTINCT_MAX * len(rows))
 
 
-def _shrinks(column: pa.Array, codec: pa.Codec) -> bool:
+def _middle(column: pa.Array) -> pa.Array:
+    """Some values in a row, as Parquet keeps them: nulls take no room."""
     start = max(0, (len(column) - COMPRESSION_SAMPLE_ROWS) // 2)
-    part = column.slice(start, COMPRESSION_SAMPLE_ROWS)
+    part = column.slice(start, COMPRESSION_SAMPLE_ROWS).drop_null()
     # Taking makes buffers of this part alone, whatever the column was sliced from.
     part = part.take(pa.array(np.arange(len(part))))
+    kind = part.type
+    if pa.types.is_decimal(kind) and kind.precision <= _DECIMAL_DIGITS_IN_INTEGER:
+        narrow = np.int32 if kind.precision <= _DECIMAL_DIGITS_IN_32_BITS else np.int64
+        return pa.array(np.frombuffer(part.buffers()[1], dtype=np.int64)[: 2 * len(part) : 2].astype(narrow))
+    if pa.types.is_temporal(kind):
+        return part.view(pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64())
+    return part.cast(pa.int32()) if pa.types.is_integer(kind) and kind.bit_width < pa.int32().bit_width else part
+
+
+def _compressed_share(part: pa.Array, codec: pa.Codec) -> float:
+    """How much compression leaves of the values; they are expected to shrink where they are too few to tell."""
     values = part.buffers()[-1]
     if values is None or values.size < COMPRESSION_SAMPLE_BYTES_MIN:
-        return True
-    return bool(codec.compress(values).size <= COMPRESSED_SIZE_MAX * values.size)
+        return COMPRESSED_SIZE_MAX
+    return float(codec.compress(values).size / values.size)
+
+
+def _differences_are_smaller(part: pa.Array, compressed_share: float) -> bool:
+    if not pa.types.is_integer(part.type) or not len(part):
+        return False
+    values = part.to_numpy().astype(np.float64)
+    whole = max(1, len(values) // _DIFFERENCES_BLOCK) * _DIFFERENCES_BLOCK
+    blocks = np.resize(np.diff(values, prepend=values[0]), whole).reshape(-1, _DIFFERENCES_BLOCK)
+    bits = np.ceil(np.log2(np.ptp(blocks, axis=1) + 1)).mean()
+    return bool(bits / part.type.bit_width <= min(DIFFERENCES_SIZE_MAX, compressed_share))

@@ -59,6 +59,7 @@ class ParquetFormat:
             compression=dict(encodings.compression),
             compression_level=dict(encodings.compression_level) or None,
             use_dictionary=list(encodings.dictionary) or False,
+            column_encoding=dict.fromkeys(encodings.differences, "DELTA_BINARY_PACKED") or None,
             write_statistics=True,
             store_decimal_as_integer=True,
             store_schema=False,

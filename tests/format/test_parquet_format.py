@@ -222,8 +222,44 @@ def test_dictionaries_are_for_values_that_repeat_and_compression_for_bytes_that_
     encodings = column_encodings(sample, "zstd", 1)
 
     assert encodings.dictionary == ("day",)
-    assert encodings.compression == {"day": "zstd", "id": "zstd", "noise": "none", "flag": "zstd", "text": "zstd"}
-    assert encodings.compression_level == {"day": 1, "id": 1, "flag": 1, "text": 1}
+    assert encodings.compression == {"day": "zstd", "id": "none", "noise": "none", "flag": "zstd", "text": "zstd"}
+    assert encodings.compression_level == {"day": 1, "flag": 1, "text": 1}
+    assert encodings.differences == ("id",)
+
+
+def test_integers_are_stored_as_differences_where_that_is_smaller_and_read_back_as_they_were() -> None:
+    random = np.random.default_rng(2)
+    count = 10_000
+    words = random.integers(0, 2**63 - 1, count)
+    rows = pa.table(
+        {
+            "sorted": pa.array(np.sort(random.permutation(10 * count)[:count])),
+            "extremes": pa.array(np.where(np.arange(count) % 2, 2**63 - 1, -(2**63)) // (1 + words % 3)),
+            "random": pa.array(words),
+            "small": pa.array(random.permutation(count).astype(np.int16)),
+            "nulls": pa.array(np.arange(count), mask=np.arange(count) % 3 == 0),
+            "price": pa.array(random.permutation(count)).cast(pa.decimal128(19)).cast(pa.decimal128(18, 0)),
+            "cents": pa.array(random.permutation(count).astype(np.int32))
+            .cast(pa.decimal128(10))
+            .cast(pa.decimal128(9)),
+            "day": pa.array(random.permutation(count).astype(np.int32)).cast(pa.date32()),
+            "clock": pa.array(random.permutation(count).astype(np.int32)).cast(pa.time32("ms")),
+            "moment": pa.array(random.integers(0, 2**40, count)).cast(pa.timestamp("us")),
+            "wide": pa.array(words).cast(pa.decimal128(19, 0)),
+        }
+    )
+
+    differences = column_encodings(rows.to_batches()[0], "zstd", 1).differences
+
+    assert set(rows.column_names) - set(differences) == {"extremes", "random", "wide"}
+    assert _read(_write(rows, ParquetFormat(), 5_000)[0], rows.column_names, batch_rows=20_000).equals(rows)
+
+
+def test_differences_are_read_back_from_one_value_and_from_none() -> None:
+    for values in ([7], [None], [None, -(2**63), None], [2**63 - 1, -(2**63)]):
+        rows = pa.table({"id": pa.array(values, pa.int64())})
+
+        assert _read(_write(rows, ParquetFormat())[0], ["id"]).equals(rows)
 
 
 def test_an_uncompressed_format_compresses_nothing() -> None:
