@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-__all__ = ["DELAY_SECONDS", "RETRY_ARGUMENTS", "StorageRetryPolicy"]
+__all__ = ["DELAY_SECONDS", "RETRY_ARGUMENTS", "StorageRetryPolicy", "delay_before"]
 
 # First delays by class name: importing the library here would put Arrow into every parse of a DAG.
 DELAY_SECONDS: Mapping[str, float] = {
@@ -50,7 +50,8 @@ class StorageRetryPolicy(RetryPolicy):
         name = type(exception).__name__
         for retryable, first in DELAY_SECONDS.items():
             if retryable in ancestry:
-                return RetryDecision.retry(_delay(first, try_number, context), reason=f"{name}: worth another try")
+                delay = delay_before(first, try_number, context)
+                return RetryDecision.retry(delay, reason=f"{name}: worth another try")
         if "StorageError" in ancestry:
             return RetryDecision.fail(reason=f"{name}: trying again would end the same way")
         if "UndefinedError" in ancestry:
@@ -63,7 +64,7 @@ class StorageRetryPolicy(RetryPolicy):
         return RetryDecision.fail(reason=f"{name}: not known to pass by itself")
 
 
-def _delay(first: float, try_number: int, context: Context | None) -> timedelta:
+def delay_before(first: float, try_number: int, context: Context | None) -> timedelta:
     """Return ``first`` seconds doubled per try, plus up to half of it, spread by who asks rather than by chance."""
     seconds = min(first * 2 ** (try_number - 1), DELAY_SECONDS_MAX)
     ti = context["ti"] if context else None

@@ -198,6 +198,24 @@ def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
         os.kill(triggerer, signal.SIGCONT)
 
 
+def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
+    rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable
+) -> None:
+    ready(rest, "light_stream_faltering")
+    folder = airflow.home / "dynamic_table_jobs" / events.name
+    earlier = newest_job(folder)
+    run = rest.trigger("light_stream_faltering")
+
+    wait_until(lambda: (job := newest_job(folder)) != earlier and job, seconds=60)
+    first = newest_job(folder)
+    wait_until(lambda: newest_job(folder) != first, seconds=60)
+
+    rest.mark("light_stream_faltering", run, "stream_sink", "success")
+    assert rest.wait("light_stream_faltering", run) == "success"
+    assert len(rest.tries("light_stream_faltering", run, "stream_sink")) == 1
+    assert "started again (1 of 5 times in a row)" in rest.log("light_stream_faltering", run, "stream_sink")
+
+
 def running_job(airflow: LocalAirflow, table: DynamicTable) -> SinkJob:
     """Wait for the sink of the run that was just triggered."""
     folder = airflow.home / "dynamic_table_jobs" / table.name

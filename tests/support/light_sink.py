@@ -1,7 +1,8 @@
 """A sink without Spark that keeps the same manners: heartbeat file, stop file, a clean end on SIGTERM.
 
-``write_options`` of its spec make it misbehave: ``end`` ends it at once in that state with ``error``; ``silent`` makes
-it live on without a heartbeat; ``deaf`` makes it ignore every wish to stop.
+``write_options`` of its spec make it misbehave: ``end`` ends it in that state with ``error``, at once or after as many
+batches as ``after`` says; ``silent`` makes it live on without a heartbeat; ``deaf`` makes it ignore every wish to stop,
+``blind`` the file alone; ``compaction_error`` stands in its last heartbeat.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None if "deaf" in manners else told.set())
     beat, path = 0, Path(spec["heartbeat_path"])
     while not told.wait(1 / BEATS_PER_SECOND) and not _should_stop(spec):
-        if "end" in manners:
+        if "end" in manners and beat >= int(manners.get("after", 0)):
             _beat(path, manners["end"], beat, manners.get("error"))
             sys.exit(1)
         beat += 1
         if not ("silent" in manners and beat > 1):
             _beat(path, "RUNNING", beat)
-    _beat(path, "STOPPED", beat)
+    _beat(path, "STOPPED", beat, compaction_error=manners.get("compaction_error"))
 
 
 def _should_stop(spec: dict[str, object]) -> bool:
-    return Path(str(spec["stop_path"])).exists() and "deaf" not in spec["write_options"]  # type: ignore[operator]
+    return Path(str(spec["stop_path"])).exists() and not {"deaf", "blind"} & set(spec["write_options"])  # type: ignore[call-overload]
 
 
-def _beat(path: Path, state: str, batch_id: int, error: str | None = None) -> None:
+def _beat(path: Path, state: str, batch_id: int, error: str | None = None, **more: str | None) -> None:
     aside = path.with_suffix(".new")
-    beat = {"state": state, "pid": os.getpid(), "batch_id": batch_id, "row_count": batch_id, "error": error}
-    aside.write_text(json.dumps(beat))
+    beat = {"state": state, "pid": os.getpid(), "batch_id": batch_id or None, "row_count": batch_id, "error": error}
+    aside.write_text(json.dumps(beat | more))
     aside.replace(path)
 
 

@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator, ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.commit_identity import task_instance_name
+from dynamic_table.failures_in_a_row import count_failure, forget_failures, start_again_later
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.rendered_argument import (
     checked_count,
@@ -49,7 +50,7 @@ SINK_COMMAND = (sys.executable, "-m", "storage_lib.spark.streaming_sink")
 
 
 class SinkFailedError(AirflowException):
-    """The sink ended by itself, or no longer answers. Another try starts it again from its checkpoint."""
+    """The sink ended by itself, or no longer answers, and has nowhere to note that: another try starts it again."""
 
 
 class StreamSinkOperator(ResumableJobMixin, BaseOperator):
@@ -58,6 +59,10 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     The sink outlives the worker, the scheduler and the triggerer: another try finds it by the id in the task's state
     store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
     table has one sink at a time.
+
+    A sink that fails by something that may pass (an outage, a lost turn) is started again from its checkpoint after
+    seconds to minutes. That uses up no try, for a stream may run for years: the task fails once the sink has failed
+    more often in a row, no batch finished in between, than the task has ``retries``.
 
     :param table: ``database.table`` to write into. (templated)
     :param source: what to read: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
@@ -154,7 +159,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> dict[str, Any]:
         """Go on after the trigger has fired."""
         self._job = SinkJob(Path(event["directory"]))
-        self._check_stopped(SinkState(event["state"]))
+        self._check_stopped(SinkState(event["state"]), context)
         return self._conclude(context)
 
     def on_kill(self) -> None:
@@ -201,7 +206,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         """Tell whether the job has ended as it was told to."""
         return SinkState(status) is SinkState.STOPPED
 
-    def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:  # noqa: ARG002  the mixin's signature
+    def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
         """Wait for the job's end: in the triggerer if deferrable (this does not return then), else here."""
         self._job = SinkJob(Path(str(external_id)))
         if self.deferrable:
@@ -215,7 +220,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         watch = SinkWatch(self._job, stale_seconds=self.stale_seconds)
         while not (report := watch.look()).state.is_ended:
             time.sleep(self.poll_seconds)
-        self._check_stopped(report.state)
+        self._check_stopped(report.state, context)
 
     def get_job_result(self, external_id: JsonValue, context: Context) -> dict[str, Any]:
         """Return the result of a job that has ended well."""
@@ -230,21 +235,32 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
             raise RuntimeError(message)
         return self._job
 
-    def _check_stopped(self, state: SinkState) -> None:
-        """Raise for a job that ended otherwise than by being told to; Airflow tries again unless that is no use."""
+    def _check_stopped(self, state: SinkState, context: Context) -> None:
+        """Raise for a job that ended otherwise than by being told to; what is raised starts it again, if that helps."""
         if state is SinkState.STOPPED:
             return
         self.job.kill()  # a lost job that still has a process must not write beside its successor
-        error = self.job.report().heartbeat.get("error")
+        heartbeat = self.job.report().heartbeat
+        error = heartbeat.get("error")
         # The reason first: the UI cuts the line.
         reason = error or self.job.log_tail()
         message = f"Sink {state}: {reason}\nThe sink of {self.table} in {self.job.directory}"
-        raise (AirflowFailException if is_permanent(error) else SinkFailedError)(message)
+        if is_permanent(error):
+            raise AirflowFailException(message)
+        if context.get("task_state_store") is None or state is SinkState.CANCELLED:
+            raise SinkFailedError(message)
+        failures = count_failure(context, got_on=heartbeat.get("batch_id") is not None)
+        if failures > (retries := self.retries or 0):
+            message += f"\nIt failed {failures} times and finished no batch in between; the task has {retries} retries"
+            raise AirflowFailException(message)
+        self.log.error("%s\nIt is started again (%d of %d times in a row)", message, failures, retries)
+        raise start_again_later(context, failures)
 
     def _conclude(self, context: Context) -> dict[str, Any]:
         """Forget the job, or clearing the finished task would do nothing, and return what it did."""
         if (store := context.get("task_state_store")) is not None:
             store.delete(self.external_id_key)
+        forget_failures(context)
         heartbeat = self.job.report().heartbeat
         facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
         if heartbeat.get("compaction_error"):

@@ -1,9 +1,10 @@
-"""A streaming sink without Spark, on a worker and deferred: what the tests kill, mark and clear."""
+"""Streaming sinks without Spark: two for the tests to kill, mark and clear, and one that fails again and again."""
 
 from __future__ import annotations
 
 import sys
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -12,7 +13,13 @@ from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 LIGHT_SINK = (sys.executable, "-m", "tests.support.light_sink")
 
-for name, deferrable in (("light_stream_on_worker", False), ("light_stream_deferred", True)):
+FALTERING: dict[str, Any] = {"end": "FAILED", "after": 3, "error": "UnavailableError: no broker"}
+
+for name, deferrable, manners in (
+    ("light_stream_on_worker", False, {}),
+    ("light_stream_deferred", True, {}),
+    ("light_stream_faltering", False, FALTERING),
+):
     with DAG(
         dag_id=name,
         schedule=None,
@@ -25,5 +32,6 @@ for name, deferrable in (("light_stream_on_worker", False), ("light_stream_defer
             source={"kind": "debezium_json", "name": "changes"},
             command=LIGHT_SINK,
             deferrable=deferrable,
+            write_options=manners,
             poll_seconds=0.2,
         )

@@ -6,17 +6,26 @@ import asyncio
 import json
 import sys
 import threading
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    TaskDeferred,
+)
 
+from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.stream_sink import SinkFailedError, StreamSinkOperator
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, NotFoundError
 from tests.support import light_sink
 from tests.support.patience import wait_until
 from tests.support.task_context import DictStore, task_context
@@ -34,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("table", "warehouse")
 def sink(tmp_path: Path) -> Iterator[Callable[..., StreamSinkOperator]]:
     """Makes sink tasks of the table ``db.t``; their jobs are killed at the end."""
 
-    def make(*, deferrable: bool = True, **manners: str) -> StreamSinkOperator:
+    def make(*, deferrable: bool = True, retries: int = 2, **manners: str) -> StreamSinkOperator:
         return StreamSinkOperator(
             task_id="sink",
             table="db.t",
@@ -43,6 +52,7 @@ def sink(tmp_path: Path) -> Iterator[Callable[..., StreamSinkOperator]]:
             command=LIGHT_SINK,
             write_options=manners,
             deferrable=deferrable,
+            retries=retries,
             poll_seconds=0.05,
             stale_seconds=0.5,
             stop_timeout_seconds=5,
@@ -88,15 +98,33 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     assert spec["checkpoint_location"] == str(job.directory.parent / "checkpoint")
     assert spec["secret_options"] == {"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"}
     assert "sesame" not in job.spec_path.read_text()
+    pid = json.loads((job.directory / "process.json").read_text())["pid"]
+    assert b"DYNAMIC_TABLE_SECRET_0=sesame" in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOperator]) -> None:
     task = sink()
     task.max_rows_per_trigger, task.available_now, task.select = "500", "True", ["id"]
+    task.master = "None"  # left out in the form
 
     spec = json.loads(start(task, DictStore()).spec_path.read_text())
 
     assert (spec["max_rows_per_trigger"], spec["available_now"], spec["select"]) == (500, True, ["id"])
+    assert spec["master"] is None
+
+
+def test_jobs_live_where_the_connection_says(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"warehouse": "/tables", "jobs_directory": str(tmp_path / "elsewhere")}
+    monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+    task = sink()
+    task.jobs_directory = None
+
+    job = start(task, DictStore())
+
+    job.kill()
+    assert job.directory.parent == tmp_path / "elsewhere" / "db.t"
 
 
 def test_a_stopped_job_ends_the_task_and_is_forgotten(sink: Callable[..., StreamSinkOperator]) -> None:
@@ -126,16 +154,96 @@ def test_a_job_that_ends_while_watched_from_a_worker_ends_the_task(sink: Callabl
     assert store == {}
 
 
-def test_a_failed_job_is_tried_again_by_another_job(sink: Callable[..., StreamSinkOperator]) -> None:
+def test_a_job_that_is_found_again_tells_its_result_when_it_ends(
+    sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DictStore()
+    job = start(sink(compaction_error="CommitConflictError: lost"), store)
+    task = sink(deferrable=False)
+
+    def meanwhile(_seconds: float) -> None:
+        if not job.stop_path.exists():
+            job.request_stop("enough")
+
+    clock = SimpleNamespace(sleep=meanwhile, monotonic=time.monotonic)
+    monkeypatch.setattr("dynamic_table.operators.stream_sink.time", clock)
+    result = task.execute(task_context(task, store=store))
+
+    assert (result["job"], result["compaction_error"]) == (str(job.directory), "CommitConflictError: lost")
+
+
+def test_a_sink_that_never_spoke_tells_the_end_of_its_log(sink: Callable[..., StreamSinkOperator]) -> None:
+    task = sink(deferrable=False, retries=0)
+    task.command = (sys.executable, "-c", "raise SystemExit('no such library')")
+
+    with pytest.raises(AirflowFailException, match="Sink lost: no such library"):
+        task.execute(task_context(task))
+
+
+def test_a_failed_job_is_followed_by_another_in_a_while_within_the_same_try(
+    sink: Callable[..., StreamSinkOperator], capsys: pytest.CaptureFixture[str]
+) -> None:
     store = DictStore()
     failing = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
-    with pytest.raises(SinkFailedError, match="no broker"):
+    before = datetime.now(tz=UTC)
+    with pytest.raises(AirflowRescheduleException) as raised:
         failing.execute(task_context(failing, store=store))
 
     job = start(sink(), store)
 
+    assert 10 <= (raised.value.reschedule_date - before).total_seconds() < 30
+    assert "no broker" in capsys.readouterr().out
     assert job.directory.name == "job-0002"
     assert job.report().state is SinkState.RUNNING
+
+
+def fail(task: StreamSinkOperator, store: DictStore, *, max_tries: int = 5) -> type[Exception]:
+    """Run a sink that fails on a worker and return what its task raises."""
+    with pytest.raises(AirflowException) as raised:
+        task.execute(task_context(task, store=store, max_tries=max_tries))
+    return raised.type
+
+
+def test_a_sink_that_never_gets_on_fails_after_as_many_failures_as_the_task_has_retries(
+    sink: Callable[..., StreamSinkOperator],
+) -> None:
+    store, again = DictStore(), AirflowRescheduleException
+    broken = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
+
+    assert [fail(broken, store) for _ in range(3)] == [again, again, AirflowFailException]
+    assert fail(broken, store, max_tries=6) is again, "who clears the task begins anew"
+
+
+def test_failures_do_not_add_up_over_batches_between_them(sink: Callable[..., StreamSinkOperator]) -> None:
+    store, again = DictStore(), AirflowRescheduleException
+    broken = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
+    faltering = sink(deferrable=False, end="FAILED", after="2", error="UnavailableError: no broker")
+
+    assert [fail(task, store) for task in (broken, broken, faltering, broken)] == [again] * 4
+    assert fail(broken, store) is AirflowFailException
+
+
+def test_a_sink_that_ended_well_leaves_no_count_of_failures(sink: Callable[..., StreamSinkOperator]) -> None:
+    store = DictStore()
+    fail(sink(deferrable=False, end="FAILED", error="UnavailableError: no broker"), store)
+    task = sink(deferrable=False, end="STOPPED")
+
+    task.execute(task_context(task, store=store))
+
+    assert store == {}
+
+
+def test_a_task_without_retries_or_without_a_state_store_leaves_it_to_airflow(
+    sink: Callable[..., StreamSinkOperator],
+) -> None:
+    once = sink(deferrable=False, retries=0, end="FAILED", error="UnavailableError: no broker")
+    forgetful = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
+    context = task_context(forgetful)
+    del context["task_state_store"]
+
+    assert fail(once, DictStore()) is AirflowFailException
+    with pytest.raises(SinkFailedError, match="no broker"):
+        forgetful.execute(context)
 
 
 def test_a_job_that_failed_for_good_is_not_tried_again(sink: Callable[..., StreamSinkOperator]) -> None:
@@ -145,14 +253,17 @@ def test_a_job_that_failed_for_good_is_not_tried_again(sink: Callable[..., Strea
         failing.execute(task_context(failing))
 
 
-def test_a_job_without_heartbeat_is_lost_and_ended(sink: Callable[..., StreamSinkOperator]) -> None:
+def test_a_job_without_heartbeat_is_lost_and_ended(
+    sink: Callable[..., StreamSinkOperator], capsys: pytest.CaptureFixture[str]
+) -> None:
     task, store = sink(silent="yes"), DictStore()
     job = start(task, store)
 
     event = asyncio.run(fired(trigger_of(job)))
-    with pytest.raises(SinkFailedError, match="lost"):
+    with pytest.raises(AirflowRescheduleException):
         task.execute_complete(task_context(task, store=store), event)
 
+    assert "Sink lost" in capsys.readouterr().out
     wait_until(lambda: job.report().state is SinkState.LOST)
 
 
@@ -214,6 +325,20 @@ def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
     with pytest.raises(AirflowFailException, match="ended before the sink"):
         task.execute(task_context(task))
     assert not list((tmp_path / "jobs" / "db.t").glob("job-*/process.json"))
+
+
+def test_a_table_that_is_not_there_fails_the_task_and_not_a_process_that_nobody_reads(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_hook: DynamicTableHook, name: str) -> None:
+        raise NotFoundError(f"no table {name}")
+
+    monkeypatch.setattr(DynamicTableHook, "load_table", missing)
+    task = sink()
+
+    with pytest.raises(NotFoundError, match=r"no table db\.t"):
+        task.execute(task_context(task))
+    assert not (tmp_path / "jobs").exists()
 
 
 @pytest.mark.parametrize(
