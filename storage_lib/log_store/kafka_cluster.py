@@ -178,7 +178,8 @@ class KafkaCluster:
                 continue
             if error is kafka.errors.UnknownTopicOrPartitionError and patience.clock.monotonic() >= grace:
                 message = (
-                    f"Kafka at {self._servers} has no topic {topic!r}; was the table dropped, or its log never made?"
+                    f"Kafka at {self._servers} has no topic {topic!r}; was it deleted (a table's is, when the table is "
+                    "dropped), or never made?"
                 )
                 raise NotFoundError(message)
             if error is kafka.errors.NoError and leaders and min(leaders.values()) >= 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
 from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
@@ -74,7 +74,10 @@ class ForeignTopic:
         )
 
     def log(self) -> KafkaLogStore:
-        """The topic as a log, one bucket for each of its partitions; connections are shared within the process."""
+        """The topic as a log, one bucket for each of its partitions; connections are shared within the process.
+
+        Raises ``NotFoundError`` if Kafka has no such topic: it is for others to make.
+        """
         from storage_lib.log_store.kafka_cluster import KafkaCluster
         from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
         from storage_lib.log_store.kafka_log_store import KafkaLogStore
@@ -82,7 +85,14 @@ class ForeignTopic:
         clock = SystemClock()
         settings = KafkaLogSettings(topic=self.name, table_uuid="", client_options=self.client_options)
         cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
-        partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
+        try:
+            partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
+        except NotFoundError as error:
+            message = (
+                f"Kafka at {settings.servers} has no topic {self.name!r} to read from; check its name and the servers, "
+                "or make it: whoever writes the changes there has to come first"
+            )
+            raise NotFoundError(message) from error
         schema = new_table_schema(
             self.columns,
             primary_keys=(),

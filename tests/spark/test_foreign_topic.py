@@ -1,15 +1,20 @@
-"""What a reader says of a foreign topic, read without a broker."""
+"""What a reader says of a foreign topic, and is told of it."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.errors import InvalidInputError, LeaseLostError
+from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
 from storage_lib.spark.foreign_topic import ForeignTopic
 from storage_lib.spark.spark_errors import storage_error_in
+
+if TYPE_CHECKING:
+    from local_kafka import LocalKafka
 
 COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
 
@@ -40,6 +45,16 @@ def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
     assert topic.client_options == {"acks": "1"}
     assert topic.name == "cdc"
     assert topic.columns.field("at").type == pa.timestamp("ms")
+
+
+@pytest.mark.kafka
+@pytest.mark.integration
+def test_a_topic_that_is_not_there_is_for_others_to_make(kafka: LocalKafka) -> None:
+    servers = kafka.bootstrap_servers
+    topic = ForeignTopic.parse({"topic": "not-yet-made", "kafka.bootstrap.servers": servers}, COLUMNS)
+
+    with pytest.raises(NotFoundError, match=f"{servers} has no topic 'not-yet-made' to read from; check its name"):
+        topic.log()
 
 
 def test_the_last_error_of_ours_in_a_traceback_is_the_one_that_counts() -> None:
