@@ -88,7 +88,7 @@ class LocalAirflow:
             _send(pid, signal.SIGKILL)
         while _members(sessions):
             time.sleep(0.05)
-        self._state_path.unlink()
+        self._state_path.unlink(missing_ok=True)
 
     @property
     def rest(self) -> AirflowRest:

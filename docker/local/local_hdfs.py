@@ -98,12 +98,7 @@ class LocalHdfs(LocalServer):
         )
         deadline = time.monotonic() + timeout
         # Written once the DataNode has joined.
-        while not details.exists():
-            if self.pid is None or time.monotonic() > deadline:
-                self._process.end(signal.SIGKILL, 5)
-                msg = f"HDFS did not come up. The end of {self._process.log_file}:\n{self._process.last_words()}"
-                raise LocalHdfsError(msg)
-            time.sleep(0.05)
+        self._process.wait_until(details.exists, deadline=deadline, what="HDFS", error=LocalHdfsError)
         return self
 
     def stop(self) -> None:

@@ -196,20 +196,13 @@ class LocalKafka(LocalServer):
         return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
 
     def _wait_until_ready(self, port: int, deadline: float) -> None:
-        while not _answers(port):
-            ended = self.pid is None
-            if not ended and time.monotonic() < deadline:
-                time.sleep(0.05)
-                continue
-            self.kill()
-            said = self.log_file.read_text(errors="replace")
-            end = self._process.last_words()
-            if "Address already in use" in said:
-                msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{end}"
-                raise PortInUseError(msg)
-            happened = "ended as soon as it was started" if ended else "did not answer in time"
-            msg = f"Kafka {happened}. The end of {self.log_file}:\n{end}"
-            raise LocalKafkaError(msg)
+        try:
+            self._process.wait_until(lambda: _answers(port), deadline=deadline, what="Kafka", error=LocalKafkaError)
+        except LocalKafkaError as error:
+            if "Address already in use" not in self.log_file.read_text(errors="replace"):
+                raise
+            msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{error}"
+            raise PortInUseError(msg) from error
 
 
 def _answers(port: int) -> bool:

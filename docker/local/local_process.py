@@ -15,7 +15,10 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["LOOPBACK", "LocalProcess", "LocalServer", "free_port", "is_free"]
 
@@ -74,6 +77,22 @@ class LocalProcess:
             )
         self._pid_file.write_text(launched.stdout.strip())
         self._guarding_pipe = writing
+
+    def wait_until(
+        self, answers: Callable[[], bool], *, deadline: float, what: str, error: Callable[[str], Exception]
+    ) -> None:
+        """Return once ``answers()``; if the server has ended, or it is past the ``deadline`` (monotonic), raise.
+
+        The ``error`` says what happened to ``what`` and ends with the server's last words; nothing is left running.
+        """
+        while not answers():
+            ended = self.pid is None
+            if not ended and time.monotonic() < deadline:
+                time.sleep(0.05)
+                continue
+            self.end(signal.SIGKILL, 30)
+            happened = "ended as soon as it was started" if ended else "did not answer in time"
+            raise error(f"{what} {happened}. The end of {self.log_file}:\n{self.last_words()}")
 
     def end(self, how: signal.Signals, timeout: float) -> None:
         """Send the signal; past the time limit (seconds), SIGKILL. Does nothing when the server is down."""

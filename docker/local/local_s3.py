@@ -77,14 +77,7 @@ class LocalS3(LocalServer):
         secrets = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
         self._process.launch(self._program, *address, "posix", self._data, env=secrets)
         deadline = time.monotonic() + timeout
-        while not self._answers():
-            if self.pid is None or time.monotonic() > deadline:
-                self._process.end(signal.SIGKILL, 5)
-                msg = (
-                    f"The S3 server did not come up. The end of {self._process.log_file}:\n{self._process.last_words()}"
-                )
-                raise LocalS3Error(msg)
-            time.sleep(0.02)
+        self._process.wait_until(self._answers, deadline=deadline, what="The S3 server", error=LocalS3Error)
         return self
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,19 @@ def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho no such luck\n")
     program.chmod(0o755)
 
-    with pytest.raises(LocalS3Error, match=r"(?s)did not come up.*s3\.log.*no such luck"):
+    with pytest.raises(LocalS3Error, match=r"(?s)The S3 server ended as soon.*s3\.log.*no such luck"):
         LocalS3(tmp_path / "home", program=program).start()
+
+
+def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!{sys.executable}\nimport time\nprint('still thinking', flush=True)\ntime.sleep(60)\n")
+    program.chmod(0o755)
+    server = LocalS3(tmp_path / "home", program=program)
+
+    with pytest.raises(LocalS3Error, match=r"(?s)did not answer in time.*s3\.log.*still thinking"):
+        server.start(timeout=0.3)
+    assert server.pid is None
 
 
 @pytest.mark.s3
