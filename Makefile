@@ -23,7 +23,9 @@ demo: setup ## Show the whole product at work on this machine, without Docker
 	@$(VENV)/bin/python docker/local/demo.py $(ARGS)
 
 down: ## Stop what the demo left running
-	@if [ -d .local/demo ]; then $(MAKE) --no-print-directory setup && $(VENV)/bin/python docker/local/demo.py down; fi
+	@if [ -d .local/demo ]; then \
+		{ [ -x $(VENV)/bin/python ] || $(MAKE) --no-print-directory setup; } && $(VENV)/bin/python docker/local/demo.py down; \
+	fi
 
 test: setup ## Run the tests; FAST=1 leaves out those that start other processes
 	$(VENV)/bin/python -m pytest $(FAST_ARGS) $(ARGS)

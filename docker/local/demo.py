@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -29,9 +28,11 @@ import polars as pl  # noqa: E402  after the path
 
 from airflow_rest import AirflowError, AirflowRest  # noqa: E402
 from demo_report import DemoReport  # noqa: E402
+from demo_settings import FIRST_DAY, DemoError, Settings, only_demo  # noqa: E402
 from dynamic_table.sink_job import SinkJob  # noqa: E402
 from flight_changes import Replay, changes, final_rows  # noqa: E402
 from flights.nyc_flights import flights, flights_of_day  # noqa: E402
+from java_runtime import JavaMissingError  # noqa: E402
 from local_airflow import LocalAirflow  # noqa: E402
 from local_kafka import LocalKafka, LocalKafkaError  # noqa: E402
 from storage_lib import DynamicTable, StorageError, open_catalog  # noqa: E402
@@ -47,8 +48,6 @@ from three_answers import (  # noqa: E402
 HOME = CHECKOUT / ".local" / "demo"
 TABLE = "demo.flights"
 TOPIC = "flights.changes"
-FIRST_DAY = date(2013, 1, 1)
-DAYS_MIN, DAYS_MAX = 10, 365
 REPROCESSED = (date(2013, 1, 3), date(2013, 1, 9))
 DROPPED = FIRST_DAY
 LIVE_ROWS_PER_SECOND = 400
@@ -56,39 +55,6 @@ SINK_STOP_SECONDS = 30
 PROGRESS_SECONDS = 10
 LIVE_ROWS = 10 * LIVE_ROWS_PER_SECOND
 WARM_UP_ROWS = 10 * LIVE_ROWS_PER_SECOND
-
-
-class DemoError(Exception):
-    """The demo can't go on; the text says what to do."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What the environment asks for."""
-
-    days: int
-    airflow_port: int
-    kafka_port: int
-    exits: bool
-
-    @classmethod
-    def from_environment(cls) -> Settings:
-        """Read ``DAYS``, ``AIRFLOW_PORT``, ``KAFKA_PORT`` and ``DEMO_EXIT``."""
-        days = _number("DAYS", 31)
-        if not DAYS_MIN <= days <= DAYS_MAX:
-            message = f"DAYS={days}: choose {DAYS_MIN} to {DAYS_MAX} days of 2013, for example make demo DAYS=31"
-            raise DemoError(message)
-        return cls(
-            days=days,
-            airflow_port=_number("AIRFLOW_PORT", 8080),
-            kafka_port=_number("KAFKA_PORT", 19092),
-            exits=os.environ.get("DEMO_EXIT", "0") not in ("", "0"),
-        )
-
-    @property
-    def last_day(self) -> date:
-        """The last day that is replayed."""
-        return FIRST_DAY + timedelta(days=self.days - 1)
 
 
 @dataclass(kw_only=True)
@@ -302,27 +268,6 @@ def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
     return {row["level"]: (row["file_name_count"], row["rows_sum"]) for row in grouped.to_pylist()}
 
 
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name) or str(default)
-    if not text.isdigit():
-        message = f"{name}={text}: it has to be a whole number"
-        raise DemoError(message)
-    return int(text)
-
-
-def _refuse_taken_ports(settings: Settings) -> None:
-    for name, port in (("AIRFLOW_PORT", settings.airflow_port), ("KAFKA_PORT", settings.kafka_port)):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                message = (
-                    f"port {port} is in use; stop what listens there, or choose another: make demo {name}={port + 1}"
-                )
-                raise DemoError(message) from error
-
-
 def _down(settings: Settings) -> None:
     kafka, airflow = _stack(settings)
     airflow.stop()
@@ -341,24 +286,32 @@ def main(arguments: list[str]) -> int:
     """Run the demo, or take it down."""
     try:
         settings = Settings.from_environment()
-        _down(settings)
         if arguments == ["down"]:
+            _down(settings)
             return 0
-        _refuse_taken_ports(settings)
-        try:
-            code = Demo(settings=settings).run()
-        except BaseException:
-            _down(settings)
-            raise
-        if settings.exits:
-            _down(settings)
-        else:
-            print(
-                f"Airflow is still there, look around: http://127.0.0.1:{settings.airflow_port}   (make down stops it)"
-            )
-    except (DemoError, AirflowError, LocalKafkaError, StorageError, TimeoutError) as error:
+        with only_demo(HOME):
+            return _demo(settings)
+    except (DemoError, AirflowError, LocalKafkaError, JavaMissingError, StorageError, TimeoutError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted; what it had started is stopped", file=sys.stderr)
+        return 130
+
+
+def _demo(settings: Settings) -> int:
+    """Begin with what an earlier demo has left stopped; leave nothing running unless it went well."""
+    _down(settings)
+    settings.refuse_taken_ports()
+    try:
+        code = Demo(settings=settings).run()
+    except BaseException:
+        _down(settings)
+        raise
+    if settings.exits:
+        _down(settings)
+    else:
+        print(f"Airflow is still there, look around: http://127.0.0.1:{settings.airflow_port}   (make down stops it)")
     return code
 
 

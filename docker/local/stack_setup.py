@@ -328,7 +328,8 @@ def use_a_fitting_python() -> None:
         return
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         other = shutil.which(f"python3.{minor}")
-        if other:
+        # A version manager's stand-in lies on PATH also for a version that it will not start here.
+        if other and subprocess.run([other, "-c", ""], capture_output=True, check=False).returncode == 0:
             os.execv(other, [other, *sys.argv])  # noqa: S606 - no shell wanted
     running = ".".join(str(part) for part in sys.version_info[:2])
     sys.exit(

@@ -5,6 +5,7 @@ Only what needs no network is run here; `.ci/run` makes the whole stack from not
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,39 @@ def test_an_older_python_is_told_so(
 
     with pytest.raises(SystemExit, match=r"(?s)Python 3.11, 3.12 or 3.13 is needed; this is 3.9.*apt install.*brew"):
         stack_setup.use_a_fitting_python()
+
+
+def test_a_stand_in_for_a_python_that_is_not_there_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version manager puts ``python3.13`` on PATH, which only says that this version is not chosen here."""
+    taken = []
+    for name, code in (("python3.13", 127), ("python3.12", 0)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    monkeypatch.setattr("os.execv", lambda program, _: taken.append(program))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(SystemExit):  # what the real one never returns from
+        stack_setup.use_a_fitting_python()
+    assert taken == [str(tmp_path / "python3.12")]
+
+
+def test_an_environment_that_has_lost_its_python_is_made_anew(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_setup, "VENV", place)
+    python = place / "bin" / "python"
+
+    def act() -> None:
+        python.parent.mkdir(parents=True)
+        python.touch()
+
+    wanted = f"{stack_setup.CHECKOUT} 1"
+    stack_setup.make(place, "an environment", wanted, act)
+    python.unlink()
+
+    assert stack_setup.make(place, "an environment", wanted, act)
+    assert python.exists()
 
 
 def test_a_second_setup_is_quick_and_silent() -> None:
@@ -191,6 +225,19 @@ def test_two_setups_at_once_take_turns(place: Path) -> None:
     other.join()
 
     assert order == ["first", "second"]
+
+
+def test_a_command_that_outlives_its_setup_keeps_the_turn(place: Path) -> None:
+    place.parent.mkdir()
+    with stack_setup.one_at_a_time():
+        command = subprocess.Popen(["sleep", "60"], close_fds=False)
+
+    with (stack_setup.LOCAL / "setup.lock").open("w") as turn:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        command.kill()
+        command.wait()
+        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_what_the_machine_told_pip_reaches_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
