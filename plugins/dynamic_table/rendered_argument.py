@@ -57,7 +57,7 @@ def checked_count(value: object, argument: str, *, least: int = 0) -> int:
 def checked_number(value: object, argument: str, *, least: float = 0) -> float:
     """Return a number of at least ``least``; its text is one too."""
     try:
-        number = math.nan if isinstance(value, bool) else float(str(value))
+        number = float(str(value))
     except ValueError:
         number = math.nan
     if not least <= number < math.inf:

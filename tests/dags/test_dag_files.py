@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import copy
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -88,6 +91,52 @@ def test_every_parameter_of_a_form_is_used(dags: dict[str, DAG]) -> None:
         [dag] = [dag for dag in dags.values() if Path(dag.fileloc) == path]
         for name in dag.params:
             assert f"params.{name}" in text, f"{path.name}: {name}"
+
+
+def test_tables_are_compacted_one_run_at_a_time_and_expired_afterwards_whatever_came_of_it(
+    dags: dict[str, DAG],
+) -> None:
+    maintain = dags["maintain"]
+    expire: Any = maintain.get_task("expire_snapshots")
+
+    assert maintain.max_active_runs == 1
+    assert "compact_table" in expire.upstream_task_ids
+    assert expire.trigger_rule == "all_done"
+
+
+def test_a_stream_is_waited_for_without_a_worker(dags: dict[str, DAG]) -> None:
+    sink: Any = dags["stream"].get_task("stream_sink")
+
+    assert sink.deferrable
+
+
+def test_a_run_of_the_schedule_is_for_the_day_before_it(dags: dict[str, DAG]) -> None:
+    timetable: Any = dags["reprocess"].timetable
+
+    assert (timetable.run_offset, timetable.key_format) == (-1, "%Y-%m-%d")
+
+
+@pytest.mark.parametrize(
+    ("partition_key", "run_type", "day", "on_empty"),
+    [
+        ("2013-05-06", "backfill", "2013-05-06", "fail"),
+        ("2013-05-06", "scheduled", "2013-05-06", "skip"),
+        (None, "manual", "2013-01-01", "fail"),
+    ],
+)
+def test_what_a_run_reprocesses_is_its_partition_or_the_day_of_the_form(
+    dags: dict[str, DAG], partition_key: str | None, run_type: str, day: str, on_empty: str
+) -> None:
+    task: Any = copy.copy(dags["reprocess"].get_task("reprocess_partitions"))
+    params = dags["reprocess"].params.dump()
+
+    task.render_template_fields(
+        {"params": params, "partition_key": partition_key, "dag_run": SimpleNamespace(run_type=run_type)}
+    )
+
+    assert task.partitions == [{"flight_date": day}]
+    assert task.on_empty == on_empty
+    assert task.change_tracking is False
 
 
 @pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.name)

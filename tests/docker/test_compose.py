@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,27 @@ def test_every_image_names_its_version_unless_it_is_ours() -> None:
 def test_the_components_are_those_of_the_local_airflow() -> None:
     commands = {tuple(service["command"][1:]) for name, service in SERVICES.items() if name.startswith("airflow-")}
     assert {command[0] for command in commands} == {arguments[0] for arguments in COMPONENTS.values()} | {"db"}
+
+
+@pytest.mark.airflow
+def test_every_command_and_health_check_of_airflow_is_one_that_this_airflow_knows() -> None:
+    from airflow.cli.cli_parser import get_parser
+
+    airflow = [service for name, service in SERVICES.items() if name.startswith("airflow-")]
+    commands = [service["command"] for service in airflow]
+    commands += [test[1:] for service in airflow if (test := service.get("healthcheck", {}).get("test", ()))]
+    asked = [command[1:] for command in commands if command[0] == "airflow"]
+
+    assert len(asked) == 8
+    for arguments in asked:
+        get_parser().parse_args(arguments)
+
+
+def test_the_programs_that_the_image_runs_are_in_its_lock() -> None:
+    programs = {service["command"][0] for service in SERVICES.values() if service["image"] == "dynamic-tables"}
+
+    assert programs == {"airflow", "spark-class"}
+    assert [name for name in programs if not (Path(sys.executable).parent / name).exists()] == []
 
 
 def test_the_broker_is_that_of_the_local_stack() -> None:

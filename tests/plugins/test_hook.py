@@ -29,6 +29,13 @@ def test_options_and_secrets_come_from_the_connection(monkeypatch: pytest.Monkey
     }
 
 
+def test_what_the_options_say_wins_over_the_fields_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"bootstrap_servers": "field:9092", "options": {"log.kafka.bootstrap.servers": "option:9092"}}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    assert DynamicTableHook(dynamic_table_conn_id="lake").options == {"log.kafka.bootstrap.servers": "option:9092"}
+
+
 def test_a_connection_without_warehouse_says_what_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table"}))
 
@@ -40,6 +47,15 @@ def test_the_connection_test_counts_the_tables(warehouse: Path) -> None:
     warehouse.mkdir()
 
     assert DynamicTableHook().test_connection() == (True, "The warehouse answers; it holds 0 table(s).")
+
+
+def test_the_connection_test_tells_why_the_warehouse_does_not_answer(warehouse: Path) -> None:
+    warehouse.touch()
+
+    answers, said = DynamicTableHook().test_connection()
+
+    assert not answers
+    assert str(warehouse) in said
 
 
 @pytest.mark.s3

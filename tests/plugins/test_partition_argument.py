@@ -10,7 +10,7 @@ from dynamic_table.partition_argument import checked_partition, checked_partitio
 from storage_lib.errors import InvalidInputError
 
 
-@pytest.mark.parametrize("value", ["", "  ", None, "None", "none", "null", "undefined"])
+@pytest.mark.parametrize("value", ["", "  ", None, "None", "none", "null", "nan", "undefined"])
 def test_a_value_rendered_from_nothing_is_refused(value: object) -> None:
     with pytest.raises(InvalidInputError, match=r"'dt'.*partition key"):
         checked_partition({"dt": value})
@@ -26,6 +26,10 @@ def test_what_is_no_mapping_is_refused(partition: object) -> None:
 def test_an_empty_list_of_partitions_is_refused(partitions: object) -> None:
     with pytest.raises(InvalidInputError, match="list of mappings"):
         checked_partitions(partitions)
+
+
+def test_one_partition_may_be_named_without_a_list() -> None:
+    assert checked_partitions({"dt": "2024-05-14"}) == [{"dt": "2024-05-14"}]
 
 
 def test_values_become_text_whatever_a_native_template_made_of_them() -> None:

@@ -36,7 +36,10 @@ def test_every_other_storage_error_fails_at_once(kind: type[Exception]) -> None:
 
 
 def test_a_template_without_its_value_fails_at_once() -> None:
-    assert POLICY.evaluate(UndefinedError("'ds' is undefined"), 1, 5).action is RetryAction.FAIL
+    decision = POLICY.evaluate(UndefinedError("'ds' is undefined"), 1, 5)
+
+    assert decision.action is RetryAction.FAIL
+    assert "template" in str(decision.reason)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,15 @@ def test_a_job_starts_runs_and_stops_cleanly_when_asked(launch: Callable[..., Si
     assert job.stop_path.read_text() == "enough"
 
 
+def test_a_job_that_has_not_seen_the_file_yet_is_woken_by_a_signal(launch: Callable[..., SinkJob]) -> None:
+    job = launch(blind="yes")
+    wait_until(lambda: job.report().state is SinkState.RUNNING)
+
+    job.request_stop("enough")
+
+    wait_until(lambda: job.report().state is SinkState.STOPPED)
+
+
 def test_a_job_has_its_own_session_and_nothing_of_airflow(
     launch: Callable[..., SinkJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +112,38 @@ def test_a_pid_that_now_belongs_to_another_process_is_not_the_job(launch: Callab
 
     assert job.report().state is SinkState.LOST
     job.kill()
+
+
+def test_killing_a_job_ends_its_children_too(tmp_path: Path) -> None:
+    """A sink's JVM is a child of its Python process."""
+    job = open_job_directory(tmp_path / "db.t")
+    program = "import subprocess; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
+    job.launch((sys.executable, "-c", program), "{}", environment={})
+    wait_until(lambda: job.log_tail().strip())
+    child = Path(f"/proc/{job.log_tail().strip()}/stat")
+    assert child.exists()
+
+    job.kill()
+
+    wait_until(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_heartbeat_that_is_not_whole_is_none(tmp_path: Path) -> None:
+    job = open_job_directory(tmp_path / "db.t")
+    job.heartbeat_path.write_text('{"state": "RUNN')
+
+    assert job.report().heartbeat == {}
+
+
+def test_of_two_who_open_a_job_at_once_one_takes_the_next_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = open_job_directory(tmp_path / "db.t")
+    monkeypatch.setattr("dynamic_table.sink_job.newest_job", lambda _directory: None)
+
+    second = open_job_directory(tmp_path / "db.t")
+
+    assert (first.directory.name, second.directory.name) == ("job-0001", "job-0002")
 
 
 def test_jobs_of_a_table_are_numbered(tmp_path: Path) -> None:

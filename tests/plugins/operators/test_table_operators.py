@@ -6,6 +6,7 @@ import json
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
-from dynamic_table.table_events import table_asset
+from dynamic_table.table_events import TABLE_EVENTS, table_asset
+from storage_lib import open_catalog
 from storage_lib.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -58,8 +60,6 @@ def _this_module_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _module() -> Any:
-    from types import SimpleNamespace
-
     return SimpleNamespace(rows_of=rows_of, no_table=no_table)
 
 
@@ -99,6 +99,12 @@ def test_a_declared_asset_gets_the_event_instead_of_the_alias(table: RecordingTa
     assert context["outlet_events"][table_asset("db.t")].extra["version"] == 1
 
 
+def test_the_alias_is_an_outlet_once_also_if_a_mapped_task_names_it() -> None:
+    task = CompactTableOperator(task_id="compact", table="db.t", outlets=[TABLE_EVENTS])
+
+    assert task.outlets == [TABLE_EVENTS]
+
+
 @pytest.mark.parametrize("failure", [CommitConflictError("lost"), CommitOutcomeUnknownError("no answer")])
 def test_a_failed_commit_is_repeated_under_the_same_identity(table: RecordingTable, failure: Exception) -> None:
     table.failures = [failure]
@@ -133,6 +139,19 @@ def test_partitions_before_a_value_are_dropped_in_one_commit(table: RecordingTab
     assert result["partitions"] == [{"dt": "a"}]
 
 
+def test_named_partitions_are_dropped_under_the_tasks_identity_even_if_the_form_has_a_limit_too(
+    table: RecordingTable,
+) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[{"dt": "b"}], before={"dt": "b"})
+
+    task.execute(task_context(task))
+
+    [(_, arguments)] = table.calls
+    assert arguments["partitions"] == [{"dt": "b"}]
+    assert arguments["commit_user"] == "airflow/dag/run/drop/-1"
+    assert arguments["commit_identifier"] > 0
+
+
 def test_nothing_old_enough_is_not_an_error(table: RecordingTable) -> None:
     task = DropPartitionsOperator(task_id="drop", table="db.t", before={"dt": "a"})
 
@@ -157,6 +176,18 @@ def test_flags_rendered_to_text_mean_what_they_say(table: RecordingTable) -> Non
 
     (_, dropped), (_, compacted) = table.calls
     assert (dropped["change_tracking"], compacted["full"]) == (False, False)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_tables_of_one_database_are_listed_sorted() -> None:
+    for name in ("shop.b", "shop.a", "other.c"):
+        provision = ProvisionTableOperator(task_id="p", table=name, columns={"id": "BIGINT"}, primary_key=["id"])
+        provision.execute(task_context(provision))
+    all_of_them = ListTablesOperator(task_id="list")
+    of_one = ListTablesOperator(task_id="list", database="shop")
+
+    assert all_of_them.execute(task_context(all_of_them)) == ["other.c", "shop.a", "shop.b"]
+    assert of_one.execute(task_context(of_one)) == ["shop.a", "shop.b"]
 
 
 def test_tables_named_as_text_are_not_taken_for_letters() -> None:
@@ -188,6 +219,17 @@ def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTa
     assert not any(arguments["change_tracking"] for _, arguments in table.calls)
     assert len({arguments["commit_identifier"] for _, arguments in table.calls}) == 2
     assert (result["version"], result["rows"]) == (2, 6)
+
+
+def test_the_answer_is_the_last_snapshot_that_was_made(table: RecordingTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in a partition already makes no snapshot."""
+    made = iter([SimpleNamespace(id=4), None])
+    monkeypatch.setattr(table, "overwrite", lambda *_, **__: next(made))
+    task = ReprocessPartitionsOperator(
+        task_id="reprocess", table="db.t", partitions=[{"dt": "a"}, {"dt": "b"}], rows=HERE
+    )
+
+    assert task.execute(task_context(task))["version"] == 4
 
 
 def test_a_run_without_partition_key_touches_nothing(table: RecordingTable) -> None:
@@ -284,6 +326,14 @@ def test_expiry_by_count_alone_names_no_time(table: RecordingTable) -> None:
     assert table.calls == [("expire_snapshots", {"retain_last": 10, "older_than_millis": None})]
 
 
+def test_expiry_keeps_at_least_one_snapshot(table: RecordingTable) -> None:
+    task = ExpireSnapshotsOperator(task_id="expire", table="db.t", retain_last=0)
+
+    with pytest.raises(InvalidInputError, match="retain_last is 0; it has to be a number of at least 1"):
+        task.execute(task_context(task))
+    assert table.calls == []
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
 def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable) -> None:
     wrong = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "v", "min_value": 2}}
@@ -317,13 +367,20 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
 def test_validation_reads_the_named_partition_at_the_named_snapshot(table: RecordingTable) -> None:
     expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
     task = ValidateTableOperator(
-        task_id="validate", table="db.t", expectations=[expectation], partition={"dt": "a"}, snapshot_id="3"
+        task_id="validate",
+        table="db.t",
+        expectations=[expectation],
+        partition={"dt": "a"},
+        columns=["v"],
+        snapshot_id="3",
     )
 
     result = task.execute(task_context(task))
 
     [(_, arguments)] = table.calls
     assert arguments["filter"] is not None
+    assert arguments["columns"] == ("v",)
+    assert result["partitions"] == [{"dt": "a"}]
     assert (arguments["snapshot_id"], result["version"]) == (3, 3)
 
 
@@ -386,6 +443,22 @@ def test_a_table_is_provisioned_once_and_announced_once(warehouse: Path) -> None
     assert result["location"].startswith(str(warehouse))
     assert [event["uri"] for event in announced(first)] == ["dynamic-table://shop/orders"]
     assert announced(second) == []
+
+
+def test_a_table_is_made_with_what_the_form_says_of_it(warehouse: Path) -> None:
+    task = ProvisionTableOperator(
+        task_id="provision",
+        table="shop.orders",
+        columns={"id": "BIGINT NOT NULL", "price": "DOUBLE NOT NULL", "note": "STRING"},
+        primary_key=["id"],
+        comment="what was sold",
+    )
+
+    task.execute(task_context(task))
+
+    schema = open_catalog(str(warehouse)).load_table("shop.orders").schema
+    assert [field.type.nullable for field in schema.fields] == [False, False, True]
+    assert schema.comment == "what was sold"
 
 
 @pytest.mark.usefixtures("warehouse")
