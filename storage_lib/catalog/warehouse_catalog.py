@@ -29,6 +29,7 @@ from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
+    UUID_OPTION,
     LogSystem,
     MergeEngine,
     TableOptions,
@@ -40,7 +41,6 @@ from storage_lib.schema.unsupported import refuse_unsupported
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
 
-UUID_OPTION = "dynamic-table.uuid"
 _TOPIC_OPTION = "log.kafka.topic"
 _PINNED = {
     "snapshot.num-retained.min": "2147483647",
@@ -111,6 +111,12 @@ class WarehouseCatalog:
         refuse_unsupported(name, new_schema)
         _refuse_log_of_unmerged_rows(name, TableOptions.parse(new_schema.options))
         table = self._table(table_name, new_schema)
+        if table.file_store.snapshots.latest_id() is not None:
+            message = (
+                f"table {name} can't be made at {table.location}: there are snapshots of a table that is gone, left by "
+                "a writer in the very moment it was dropped. Delete that directory first"
+            )
+            raise AlreadyExistsError(message)
         if not self._schemas(table_name).append(new_schema):
             message = f"table {name} was created by somebody else just now; load it"
             raise AlreadyExistsError(message)

@@ -71,6 +71,7 @@ class FileStoreCommit:
         schema_id: int,
         comparable_key: ComparableKeyOf | None,
         abort: Callable[[Sequence[CommitMessage]], None],
+        check_table: Callable[[], None],
     ) -> None:
         self._table = table
         self._environment = environment
@@ -80,6 +81,7 @@ class FileStoreCommit:
         self._schema_id = schema_id
         self._comparable_key = comparable_key
         self._abort = abort
+        self._check_table = check_table
 
     def commit(
         self,
@@ -255,6 +257,7 @@ class FileStoreCommit:
         if request.carries_identity:
             properties.update(request.committable.properties)
         snapshot = replace(written, properties=properties)
+        self._check_table()
         return snapshot if self._put(snapshot) else None
 
     def _put(self, snapshot: Snapshot) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError
@@ -43,11 +43,13 @@ class FileStoreExpire:
         snapshots: SnapshotHistory,
         consumers: ConsumerDirectory,
         references: FileReferences,
+        check_table: Callable[[], None],
     ) -> None:
         self._file_io = file_io
         self._snapshots = snapshots
         self._consumers = consumers
         self._references = references
+        self._check_table = check_table
 
     def expire(
         self,
@@ -67,6 +69,7 @@ class FileStoreExpire:
             if count is not None and count < 1:
                 message = f"{name} is {count}, but at least the newest snapshot has to stay: give 1 or more"
                 raise InvalidInputError(message)
+        self._check_table()
         latest_id, earliest_id = self._snapshots.latest_id(), self._snapshots.earliest_id()
         if latest_id is None or earliest_id is None:
             return ExpireResult()

@@ -39,15 +39,18 @@ class OrphanFiles:
         references: FileReferences,
         branches: BranchDirectory,
         partition_depth: int,
+        check_table: Callable[[], None],
     ) -> None:
         self._file_io = file_io
         self._paths = paths
         self._references = references
         self._branches = branches
         self._partition_depth = partition_depth
+        self._check_table = check_table
 
     def remove(self, *, modified_until_ms: int, dry_run: bool) -> OrphanResult:
         """Delete what nobody needs and was last written up to a moment (epoch milliseconds of the storage's clock)."""
+        self._check_table()
         candidates = {
             path: status.size_bytes for path, status in self._candidates() if status.modified_ms <= modified_until_ms
         }

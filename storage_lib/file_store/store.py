@@ -89,6 +89,10 @@ class FileStore:
             partitions=self._partitions,
         )
 
+    def check_still_there(self) -> None:
+        """Raise ``NotFoundError`` if the table was dropped, or dropped and made anew, since it was opened."""
+        self._schemas.check_still_there(self._table)
+
     def of_newest_schema(self) -> FileStore:
         """This store, or one of the table's newest schema: for whoever rewrites rows that others wrote under it."""
         newest = SchemaHistory(self._environment.file_io, self._paths).latest_id()
@@ -163,6 +167,7 @@ class FileStore:
             schema_id=self._schema.id,
             comparable_key=self._kind.comparable_key,
             abort=self.abort,
+            check_table=self.check_still_there,
         )
 
     @cached_property
@@ -200,6 +205,7 @@ class FileStore:
             snapshots=self.snapshots,
             consumers=self.consumers,
             references=self.references,
+            check_table=self.check_still_there,
         )
 
     @cached_property
@@ -218,6 +224,7 @@ class FileStore:
             references=self.references,
             branches=self.branches,
             partition_depth=len(self._schema.partition_keys),
+            check_table=self.check_still_there,
         )
 
     def path_of(self, entry: ManifestEntry) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 
+from storage_lib.errors import NotFoundError
 from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_options import UUID_OPTION
 from storage_lib.schema.table_schema import DataField, TableSchema
 
 
@@ -31,6 +33,25 @@ class SchemaVersions:
                 self._known[schema_id] = known
         return known
 
+    def check_still_there(self, table: str) -> None:
+        """Raise ``NotFoundError`` if the table was dropped since ``current`` was read, even if it was made anew.
+
+        Whoever has a table open does not hear of that, and would write into, or clean up, what is another table.
+        """
+        try:
+            there = self._history.load(self.current.id)
+        except NotFoundError:
+            happened = "dropped"
+        else:
+            if _identity(there) == _identity(self.current):
+                return
+            happened = "dropped and made anew"
+        message = (
+            f"table {table} was {happened} since it was opened here, so nothing was done to it; load it from its "
+            "catalog again"
+        )
+        raise NotFoundError(message)
+
     def field_in(self, schema_id: int, name: str) -> DataField | None:
         """What the current column ``name`` was in that version; None if it wasn't there yet, or isn't there now."""
         current = self.current.field(name)
@@ -51,3 +72,7 @@ class SchemaVersions:
             ):
                 return False
         return True
+
+
+def _identity(schema: TableSchema) -> tuple[str | None, int]:
+    return schema.options.get(UUID_OPTION), schema.time_millis

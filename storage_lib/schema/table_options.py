@@ -34,6 +34,8 @@ from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE
 FILE_FORMATS = ("parquet", "orc", "avro")
 KAFKA_PREFIX = "log.kafka."
 OWN_PREFIX = "dynamic-table."
+UUID_OPTION = f"{OWN_PREFIX}uuid"
+"""Marks a table that this library made, and tells it from one of the same name that was dropped."""
 SESSION_PREFIX = "table-storage."
 _SECRET_WORDS = (
     "password",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.file_store.kind_choice import kind_of
@@ -20,14 +20,24 @@ from storage_lib.schema.unsupported import refuse_unsupported
 class TableAlter:
     """The schema verbs of ``DynamicTable``, which says what they promise."""
 
-    def __init__(self, *, table: str, environment: Environment, history: SchemaHistory, has_log: bool) -> None:
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        history: SchemaHistory,
+        has_log: bool,
+        check_table: Callable[[], None],
+    ) -> None:
         self._table = table
         self._environment = environment
         self._history = history
         self._has_log = has_log
+        self._check_table = check_table
 
     def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
         """Append a version with the changes; if somebody else was first, to theirs."""
+        self._check_table()
         try:
             return self._history.alter(lambda schema: self._altered(schema, changes))
         except InvalidInputError as error:

@@ -146,6 +146,7 @@ class TableParts:
             environment=environment,
             history=SchemaHistory(environment.file_io, paths),
             has_log=log is not None,
+            check_table=self.file_store.check_still_there,
         )
         self.lookup = PointLookup(
             table=name,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from storage_lib import (
+    AddColumn,
     AlreadyExistsError,
     InvalidInputError,
     MemoryCatalog,
@@ -23,6 +25,7 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.breaking_log import BreakingLog
+from tests.support.every_file import data_files
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.orders_table import COLUMNS, NAME, content, orders, rows
@@ -140,6 +143,45 @@ def test_dropping_takes_the_files_and_the_log_with_it(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         catalog.drop_table("shop.nothing")
     catalog.drop_table("shop.nothing", if_exists=True)
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(made_anew: bool) -> None:  # noqa: FBT001
+    catalog = MemoryCatalog({"log.system": "none"})
+    table = orders(catalog)
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+I a 2 10"))
+    catalog.drop_table(NAME)
+    anew = orders(catalog) if made_anew else None
+    if anew is not None:
+        anew.append(rows("+I b 1 10"))
+
+    for act in (
+        lambda: table.append(rows("+I a 3 30")),
+        lambda: table.overwrite(rows("+I a 3 30"), change_tracking=False),
+        lambda: table.expire_snapshots(retain_last=1),
+        lambda: table.remove_orphan_files(older_than=timedelta(0)),
+        lambda: table.alter(AddColumn("more", "INT")),
+    ):
+        with pytest.raises(NotFoundError, match=r"shop\.orders was dropped.*load it from its catalog again"):
+            act()
+
+    assert len(data_files(table)) == (0 if anew is None else 1)
+    if anew is not None:
+        assert content(anew) == content(catalog.load_table(NAME)) == {"b 1 10"}
+        assert anew.refresh() is anew
+
+
+def test_a_table_is_not_made_over_what_a_late_writer_left() -> None:
+    catalog = MemoryCatalog({"log.system": "none"})
+    table = orders(catalog)
+    table.append(rows("+I a 1 10"))
+    snapshot = table.environment.file_io.read_bytes(f"{table.location}/snapshot/snapshot-1")
+    catalog.drop_table(NAME)
+    table.environment.file_io.create_if_absent(f"{table.location}/snapshot/snapshot-1", snapshot)
+
+    with pytest.raises(AlreadyExistsError, match="snapshots of a table that is gone"):
+        orders(catalog)
 
 
 def test_a_table_made_anew_has_a_log_of_its_own() -> None:
