@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.multiset_change import multiset_difference
+from storage_lib.table.multiset_change import multiset_difference, summed_changes
 from storage_lib.table.net_change import net_change
 
 Place: TypeAlias = tuple[bytes, int]
@@ -47,6 +48,9 @@ class ContentDifference:
         """
         for place in sorted({*old, *new}):
             old_files, new_files = old.get(place, ()), new.get(place, ())
+            if self._schema.counts_values:
+                yield from self._difference_of_counts(place, old_files, new_files, snapshot_id)
+                continue
             keys = None
             if self._merges:
                 old_files, new_files = self._touched(old_files, new_files)
@@ -58,6 +62,27 @@ class ContentDifference:
                 yield from net_change(before, after, primary_keys, with_update_before=with_before)
             else:
                 yield from multiset_difference(before, after)
+
+    def _difference_of_counts(
+        self, place: Place, old: Sequence[DataFileMeta], new: Sequence[DataFileMeta], snapshot_id: int
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Counts as they are, not as they are read: what was deleted before it came is owed, and goes as well.
+
+        Counts of files that are in both cancel out.
+        """
+        differing = {file.file_name for file in _differing(old, new)}
+        batches: list[pa.RecordBatch] = []
+        counts = [np.zeros(0, dtype=np.int64)]
+        for files, sign in ((old, -1), (new, 1)):
+            chosen = [file for file in files if file.file_name in differing]
+            if not chosen:
+                continue
+            for rows, kinds in self._file_store.read.changes(_split(place, chosen, snapshot_id)):
+                batches.append(rows)
+                counts.append(np.where(retracts(kinds), -sign, sign).astype(np.int64))
+        yield from summed_changes(
+            pa.Table.from_batches(batches, schema=self._schema.arrow_schema), np.concatenate(counts)
+        )
 
     def _rows(
         self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int, keys: pl.DataFrame | None

@@ -233,3 +233,20 @@ def test_counts_are_not_for_tables_with_a_key() -> None:
         MemoryCatalog(environment=fake_environment()).create_table(
             NAME, COLUMNS, primary_key=["id"], options={"merge-engine": "value-count"}
         )
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_what_was_deleted_before_it_came_is_forgotten_by_an_overwrite(tracked: bool) -> None:  # noqa: FBT001
+    table = MemoryCatalog(environment=fake_environment()).create_table(NAME, COLUMNS, partition_by=["dt"])
+    table.append(rows("-D a 1 10", "-D b 1 10", "+I b 2 20"))
+
+    table.overwrite(rows(), partition={}, change_tracking=tracked)
+    table.append(rows("+I a 1 10", "+I b 1 10"))
+
+    assert content(table) == ["a 1 10", "b 1 10"]
+    changes = table.changes(start_snapshot_id=1, mode="net").read_all().to_pylist()
+    assert sorted(f"{row['_row_kind']} {row['dt']} {row['id']}" for row in changes) == [
+        *("+I a 1", "+I a 1"),
+        *("+I b 1", "+I b 1"),
+        "-D b 2",
+    ]
