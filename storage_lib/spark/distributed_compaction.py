@@ -1,4 +1,4 @@
-"""Compaction of a large table as a Spark job, one task per bucket; committed as one snapshot, or not at all."""
+"""Compaction of a large table as a Spark job, a bucket at a time; committed as one snapshot, or not at all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import RetryableError
 from storage_lib.spark.spark_errors import storage_errors_of_spark
 from storage_lib.spark.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.table_cache import key_of
+from storage_lib.table.inline_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,20 +26,26 @@ def compact(
     full: bool = True,
     commit_user: str | None = None,
     commit_identifier: int | None = None,
+    tasks_max: int | None = None,
 ) -> Snapshot | None:
     """Compact ``partition`` (None: all) on the cluster; None if there was nothing to do.
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
+    ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
     Raises ``CommitConflictError``, with everything undone, if another compaction or overwrite was faster.
     """
     tasks = table.plan_compaction(partition=partition, full=full)
     if not tasks:
         return None
     key = key_of(table)
+    share_count = len(tasks) if tasks_max is None else min(len(tasks), tasks_max)
+    # The largest first, dealt out in turn: shares of about the same weight.
+    tasks.sort(key=lambda task: -sum(file.file_size for file in task.unit.files))
+    shares = [tasks[start::share_count] for start in range(share_count)]
     with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
         messages = (
-            spark.sparkContext.parallelize(tasks, len(tasks))
-            .map(lambda task: key.table().run_compaction(task))
+            spark.sparkContext.parallelize(shares, share_count)
+            .flatMap(lambda share: [key.table().run_compaction(task) for task in share])
             .collect()
         )
     done = [message for message in messages if message is not None]
@@ -47,10 +53,13 @@ def compact(
 
 
 def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
-    """What the table's strategy picks, after a write; None also where another commit was faster."""
+    """What the table's strategy picks, on half of the cores; None also where another commit was faster.
+
+    The other half is for whoever writes meanwhile: Spark can't take a core back from a task that has begun.
+    """
     try:
-        return compact(spark, table, full=False)
-    except RetryableError:
+        return compact(spark, table, full=False, tasks_max=max(1, spark.sparkContext.defaultParallelism // 2))
+    except LOST_RACE_ERRORS:
         return None
 
 

@@ -24,6 +24,10 @@ _SETTINGS = {
     "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",
 }
+_LOCAL_SETTINGS = {
+    # A cluster's machines may get this library with the job only, too late for their daemon.
+    "spark.python.daemon.module": "storage_lib.spark.warm_daemon",
+}
 
 
 def session(
@@ -31,14 +35,16 @@ def session(
 ) -> SparkSession:
     """The running session, or a new one, with the sources registered.
 
-    ``master`` defaults to what Spark is configured with, else all local cores. ``conf`` overrides our settings.
+    ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
+    (``warm_daemon``). ``conf`` overrides our settings.
     """
     # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
         builder = builder.master(master)
-    for key, value in {**_SETTINGS, **(conf or {})}.items():
+    ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
+    for key, value in {**ours, **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)

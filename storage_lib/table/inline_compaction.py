@@ -19,6 +19,9 @@ from storage_lib.table.table_care import TableCare
 Buckets: TypeAlias = Collection[tuple[bytes, int]]
 """Partition and number of each."""
 
+LOST_RACE_ERRORS = (RetryableError, SnapshotExpiredError, NotFoundError)
+"""Somebody else compacted or overwrote the same buckets, and perhaps expired the files that were read."""
+
 _ROUNDS_MAX = 10
 
 
@@ -57,8 +60,7 @@ class InlineCompaction:
         try:
             tasks = self._file_store.compact.plan_buckets(snapshot, buckets)
             self._care.run_and_commit(tasks)
-        except (RetryableError, SnapshotExpiredError, NotFoundError):
-            # Somebody else compacted or overwrote the same buckets, and perhaps expired the files read here.
+        except LOST_RACE_ERRORS:
             return True
         except StorageError as error:
             message = f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"

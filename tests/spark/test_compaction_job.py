@@ -44,3 +44,22 @@ def test_there_is_nothing_to_compact_twice(spark: SparkSession, make_table: Call
 
     assert compact(spark, table) is not None
     assert compact(spark, table) is None
+
+
+def test_no_more_tasks_than_allowed_do_the_whole_work(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(bucket=3)
+    for version in range(2):
+        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+
+    spark.sparkContext.setJobGroup("two-tasks", "compaction")
+    compact(spark, table, tasks_max=2)
+
+    tracker = spark.sparkContext.statusTracker()
+    (job,) = tracker.getJobIdsForGroup("two-tasks")
+    info = tracker.getJobInfo(job)
+    assert info is not None
+    assert [tracker.getStageInfo(stage).numTasks for stage in info.stageIds] == [2]  # type: ignore[union-attr]
+    assert table.files().num_rows == 3
+    assert {row.v for row in read(spark, table).collect()} == {"v1"}
