@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +27,7 @@ from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_split import ChangeSplit, ChangeStep
+from storage_lib.table.comparable_frame import comparable_frame
 from storage_lib.table.content_difference import ContentDifference, Place, places_that_differ
 from storage_lib.table.multiset_change import summed_changes
 from storage_lib.table.snapshot_changes import SnapshotChanges
@@ -235,11 +235,6 @@ class ChangeScan:
     def _newest(self, changes: pa.Table) -> pa.Table:
         """The last change of every key, in the order given."""
         keys = self._schema.primary_keys
-        # Polars takes names such as "*" for patterns, so columns go by their positions.
-        columns = {str(position): changes.column(name) for position, name in enumerate(keys)}
-        kept = (
-            pl.DataFrame(pl.from_arrow(pa.table(columns)))
-            .with_row_index("index")
-            .unique(subset=list(columns), keep="last", maintain_order=True)["index"]
-        )
+        frame = comparable_frame(changes.select(keys))
+        kept = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]
         return changes.take(kept.to_arrow()).combine_chunks()

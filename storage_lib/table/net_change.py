@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from storage_lib.schema.row_kind import RowKind
+from storage_lib.table.comparable_frame import column_name, comparable_frame
 
 
 def net_change(
@@ -15,11 +16,12 @@ def net_change(
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
     """The changes (rows, int8 kinds) that turn ``old`` into ``new``; both have one row per ``key``.
 
-    A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs are equal to themselves.
+    A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs are equal to themselves, the
+    zeros are two.
     """
     before, after = _indexed(old), _indexed(new)
-    key = [_name(old.schema.get_field_index(name)) for name in key]
-    names = [_name(position) for position in range(old.num_columns)]
+    key = [column_name(old.schema.get_field_index(name)) for name in key]
+    names = [column_name(position) for position in range(old.num_columns)]
     different = after.join(before, on=names, how="anti", nulls_equal=True)
     gone = before.join(after, on=key, how="anti")
     added = different.join(before, on=key, how="anti")
@@ -35,13 +37,8 @@ def net_change(
 _INDEX, _OLD_INDEX = "index", "old_index"
 
 
-def _name(position: int) -> str:
-    # Polars takes names such as "*" and "^a.*$" for patterns, so columns go by their positions.
-    return f"column {position}"
-
-
 def _indexed(table: pa.Table) -> pl.DataFrame:
-    return pl.DataFrame(table.rename_columns([_name(n) for n in range(table.num_columns)])).with_row_index(_INDEX)
+    return comparable_frame(table).with_row_index(_INDEX)
 
 
 def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

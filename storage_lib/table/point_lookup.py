@@ -10,18 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.data_file.comparable_key import comparable_integers
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.bucketing import bucket_of, group_rows
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.predicate import And, Predicate
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.comparable_frame import comparable_frame
 from storage_lib.table.input_rows import Rows, record_batches
 
 _NAMED_KEYS_MAX = 1000
@@ -129,23 +128,10 @@ class PointLookup:
 
     def _in_order(self, asked: pa.Table, found: pa.Table) -> pa.Table:
         names = self._schema.primary_keys
-        # Polars takes names such as "*" for patterns, so columns go by their positions.
-        spelled = [str(position) for position in range(len(names))]
-        left = _comparable(asked.rename_columns(spelled)).unique(maintain_order=True).with_row_index("asked")
-        right = _comparable(found.select(names).rename_columns(spelled)).with_row_index("found")
-        matched = left.join(right, on=spelled, how="inner").sort("asked")["found"]
+        left = comparable_frame(asked).unique(maintain_order=True)
+        right = comparable_frame(found.select(names)).with_row_index("found")
+        matched = left.with_row_index("asked").join(right, on=left.columns, how="inner").sort("asked")["found"]
         return found.take(matched.to_arrow())
-
-
-def _comparable(keys: pa.Table) -> pl.DataFrame:
-    """Keys that are equal where the table takes them for the same: -0.0 is not 0.0, and NaN equals itself."""
-    columns = {
-        name: pl.Series(comparable_integers(column.combine_chunks()))
-        if pa.types.is_floating(column.type)
-        else pl.Series(pl.from_arrow(column))
-        for name, column in zip(keys.column_names, keys.columns, strict=True)
-    }
-    return pl.DataFrame(columns)
 
 
 def _without_nulls(keys: pa.Table) -> pa.Table:

@@ -216,3 +216,14 @@ def test_an_overwrite_of_what_was_empty_is_told_as_well(mode: str, key: list[str
 
     assert told(table, start=0, mode=mode) == ["+I a 1 10", "+I b 2 20"]
     assert table.snapshots()["commit_kind"].to_pylist() == ["OVERWRITE", "OVERWRITE"]
+
+
+def test_the_newest_change_of_zeros_of_both_signs_is_told_for_each() -> None:
+    catalog = MemoryCatalog({"log.system": "none"}, environment=fake_environment())
+    table = catalog.create_table("shop.floats", {"key": "DOUBLE"}, primary_key=["key"])
+    for key in (0.0, -0.0, 0.0):
+        table.append(pa.table({"key": [key]}))
+
+    changes = table.changes(start_snapshot_id=0, mode="net").read_all()["key"].to_pylist()
+
+    assert sorted(map(str, changes)) == ["-0.0", "0.0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS, RowKind
 from storage_lib.table.net_change import net_change
 
 CHANGED = {"-D": [1], "+U": [3], "+I": [4]}
@@ -28,3 +28,17 @@ def test_names_of_columns_do_not_matter(name: str, value: str) -> None:
     new = pa.table({name: [2, 3, 4], value: ["same", "after", "new"]})
 
     assert _by_kind(old, new, name) == CHANGED
+
+
+def test_zeros_of_both_signs_are_two_keys_and_two_values() -> None:
+    schema = pa.schema([("key", pa.float64()), ("value", pa.float32())])
+    old = pa.table({"key": [0.0, -0.0, 1.0, 2.0], "value": [1.0, 2.0, 0.0, None]}, schema=schema)
+    new = pa.table({"key": [0.0, -0.0, 1.0, 2.0], "value": [1.0, 3.0, -0.0, float("nan")]}, schema=schema)
+
+    found = [(kinds[0].as_py(), str(row)) for rows, kinds in net_change(old, new, ["key"]) for row in rows.to_pylist()]
+
+    assert found == [
+        (RowKind.UPDATE_AFTER, "{'key': -0.0, 'value': 3.0}"),
+        (RowKind.UPDATE_AFTER, "{'key': 1.0, 'value': -0.0}"),
+        (RowKind.UPDATE_AFTER, "{'key': 2.0, 'value': nan}"),
+    ]
