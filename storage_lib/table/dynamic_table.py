@@ -91,6 +91,7 @@ class DynamicTable:
             log=log,
             only_compacted=self._batches_show_only_what_is_compacted,
             new_task_write=self.new_write,
+            of_newest_schema=lambda: self.refresh().branches,
         )
         self.file_store = parts.file_store
         self.lease = parts.lease

@@ -17,6 +17,7 @@ from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.log_store.log_evolution import refuse_for_log
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import OWN_PREFIX
 from storage_lib.schema.table_schema import TableSchema
@@ -43,6 +44,7 @@ class TableBranches:
         restore: TableRestore,
         schema_id: int,
         has_log: bool,
+        of_newest_schema: Callable[[], TableBranches],
     ) -> None:
         self._table = table
         self._environment = environment
@@ -52,6 +54,7 @@ class TableBranches:
         self._restore = restore
         self._schema_id = schema_id
         self._has_log = has_log
+        self._of_newest_schema = of_newest_schema
 
     def create(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
         """Make a branch that begins with a tag's snapshot, a snapshot, or (by default) the newest one.
@@ -111,7 +114,8 @@ class TableBranches:
         """Make the table show what the branch shows, in one new snapshot; None if it does so already.
 
         The table's rows must not have changed since the branch was made, or was last fast-forwarded; compactions are
-        no change. With ``change_tracking`` (default: where the table has a log) downstream streams get the net change.
+        no change. If the branch was altered, the table is altered alike. With ``change_tracking`` (default: where the
+        table has a log) downstream streams get the net change.
         Raises ``InvalidInputError`` if the table has moved on, ``NotFoundError`` for an unknown branch.
         """
         self._refuse_on_branch()
@@ -125,8 +129,13 @@ class TableBranches:
         head = history.latest()
         if head is None:
             return None
-        synced = self._synced(name, history)
-        self._take_over_schemas(name)
+        guard = self._guard(name, self._synced(name, history))
+        # Before the schema is changed, too: what is refused leaves the table as it was.
+        guard(self._file_store.snapshots.latest())
+        if self._take_over_schemas(name):
+            return self._of_newest_schema().fast_forward(
+                name, change_tracking=change_tracking, commit_user=user, commit_identifier=identifier
+            )
         tracked = self._has_log if change_tracking is None else change_tracking
         with self._tags.keeping(head, is_of_branch=True):
             branches.check_exists(name)
@@ -136,7 +145,7 @@ class TableBranches:
                 commit_user=user,
                 commit_identifier=identifier,
                 properties={RESTORED_BRANCH: name, RESTORED_SNAPSHOT: str(head.id)},
-                guard=self._guard(name, synced),
+                guard=guard,
             )
 
     def _guard(self, name: str, synced: int) -> Callable[[Snapshot | None], None]:
@@ -182,24 +191,22 @@ class TableBranches:
             # Another engine's: such a branch begins with a copy of the snapshot, or empty.
             return branch.earliest_id() or 0
 
-    def _take_over_schemas(self, name: str) -> None:
-        """Files of the branch may be of schemas that the table lacks."""
+    def _take_over_schemas(self, name: str) -> bool:
+        """Files of the branch may be of schemas that the table lacks; whether it has a newer one than this object."""
         own = SchemaHistory(self._environment.file_io, self._paths)
         theirs = SchemaHistory(self._environment.file_io, self._paths.of_branch(name))
-        for schema_id in theirs.ids():
-            schema = theirs.load(schema_id)
+        schemas = [theirs.load(schema_id) for schema_id in theirs.ids()]
+        if self._has_log and schemas:
+            refuse_for_log(schemas[-1], self._schemas(None))
+        for schema in schemas:
+            schema_id = schema.id
             if not own.append(schema) and own.load(schema_id) != schema:
                 message = (
                     f"table {self._table} and branch {name!r} were altered apart: schema {schema_id} is another one in "
                     "each. Make a new branch and write to it again"
                 )
                 raise InvalidInputError(message)
-        if (own.latest_id() or 0) > self._schema_id:
-            message = (
-                f"table {self._table} has taken over the schema of branch {name!r}; load it anew, then fast-forward "
-                "again"
-            )
-            raise InvalidInputError(message)
+        return (own.latest_id() or 0) > self._schema_id
 
     def _schemas(self, up_to: int | None) -> Sequence[TableSchema]:
         history = SchemaHistory(self._environment.file_io, self._paths)

@@ -38,7 +38,9 @@ from storage_lib.table.write_order import WriteOrder
 
 
 class TableParts:
-    """The parts of one branch of one table. ``new_task_write`` opens a task's writer for an order."""
+    """The parts of one branch of one table. ``new_task_write`` opens a task's writer for an order,
+    ``of_newest_schema`` the branches under the table's newest schema.
+    """
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class TableParts:
         log: LogStore | None,
         only_compacted: bool,
         new_task_write: Callable[[WriteOrder], TableWrite],
+        of_newest_schema: Callable[[], TableBranches],
     ) -> None:
         paths = TablePaths(location, branch)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
@@ -116,6 +119,7 @@ class TableParts:
             restore=restore,
             schema_id=schema.id,
             has_log=log is not None,
+            of_newest_schema=of_newest_schema,
         )
         self.rollback = TableRollback(
             table=name,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from storage_lib import (
+    AddColumn,
     AlreadyExistsError,
+    DropColumn,
     DynamicTable,
     InvalidInputError,
     MemoryCatalog,
     NotFoundError,
+    RenameColumn,
     SnapshotExpiredError,
     StreamPosition,
 )
@@ -375,3 +379,45 @@ def test_what_is_taken_out_while_a_rollback_commits_comes_back_for_every_reader(
     )
 
     assert content(reopened(table)) == content(table) == {"a 1 10"}
+
+
+@BOTH
+def test_a_branch_that_was_altered_is_published_with_its_schema(log: str) -> None:
+    table = table_of(log)
+    table.branches.create("dev")
+    branch = table.branch("dev").alter(AddColumn("note", "STRING"))
+    branch.append(rows("+I b 3 30").append_column("note", pa.array(["new"])))
+
+    table.branches.fast_forward("dev")
+
+    table = table.refresh()
+    assert sorted((row["id"], row["note"]) for row in table.to_arrow().to_pylist()) == [
+        (1, None),
+        (2, None),
+        (3, "new"),
+    ]
+    table.append(rows("+U b 3 31").append_column("note", pa.array(["newer"])))
+    assert_the_log_tells_the_same(table)
+
+
+def test_a_fast_forward_that_is_refused_leaves_the_schema_alone() -> None:
+    table = table_of("none")
+    table.branches.create("dev")
+    table.branch("dev").alter(DropColumn("price"))
+    table.append(rows("+I a 5 50"))
+
+    with pytest.raises(InvalidInputError, match="has changed since branch 'dev' was made"):
+        table.branches.fast_forward("dev")
+
+    assert table.refresh() is table
+
+
+def test_a_branch_is_not_published_where_the_log_could_not_bear_its_schema() -> None:
+    table = table_of("kafka")
+    table.branches.create("dev")
+    table.branch("dev").alter(RenameColumn("price", "cost")).append(rows("+I a 5 50").rename_columns({"price": "cost"}))
+
+    with pytest.raises(InvalidInputError, match="'price' can't be renamed to 'cost': the records in the log"):
+        table.branches.fast_forward("dev")
+
+    assert table.refresh() is table
