@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import threading
 from pathlib import Path
@@ -38,6 +40,36 @@ def test_somebody_else_is_no_healthy_airflow(answer: bytes) -> None:
 
         assert not AirflowRest(f"http://127.0.0.1:{somebody.getsockname()[1]}").is_healthy()
         replying.join()
+
+
+def test_a_number_that_is_now_somebody_elses_process_is_not_ours(tmp_path: Path) -> None:
+    """After a reboot the numbers in the file are given away again."""
+    local = LocalAirflow(home=tmp_path)
+    state = {"port": 1, "pids": {"scheduler": os.getsid(0)}, "started": {"scheduler": 1}}
+    (tmp_path / "local_airflow.json").write_text(json.dumps(state))
+
+    assert local.process_ids() == set()
+    local.stop()
+    assert not (tmp_path / "local_airflow.json").exists()
+
+
+def test_nothing_of_an_outer_airflow_shines_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "of another")
+
+    settings = LocalAirflow(home=tmp_path, environment={"AIRFLOW__CORE__PARALLELISM": "2"})._environment(8080)
+
+    assert "AIRFLOW__CORE__FERNET_KEY" not in settings
+    assert settings["AIRFLOW__CORE__PARALLELISM"] == "2"
+
+
+def test_a_database_that_can_not_be_made_is_told_with_what_airflow_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local_airflow._airflow", lambda: ["sh", "-c", "echo disk full; exit 1"])
+
+    with pytest.raises(AirflowError, match=r"(?s)database could not be made.*migrate\.log.*disk full"):
+        LocalAirflow(home=tmp_path / "airflow").start()
+    assert not (tmp_path / "airflow" / "local_airflow.json").exists()
 
 
 def test_stopping_what_does_not_run_does_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,26 @@ def test_a_port_in_use_is_named_with_a_way_to_find_out_by_whom(tmp_path: Path) -
         port = taken.getsockname()[1]
         with pytest.raises(PortInUseError, match=rf"Port {port} .* in use.*lsof -i :{port}"):
             LocalKafka(tmp_path, port=port, jars=pretended_jars(tmp_path)).start()
+
+
+@pytest.mark.parametrize(("wanted", "starts"), [(None, 2), (29_999, 1)])
+def test_a_port_lost_while_the_broker_starts_is_replaced_unless_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: int | None, starts: int
+) -> None:
+    kafka = LocalKafka(tmp_path, port=wanted, jars=pretended_jars(tmp_path))
+    launched: list[object] = []
+    monkeypatch.setattr(kafka, "_format_once", lambda _java: None)
+    monkeypatch.setattr(kafka._process, "launch", lambda *command: launched.append(command))
+
+    def wait(_port: int, _deadline: float) -> None:
+        if len(launched) == 1:
+            raise PortInUseError("taken meanwhile")
+
+    monkeypatch.setattr(kafka, "_wait_until_ready", wait)
+    with nullcontext() if wanted is None else pytest.raises(PortInUseError):
+        kafka.start()
+
+    assert len(launched) == starts
 
 
 def test_missing_jars_ask_for_make_setup(tmp_path: Path) -> None:

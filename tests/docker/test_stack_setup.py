@@ -59,6 +59,29 @@ def test_another_java_is_refused_by_name(
         find_java()
 
 
+def test_a_java_that_does_not_run_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the placeholder of macOS, which only says that there is none."""
+    fake_java(tmp_path, "17.0.15").write_text("#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(JavaMissingError, match="java does not run"):
+        find_java()
+
+
+def test_the_remedy_names_a_fitting_java_of_this_machine_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("java_runtime.USUAL_PLACES", (f"{tmp_path}/*/bin/java",))
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    fake_java(tmp_path / "a-newer-one", "25.0.1")
+
+    with pytest.raises(JavaMissingError, match="apt install openjdk-17"):
+        find_java()
+    fake_java(tmp_path / "fitting", "21.0.2")
+    with pytest.raises(JavaMissingError, match=f"export JAVA_HOME={tmp_path}/fitting\n"):
+        find_java()
+
+
 def test_without_java_setup_says_what_to_install(tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
 
