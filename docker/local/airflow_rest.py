@@ -248,6 +248,9 @@ class AirflowRest:
         except urllib.error.HTTPError as refused:
             message = f"{method} {path} answered {refused.code}: {refused.read().decode(errors='replace')}"
             raise AirflowError(message) from refused
+        except urllib.error.URLError as silent:
+            message = f"{method} {path}: nobody answers at {self.base_url} ({silent.reason}). Was Airflow stopped?"
+            raise AirflowError(message) from silent
 
 
 def _quoted(run_id: str) -> str:

@@ -72,6 +72,14 @@ def test_a_database_that_can_not_be_made_is_told_with_what_airflow_said(
     assert not (tmp_path / "airflow" / "local_airflow.json").exists()
 
 
+def test_an_airflow_that_was_stopped_meanwhile_is_told_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        port = somebody.getsockname()[1]
+
+    with pytest.raises(AirflowError, match=rf"nobody answers at http://127\.0\.0\.1:{port}.*Was Airflow stopped"):
+        AirflowRest(f"http://127.0.0.1:{port}").run_state("provision", "run")
+
+
 def test_stopping_what_does_not_run_does_nothing(tmp_path: Path) -> None:
     LocalAirflow(home=tmp_path / "airflow").stop()
 

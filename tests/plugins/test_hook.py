@@ -58,6 +58,16 @@ def test_the_connection_test_tells_why_the_warehouse_does_not_answer(warehouse: 
     assert str(warehouse) in said
 
 
+@pytest.mark.usefixtures("warehouse")
+def test_the_connection_test_tells_what_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_hook: DynamicTableHook) -> None:
+        raise PermissionError(13, "not yours")
+
+    monkeypatch.setattr(DynamicTableHook, "get_conn", refuse)
+
+    assert DynamicTableHook().test_connection() == (False, "[Errno 13] not yours")
+
+
 @pytest.mark.s3
 @pytest.mark.integration
 def test_a_connection_may_name_a_warehouse_in_s3(s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
