@@ -85,6 +85,7 @@ def test_without_news_a_batch_goes_nowhere_and_partitions_without_news_have_no_t
     begin = {"0": 9, "1": 6}
 
     assert reader.latestOffset(begin, ReadAllAvailable()) == begin
+    assert reader.latestOffset(begin, ReadMaxRows(1)) == begin
     assert reader.partitions({"0": 5, "1": 6}, begin) == [TopicPartition(0, 5, 9)]
 
 

@@ -28,6 +28,7 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
         ({"maxRowsPerTrigger": "many"}, "whole numbers"),
         ({"maxRowsPerTrigger": "0"}, "use 1 or more"),
         ({"column.types": "x"}, "JSON of column -> type"),
+        ({"column.types": "5"}, "JSON of column -> type"),
         ({"column.types": '{"nothing": "INT"}'}, "names 'nothing'"),
     ],
 )
@@ -45,6 +46,13 @@ def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
     assert topic.client_options == {"acks": "1"}
     assert topic.name == "cdc"
     assert topic.columns.field("at").type == pa.timestamp("ms")
+
+
+def test_a_topics_secrets_are_not_shown() -> None:
+    topic = ForeignTopic.parse({"topic": "cdc", "kafka.sasl.plain.password": "sesame"}, COLUMNS)
+
+    assert topic.client_options == {"sasl.plain.password": "sesame"}
+    assert "sesame" not in repr(topic)
 
 
 @pytest.mark.kafka

@@ -52,6 +52,7 @@ def test_secrets_come_from_the_environment_and_never_lie_in_the_file() -> None:
         (SPEC.to_json().replace('"warehouse"', '"warehose"'), "warehose"),
         (SPEC.to_json().replace('"debezium_json"', '"csv"'), "csv"),
         (SPEC.to_json().replace('"/c"', '""'), "checkpoint_location"),
+        (SPEC.to_json().replace('"db.t"', '""'), "the sink's table is empty"),
         (SPEC.to_json().replace('"append"', '"upsert"'), "append, update, complete"),
         (SPEC.to_json().replace("100", "0"), "use 1 or more"),
         (SPEC.to_json().replace('"trigger_seconds": 0.0', '"trigger_seconds": -1'), "trigger_seconds is -1"),
