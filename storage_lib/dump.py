@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, StorageError
+from storage_lib.file_store.data_file.deletion_vector import INDEX_FILE_VERSION, read_deletion_vector
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
+from storage_lib.file_store.value_count.counted_format import COUNTED_SUFFIX
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local_file_io import LocalFileIO
@@ -26,6 +28,7 @@ _ROWS = 10
 _JSON_NAMES = ("schema-", "consumer-", "stat-", "lease-", "created-from", "dropped")
 _SNAPSHOT_NAMES = ("snapshot-", "tag-", "changelog-")
 _AVRO_NAMES = ("manifest-", "index-manifest-")
+_INDEX_NAME = "index-"
 _TEXT_NAMES = ("LATEST", "EARLIEST", "beat-", "released-", "waiting-")
 
 
@@ -52,7 +55,7 @@ def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
     """
     name = path.rpartition("/")[2]
     data = files.read_bytes(path)
-    suffix = name.rpartition(".")[2]
+    suffix = name.rpartition(".")[2].removesuffix(COUNTED_SUFFIX)
     if name.startswith(".") and name.endswith(".tmp"):
         message = f"{path} was being written aside when its writer died: it is no file of the table, and can be deleted"
         raise InvalidInputError(message)
@@ -60,6 +63,8 @@ def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
         yield from _data_file(data, path, suffix, rows)
     elif name.startswith(_AVRO_NAMES):
         yield from _records(decode_container(data, path))
+    elif name.startswith(_INDEX_NAME):
+        yield from _deletion_vectors(data, path, rows)
     elif name.startswith(_SNAPSHOT_NAMES):
         decode_snapshot(data, path)
         yield from _json(data, path)
@@ -96,6 +101,15 @@ def _shown(value: object) -> str:
     if isinstance(value, bytes):
         return " ".join([value[:4].hex(), *(value[start : start + 8].hex() for start in range(4, len(value), 8))])
     return json.dumps(value, default=str)
+
+
+def _deletion_vectors(data: bytes, path: str, rows: int) -> Iterator[str]:
+    source, offset = pa.BufferReader(data), len(INDEX_FILE_VERSION)
+    while offset < len(data):
+        positions = read_deletion_vector(source, offset, path)
+        shown = ", ".join(map(str, positions[:rows].tolist()))
+        yield f"from byte {offset}: {len(positions)} deleted row(s): {shown}{', ...' if len(positions) > rows else ''}"
+        offset = source.tell()
 
 
 def _json(data: bytes, path: str) -> Iterator[str]:

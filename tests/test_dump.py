@@ -59,6 +59,36 @@ def test_orc_and_avro_files_are_printed(tmp_path: Path) -> None:
     assert list(dump(LocalFileIO(), str(tmp_path / "data-x-0.avro"))) == ["1 rows", '{"x": 5}']
 
 
+def test_deletion_vectors_and_counts_are_printed(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path), {"log.system": "none"})
+    options = {
+        "deletion-vectors.enabled": "true",
+        "num-sorted-run.compaction-trigger": "3",
+        "num-levels": "6",
+        "compaction.max-size-amplification-percent": "1000000",
+        "compaction.size-ratio": "-99",
+        "write-only": "true",
+    }
+    marked = catalog.create_table("db.marked", {"id": "INT"}, primary_key=["id"], options=options)
+    marked.append(pa.table({"id": range(100)}))
+    marked.compact()
+    for key in (1, 3, 200):
+        marked.append(pa.table({"id": [key]}))
+    marked.compact(full=False)
+    counted = catalog.create_table("db.counted", {"id": "INT"})
+    counted.append(pa.table({"id": [7, 7]}))
+
+    lines = [
+        line
+        for path in tmp_path.rglob("*")
+        if path.is_file() and path.name.startswith(("data-", "index-"))
+        for line in dump(LocalFileIO(), str(path))
+    ]
+
+    assert "from byte 1: 2 deleted row(s): 1, 3" in lines
+    assert any("id=7" in line and "_VALUE_COUNT=2" in line for line in lines)
+
+
 def test_what_is_no_file_of_a_table_says_so(tmp_path: Path) -> None:
     def dumped(name: str, content: bytes = b"x") -> list[str]:
         (tmp_path / name).write_bytes(content)

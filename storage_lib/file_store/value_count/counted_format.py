@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from storage_lib.format.file_format import FileFormat, FormatReader, FormatWriter
 
+COUNTED_SUFFIX = "-counts"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedFormat:
@@ -21,7 +23,7 @@ class CountedFormat:
     @property
     def extension(self) -> str:
         """The end of a file name, without dot."""
-        return f"{self.inner.extension}-counts"
+        return f"{self.inner.extension}{COUNTED_SUFFIX}"
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
         """As the format itself."""
