@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.schema.column_stats import ColumnStats
@@ -17,13 +19,13 @@ from storage_lib.schema.predicate import Predicate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTest:
-    """A look at some columns before the others are decoded: ``passes`` tells for rows of ``columns`` which match.
+    """A look at some columns before the others are decoded: ``matching`` tells which rows match.
 
-    ``passes`` gets a batch of exactly these columns, as the file has them, and returns booleans without nulls.
+    It gets a batch of exactly these columns, as the file has them, and returns positions in it, ascending.
     """
 
     columns: tuple[str, ...]
-    passes: Callable[[pa.RecordBatch], pa.BooleanArray]
+    matching: Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 class FormatWriter(Protocol):
@@ -68,8 +70,7 @@ class FormatReader(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """The named columns in file order, at most ``batch_rows`` rows at a time.
 
-        Row groups in which no row can match ``predicate`` are left out, and those that have no row which passes
-        ``row_test`` may be; rows are not filtered.
+        Row groups in which no row can match ``predicate`` are left out; rows that ``row_test`` does not find may be.
         Raises ``CorruptFileError`` when the bytes can't be decoded.
         """
 

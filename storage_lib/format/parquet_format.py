@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -137,11 +138,23 @@ class ParquetFileReader:
         row_test: RowTest | None = None,
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the row groups that may hold a match."""
+        """Batches of the row groups that may hold a match; after a row test, of little more than the rows it found."""
         groups = self._matching_row_groups(predicate)
-        if row_test is not None:
-            groups = self._groups_with_a_row(groups, row_test)
-        yield from self._decoded(groups, columns, batch_rows)
+        if row_test is None:
+            yield from self._decoded(groups, columns, batch_rows)
+            return
+        found = self._found_rows(groups, row_test)
+        if not len(found):
+            return
+        wanted, rows = self._groups_of(groups, found)
+        start = 0
+        for batch in self._decoded(wanted, columns, batch_rows):
+            here = rows[slice(*np.searchsorted(rows, (start, start + batch.num_rows)))] - start
+            start += batch.num_rows
+            if len(here) > batch.num_rows // 2:
+                yield batch
+            elif len(here):
+                yield batch.take(pa.array(here))
 
     def _decoded(self, groups: list[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if not groups:
@@ -157,17 +170,27 @@ class ParquetFileReader:
                 return
             yield batch
 
-    def _groups_with_a_row(self, groups: list[int], row_test: RowTest) -> list[int]:
-        """Decode the tested columns alone, of all groups in one go: a look-up finds nothing in most of them."""
-        rows = [self._parquet.metadata.row_group(group).num_rows for group in groups]
-        ends = np.cumsum(rows)
-        passing: set[int] = set()
+    def _found_rows(self, groups: list[int], row_test: RowTest) -> npt.NDArray[np.int64]:
+        """Decode the tested columns alone, of all groups in one go: a look-up finds nothing in most of them.
+
+        The rows found, counted from the beginning of the first of the groups and through these groups only.
+        """
+        found = [np.zeros(0, dtype=np.int64)]
         start = 0
         for batch in self._decoded(groups, row_test.columns, _TESTED_ROWS):
-            found = np.flatnonzero(row_test.passes(batch).to_numpy(zero_copy_only=False)) + start
-            passing.update(np.unique(np.searchsorted(ends, found, side="right")).tolist())
+            found.append(row_test.matching(batch) + start)
             start += batch.num_rows
-        return [group for place, group in enumerate(groups) if place in passing]
+        return np.concatenate(found)
+
+    def _groups_of(self, groups: list[int], found: npt.NDArray[np.int64]) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """Those of the groups that have one of the rows found, and these rows counted through them only."""
+        rows = np.array([self._parquet.metadata.row_group(group).num_rows for group in groups], dtype=np.int64)
+        ends = np.cumsum(rows)
+        group_of_row = np.searchsorted(ends, found, side="right")
+        is_wanted = np.zeros(len(groups), dtype=np.bool_)
+        is_wanted[group_of_row] = True
+        skipped = np.cumsum(np.where(is_wanted, 0, rows))
+        return [group for group, wanted in zip(groups, is_wanted, strict=True) if wanted], found - skipped[group_of_row]
 
     def _matching_row_groups(self, predicate: Predicate | None) -> list[int]:
         metadata = self._parquet.metadata

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import pyarrow as pa
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 from storage_lib.schema.literal import exact_scalar, typed_literal
 from storage_lib.schema.predicate import Predicate, Stats
 from storage_lib.schema.table_schema import TableSchema
+
+_COMPARED_MAX = 8
+"""To compare with each of so few values takes less than to look all of them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,8 @@ class In(Predicate):
         column = _decoded(batch.column(self.column))
         # What the column can't hold is in no row, and NaN equals nothing, as with "=".
         held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        if 0 < len(held) <= _COMPARED_MAX:
+            return reduce(pc.or_, [pc.equal(column, exact_scalar(value, column.type)) for value in held])
         if pa.types.is_floating(column.type) and 0.0 in held:
             # Arrow looks values up by their bits, and the two zeros are equal.
             held += [0.0, -0.0]
@@ -205,7 +211,11 @@ class In(Predicate):
         return In(self.column, tuple(typed_literal(value, field) for value in self.values))
 
     def may_match(self, stats: Stats) -> bool:
-        return any(Equal(self.column, value).may_match(stats) for value in self.values)
+        bounds = _bounds(stats, self.column)
+        if bounds is None:
+            return bool(self.values)
+        low, high = bounds.range
+        return bounds.has_values and any(_le(low, value) and _le(value, high) for value in self.values)
 
     def may_fail(self, stats: Stats) -> bool:
         return all(Equal(self.column, value).may_fail(stats) for value in self.values)

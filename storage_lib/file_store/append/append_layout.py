@@ -41,6 +41,11 @@ class AppendLayout:
             [with_field_id(columns.field(field.name), field.id, field.type) for field in self.schema.fields]
         )
 
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """As they arrived."""
+        return ()
+
     def field(self, name: str) -> pa.Field:
         """The Arrow field of a table column."""
         return self.schema.arrow_schema.field(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_CO
 from storage_lib.format.file_format import FileFormat, FormatReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.comparisons import Equal, In
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.evolved_arrays import evolved
 from storage_lib.schema.predicate import Predicate
@@ -27,6 +29,9 @@ _SYSTEM_TYPES = {
     VALUE_KIND: DataType(TypeRoot.TINYINT, nullable=False),
     VALUE_COUNT: DataType(TypeRoot.BIGINT, nullable=False),
 }
+
+
+_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ class DataFileReader:
         """Non-empty batches of at most ``batch_rows`` rows in file order, without those that are marked as deleted.
 
         ``columns`` may name any field of the layout; one that the file lacks is null.
-        Row groups without a match of ``predicate`` are left out, rows are not filtered.
+        Row groups without a match of ``predicate`` are left out, other rows that don't match may be.
 
         Raises ``NotFoundError`` if the file is gone, ``CorruptFileError`` if it is not what ``file`` says, and
         ``InvalidInputError`` for values of a newer schema that the table's types can't hold.
@@ -157,12 +162,26 @@ class DataFileReader:
         if len(names) < len(stored):
             return None
         schema = pa.schema([each.wanted for each in stored])
+        searched = self._searched_keys(predicate)
 
-        def passes(batch: pa.RecordBatch) -> pa.BooleanArray:
+        def matching(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
             arrays = [self._column(batch, each, file, path) for each in stored]
-            return predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            if searched is not None:
+                return _places(searched, arrays[0].to_numpy())
+            mask = predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
-        return RowTest(columns=names, passes=passes)
+        return RowTest(columns=names, matching=matching)
+
+    def _searched_keys(self, predicate: Predicate) -> npt.NDArray[np.int64] | None:
+        """The integers that the predicate names, ascending, if files are sorted by that one column: they can be
+        searched for. Any other condition, or key, takes a look at each row.
+        """
+        if self._layout.sorted_by != tuple(predicate.columns) or not isinstance(predicate, Equal | In):
+            return None
+        if not pa.types.is_integer(self._layout.field(predicate.column).type):
+            return None
+        return _integers_of(predicate)
 
     def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
         """A file's own statistics speak of its own columns: of no use where these went by other names or types."""
@@ -198,3 +217,16 @@ class DataFileReader:
         except KeyError as error:
             message = f"{path} is of format {extension!r}; this table reads {sorted(self._formats)}."
             raise InvalidInputError(message) from error
+
+
+@lru_cache(maxsize=16)
+def _integers_of(predicate: Equal | In) -> npt.NDArray[np.int64]:
+    named = (predicate.value,) if isinstance(predicate, Equal) else predicate.values
+    return np.array(sorted({each for each in named if isinstance(each, int) and -_LIMIT <= each < _LIMIT}), np.int64)
+
+
+def _places(searched: npt.NDArray[np.int64], values: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Where in ``values`` those searched for are, both being sorted."""
+    first, end = np.searchsorted(values, searched), np.searchsorted(values, searched, side="right")
+    counts = end - first
+    return np.repeat(end - np.cumsum(counts), counts) + np.arange(counts.sum())

@@ -48,6 +48,10 @@ class FileLayout(Protocol):
     def file_arrow_schema(self) -> pa.Schema:
         """Of a data file, with Parquet field ids."""
 
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """The columns by whose values the rows of each file are sorted; none if they are not."""
+
     def field(self, name: str) -> pa.Field:
         """The Arrow field of any column that can be read from a data file."""
 

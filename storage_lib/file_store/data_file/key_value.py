@@ -87,6 +87,11 @@ class KeyValueSchema:
         values = [with_field_id(columns.field(field.name), field.id, field.type) for field in self.schema.fields]
         return pa.schema([*keys, *system, *values])
 
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """The key."""
+        return self.key_names
+
     def field(self, name: str) -> pa.Field:
         """The Arrow field of a table column or of a system column of a KV batch."""
         return self.kv_arrow_schema.field(name)

@@ -56,6 +56,11 @@ class ValueCountSchema(KeyValueSchema):
         """All table columns and the count."""
         return (*self.key_names, VALUE_COUNT)
 
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """By bytes made of the whole row, which order otherwise than its values."""
+        return ()
+
     def _kv_arrow_schema(self) -> pa.Schema:
         return super()._kv_arrow_schema().append(COUNT_FIELD)
 

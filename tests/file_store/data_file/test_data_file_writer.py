@@ -144,7 +144,7 @@ def test_a_file_ends_with_the_row_group_that_takes_it_past_the_target_size() -> 
     bucket = BucketOnDisk(
         schema_of("id BIGINT; name STRING", ["id"]),
         fake_environment(),
-        target_file_size=30_000,
+        target_file_size=20_000,
         file_format=ParquetFormat(row_group_rows_max=1000, compression="none", compression_level=None),
     )
 
@@ -152,7 +152,7 @@ def test_a_file_ends_with_the_row_group_that_takes_it_past_the_target_size() -> 
 
     in_key_order = sorted(bucket.files, key=lambda file: file.min_key[-8:][::-1])
     assert [file.row_count for file in in_key_order] == [1000, 1000, 1000, 1000, 1000, 500]
-    assert all(file.file_size > 30_000 for file in in_key_order[:-1])
+    assert all(file.file_size > 20_000 for file in in_key_order[:-1])
     assert [bucket.key_value.comparable_key(file.max_key) for file in in_key_order[:2]] == [(999,), (1999,)]
     assert bucket.rows(["id"], ordered=True) == [(row,) for row in range(5_500)]
 

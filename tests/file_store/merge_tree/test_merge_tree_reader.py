@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -69,7 +70,7 @@ def test_row_groups_without_a_wanted_key_are_not_read(environment: Environment) 
     assert counting.rows_given <= 20
 
 
-def test_row_groups_that_lack_a_wanted_key_between_their_bounds_are_not_decoded(environment: Environment) -> None:
+def test_of_files_only_the_rows_of_a_wanted_key_are_handed_out(environment: Environment) -> None:
     bucket = BucketOnDisk(
         schema_of("id BIGINT; name STRING", ["id"]), environment, file_format=ParquetFormat(row_group_rows_max=10)
     )
@@ -78,7 +79,53 @@ def test_row_groups_that_lack_a_wanted_key_between_their_bounds_are_not_decoded(
     bucket.reader = counting = CountingReader(bucket.reader)
 
     assert bucket.rows(["name"], col("id") == 41) == [("old",)]
-    assert counting.rows_given == 10
+    assert counting.rows_given == 1
+
+
+def test_named_keys_are_found_at_both_ends_of_a_file_and_between(environment: Environment) -> None:
+    bucket = BucketOnDisk(
+        schema_of("id INT; name STRING", ["id"]), environment, file_format=ParquetFormat(row_group_rows_max=10)
+    )
+    bucket.commit([(key, "old") for key in range(-300, 300, 3)])
+    bucket.commit([(key, "new") for key in range(-300, 300, 6)])
+
+    named: list[object] = [297, -300, 0, 3, 4, -299, 2**31, 2**70, 1.5, 1000]
+
+    assert sorted(bucket.rows(["id", "name"], col("id").isin(named))) == [
+        (-300, "new"),
+        (0, "new"),
+        (3, "old"),
+        (297, "old"),
+    ]
+    assert bucket.rows(["id"], col("id").isin([4, 2**70])) == []
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_a_condition_on_values_finds_the_newest_versions_only_whether_few_or_many_match(
+    environment: Environment,
+    few: bool,  # noqa: FBT001
+) -> None:
+    random = np.random.default_rng(4)
+    newest: dict[int, int | None] = {}
+    for keys, names in (("id BIGINT; score INT", ["id"]), ("day STRING; id BIGINT; score INT", ["day", "id"])):
+        bucket = BucketOnDisk(schema_of(keys, names), environment, root=f"/{len(names)}-{few}", merge_bytes_max=4_000)
+        newest.clear()
+        for commit in range(6):
+            ids = random.permutation(500)[: 400 if commit == 0 else 80].tolist()
+            scores = random.integers(0, 100, len(ids)).tolist()
+            kinds = [DELETE if commit and random.random() < 1 / 4 else INSERT for _ in ids]
+            prefix = [()] * len(ids) if len(names) == 1 else [("d",)] * len(ids)
+            rows = [(*day, each, score) for day, each, score in zip(prefix, ids, scores, strict=True)]
+            bucket.commit(rows, kinds)
+            newest |= {
+                each: None if kind is DELETE else score for each, score, kind in zip(ids, scores, kinds, strict=True)
+            }
+        least = 96 if few else 20
+
+        wanted = [(each, score) for each, score in newest.items() if score is not None and score >= least]
+
+        assert wanted
+        assert sorted(bucket.rows(["id", "score"], col("score") >= least)) == sorted(wanted)
 
 
 def test_only_the_columns_needed_are_read(bucket: BucketOnDisk) -> None:
