@@ -53,7 +53,7 @@ class MergeKeys(Protocol):
         """The order that sorts the rows by key, equal keys as they stand, and where in it each key begins."""
 
     def matches(self, other: Self) -> tuple[Indices, Indices]:
-        """REQUIRES both free of repeats and self sorted. Rows of self, and the rows of other with the same keys."""
+        """REQUIRES self sorted and free of repeats. Rows of self, and the rows of other with the same keys."""
 
     def interleave(self, other: Self) -> Indices:
         """REQUIRES both sorted. The order that sorts self's rows followed by other's; self first among equals."""

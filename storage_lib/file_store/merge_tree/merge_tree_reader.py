@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
@@ -110,7 +112,14 @@ class _Read:
                 if rows.num_rows == 0:
                     continue
                 keys = merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
-                yield KeyedBatch(rows=rows, keys=keys, rank=ranks.get(file.file_name, int(file.level == 0)))
+                rank = ranks.get(file.file_name, int(file.level == 0))
+                yield KeyedBatch(rows=rows, keys=keys, rank=rank, matching=self._matching(rows))
+
+    def _matching(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+        """Which rows meet a condition on values; those on keys have been dealt with."""
+        if self.predicate is None or self.predicate.columns <= frozenset(self.key_value.key_names):
+            return None
+        return np.asarray(self.predicate.mask(rows).to_numpy(zero_copy_only=False))
 
     def _finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if self.drop_deletes and VALUE_KIND in batch.schema.names:
@@ -140,7 +149,7 @@ class _Read:
         packed = sum(file.file_size for file in files) // max(1, sum(file.row_count for file in files))
         types = [self.key_value.field(name).type for name in columns]
         fixed = sum(max(1, type_.bit_width // 8) for type_ in types if _has_width(type_))
-        return fixed + (16 + 2 * packed if any(not _has_width(type_) for type_ in types) else 0)
+        return fixed + (24 + 2 * packed if any(not _has_width(type_) for type_ in types) else 0)
 
 
 def _has_width(type_: pa.DataType) -> bool:

@@ -9,6 +9,9 @@
 
 A merge function in place of "the newest" gets all versions up to the bound (step 2) at once and does the rest.
 
+Where few rows match a condition on values, steps 2 to 5 are turned round: of these rows those are handed out whose keys
+are in no newer cut. Nothing is sorted then, and nothing else is copied.
+
 "Newer" is a comparison of the files' ranks where their sequence intervals allow it, else of `_SEQUENCE_NUMBER`.
 """
 
@@ -27,23 +30,36 @@ from storage_lib.file_store.merge_tree.merge_function.merge_function import Merg
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_integers
 from storage_lib.file_store.merge_tree.merge_versions import merge_versions
 
+FEW_MATCHING_MAX = 1 / 8
+"""Of the rows: to look so many keys up in all newer cuts takes less than a merge."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedBatch:
-    """Rows sorted by key, one per key; of two batches the one with the higher rank is newer, if ranks decide."""
+    """Rows sorted by key, one per key; of two batches the one with the higher rank is newer, if ranks decide.
+
+    ``matching`` tells which rows are wanted should they be the newest of their keys; None: all are.
+    """
 
     rows: pa.RecordBatch
     keys: MergeKeys
     rank: int
+    matching: npt.NDArray[np.bool_] | None = None
 
     def slice(self, start: int, stop: int) -> KeyedBatch:
         """A view."""
-        return KeyedBatch(rows=self.rows.slice(start, stop - start), keys=self.keys.slice(start, stop), rank=self.rank)
+        return KeyedBatch(
+            rows=self.rows.slice(start, stop - start),
+            keys=self.keys.slice(start, stop),
+            rank=self.rank,
+            matching=None if self.matching is None else self.matching[start:stop],
+        )
 
 
 def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
     """The newest version of each key of all runs; sorted by key if ``ordered``, else sorted only piece by piece.
 
+    Rows that are not ``matching`` may be left out, but hide older versions all the same.
     Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
     """
     return _merged_pieces(runs, lambda cuts: _merge(cuts, ordered=ordered, by_sequence=by_sequence))
@@ -123,6 +139,12 @@ class _Cursor:
 
 def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
     """The newest version of each key of some cuts, given oldest first."""
+    if not ordered and not by_sequence:
+        wanted = [np.flatnonzero(cut.matching) for cut in cuts if cut.matching is not None]
+        few = FEW_MATCHING_MAX * sum(len(cut.keys) for cut in cuts)
+        if len(wanted) == len(cuts) and sum(map(len, wanted)) <= few:
+            yield from _standing(cuts, wanted)
+            return
     cuts = [replace(cut, keys=keys) for cut, keys in zip(cuts, as_integers([cut.keys for cut in cuts]), strict=True)]
     base = max(cuts, key=lambda cut: len(cut.keys))
     others = [cut for cut in cuts if cut is not base]
@@ -145,6 +167,21 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
     order = base.keys.take(stayed).interleave(other_keys.take(kept))
     rows = np.concatenate([stayed, kept + len(base.keys)])[order]
     yield pa.concat_batches([base.rows, other_rows]).take(pa.array(rows))
+
+
+def _standing(cuts: Sequence[KeyedBatch], wanted: Sequence[Indices]) -> Iterator[pa.RecordBatch]:
+    """Of the wanted rows of each cut, given oldest first, those that no newer cut has a version of."""
+    keys = [cut.keys.take(rows) for cut, rows in zip(cuts, wanted, strict=True)]
+    together = keys[0].concat(keys[1:])
+    starts = np.cumsum([0, *map(len, wanted)])
+    stands = np.ones(len(together), dtype=np.bool_)
+    for cut, start in zip(cuts, starts, strict=False):
+        if start:
+            stands[cut.keys.matches(together.slice(0, int(start)))[1]] = False
+    standing = [rows[stands[start : start + len(rows)]] for rows, start in zip(wanted, starts, strict=False)]
+    taken = [cut.rows.take(pa.array(rows)) for cut, rows in zip(cuts, standing, strict=True) if len(rows)]
+    if taken:
+        yield pa.concat_batches(taken)
 
 
 def _newest(keys: MergeKeys, sequence: npt.NDArray[np.int64] | None, *, ordered: bool) -> Indices:
