@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,14 @@ from storage_lib.log_store.debezium_columns import (
     from_json_column,
     json_type,
     to_json_column,
+)
+from storage_lib.log_store.debezium_nested import (
+    from_json,
+    from_parsed,
+    has_float,
+    has_map,
+    nested_json_type,
+    to_json_text,
 )
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
@@ -48,6 +56,7 @@ _OPERATION_OF_KIND = pa.array([b"c", b"d", b"u", b"d"])
 _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
 _UPDATE, _DELETE = 1, 2
 _NOT_FINITE_SUFFIX = "\x01"
+_AFTER_BRACE = np.frombuffer(b",}]\n", np.uint8)
 _NOT_FINITE_MARKS = (b'"NaN', b"Infinity")
 
 
@@ -119,15 +128,8 @@ class DebeziumJson:
     def for_table(cls, schema: TableSchema, changelog_mode: ChangelogMode) -> DebeziumJson:
         """The codec for a table's ``log.changelog-mode``; ``auto`` is upsert with a primary key, all without.
 
-        Raises ``InvalidInputError`` for columns that have no spelling.
+        Raises ``InvalidInputError`` for ``upsert`` without a primary key.
         """
-        for field in schema.fields:
-            if is_nested(field.type):
-                message = (
-                    f"column {field.name!r} is {field.type}, which the log can't hold yet; create the table with "
-                    "log.system=none, or keep the column as a STRING of JSON"
-                )
-                raise InvalidInputError(message)
         has_key = bool(schema.primary_keys)
         if changelog_mode is ChangelogMode.UPSERT and not has_key:
             message = "log.changelog-mode=upsert needs a primary key; use all or auto"
@@ -193,6 +195,19 @@ class DebeziumJson:
 
     def _json_text(self, rows: pa.RecordBatch, fields: tuple[DataField, ...]) -> pa.Array:
         """One JSON object per row, as binary."""
+        nested = tuple(field for field in fields if is_nested(field.type))
+        scalars = tuple(field for field in fields if not is_nested(field.type))
+        parts: list[Any] = []
+        if scalars:
+            text = self._scalar_text(rows, scalars)
+            parts.append(pc.utf8_slice_codeunits(text, 0, -1) if nested else text)
+        for field in nested:
+            inside = to_json_text(rows.column(field.name), field.type, field.name)
+            parts += [f"{',' if parts else '{'}{_json_name(field.name)}:", inside]
+        text = pc.binary_join_element_wise(*parts, "}", "") if nested else parts[0]
+        return text.cast(pa.binary())
+
+    def _scalar_text(self, rows: pa.RecordBatch, fields: tuple[DataField, ...]) -> pa.Array:
         columns = {field.name: to_json_column(rows.column(field.name), field) for field in fields}
         not_finite = [name for name, column in columns.items() if _has_not_finite(column)]
         frame = pl.DataFrame({name: pl.Series(pl.from_arrow(column)) for name, column in columns.items()})
@@ -203,14 +218,18 @@ class DebeziumJson:
             quoted_number = rf'([{{,]){re.escape(_json_name(name))}:"(-?[0-9][^"]*)"'
             unquoted = f"${{1}}{_json_name(name).replace('$', '$$')}:${{2}}"
             text = text.str.replace(quoted_number, unquoted)
-        return text.to_arrow().cast(pa.string()).cast(pa.binary())
+        return text.to_arrow().cast(pa.string())
 
     # Decoding
 
     @cached_property
-    def _json_fields(self) -> list[tuple[str, pa.DataType]]:
-        fields = [(field.name, json_type(field.type.arrow)) for field in self.schema.fields]
+    def _scalar_json_fields(self) -> list[tuple[str, pa.DataType]]:
+        fields = [(each.name, json_type(each.type.arrow)) for each in self.schema.fields if not is_nested(each.type)]
         return fields + [(name + _NOT_FINITE_SUFFIX, pa.string()) for name in self._float_names]
+
+    @cached_property
+    def _nested_fields(self) -> tuple[DataField, ...]:
+        return tuple(field for field in self.schema.fields if is_nested(field.type))
 
     @cached_property
     def _float_names(self) -> list[str]:
@@ -274,17 +293,24 @@ class DebeziumJson:
         if column.null_count and not field.type.nullable:
             message = f"column {field.name!r} is null or missing, but NOT NULL"
             raise ValueError(message)
-        return from_json_column(column, field)
+        return from_json(column, field.type, field.name) if is_nested(field.type) else from_json_column(column, field)
 
     def _parse(self, values: pa.Array) -> dict[str, pa.Array]:
-        row_type = pa.struct(self._json_fields)
-        envelope = pa.schema([("before", row_type), ("after", row_type), ("op", pa.string())])
         text = values.cast(pa.string())
-        if not len(text):
-            return {name: pa.nulls(0, envelope.field(name).type) for name in envelope.names}
         lines = _lines(text)
-        if _needs_care(text, lines):
-            lines = _lines(self._with_not_finite_aside(_one_line_each(text)))
+        needs_care = len(text) > 0 and _needs_care(text, lines)
+        aside = tuple(
+            field for field in self._nested_fields if has_map(field.type) or (needs_care and has_float(field.type))
+        )
+        read = [(field.name, nested_json_type(field.type)) for field in self._nested_fields if field not in aside]
+        row_type = pa.struct([*self._scalar_json_fields, *read])
+        envelope = pa.schema([("before", row_type), ("after", row_type), ("op", pa.string())])
+        if not len(text):
+            every = pa.struct([*row_type, *((field.name, nested_json_type(field.type)) for field in aside)])
+            return {"before": pa.nulls(0, every), "after": pa.nulls(0, every), "op": pa.nulls(0, pa.string())}
+        if needs_care:
+            text = _one_line_each(text)
+            lines = _lines(self._with_not_finite_aside(text))
         table = pj.read_json(
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
@@ -293,7 +319,12 @@ class DebeziumJson:
         if len(table) != len(values):
             message = "more than one JSON object"
             raise ValueError(message)
-        return {name: table.column(name).combine_chunks() for name in envelope.names}
+        columns = {name: table.column(name).combine_chunks() for name in envelope.names}
+        if aside:
+            records = json.loads(b"[" + b",".join(text.cast(pa.binary()).to_pylist()) + b"]")
+            for side in ("before", "after"):
+                columns[side] = _with_parsed(columns[side], [record.get(side) for record in records], aside)
+        return columns
 
     def _with_not_finite_aside(self, text: pa.Array) -> pa.Array:
         """Move "NaN" and the infinities of FLOAT and DOUBLE columns into string columns: the parser wants numbers."""
@@ -327,6 +358,16 @@ class _SideColumns:
             indices = pa.array(self.record_indices)
             before, after = before.take(indices), after.take(indices)
         return pc.if_else(pa.array(self.is_before), before, after)
+
+
+def _with_parsed(rows: pa.StructArray, parsed: list[Any], fields: tuple[DataField, ...]) -> pa.StructArray:
+    """Rows of before or after with the columns that Arrow's reader was not told of, out of ``json.loads``."""
+    names = [rows.type.field(index).name for index in range(rows.type.num_fields)]
+    arrays = {name: rows.field(name) for name in names}
+    for field in fields:
+        values = [None if row is None else row.get(field.name) for row in parsed]
+        arrays[field.name] = from_parsed(values, field.type, field.name)
+    return pa.StructArray.from_arrays(list(arrays.values()), list(arrays), mask=rows.is_null())
 
 
 def _rows_or_null(text: pa.Array, has_row: np.ndarray) -> pa.Array | pa.Scalar:
@@ -367,10 +408,10 @@ def _needs_care(text: pa.Array, lines: bytes) -> bool:
 
 
 def _is_after_brace(lines: bytes) -> np.ndarray:
-    """For every closing brace, even one in a string: whether one of ``,`` ``}`` or a line feed follows."""
+    """For every closing brace, even one in a string: whether one of ``,`` ``}`` ``]`` or a line feed follows."""
     data = np.frombuffer(lines, np.uint8)
     following = data[np.flatnonzero(data[:-1] == ord("}")) + 1]
-    return (following == ord(",")) | (following == ord("}")) | (following == ord("\n"))
+    return np.isin(following, _AFTER_BRACE)
 
 
 def _one_line_each(text: pa.Array) -> pa.Array:
