@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.file_store.commit_changes import deleted
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
@@ -168,8 +169,8 @@ class ChangeScan:
             if self.is_told_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
-                before = self._content(snapshot.id - 1)
-                self._add_difference(steps, before, self._file_store.scan.live_files(snapshot), snapshot.id)
+                after = self._file_store.scan.live_files(snapshot)
+                self._add_difference(steps, self._before(snapshot, after), after, snapshot.id)
         return steps
 
     def _net_steps(self, start_id: int, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
@@ -194,10 +195,25 @@ class ChangeScan:
         """Whether the rows that a snapshot added are what it changed; else contents have to be compared."""
         return (self._newest_wins or self._adds_up) and snapshot.commit_kind is CommitKind.APPEND
 
+    def _before(self, snapshot: Snapshot, after: LiveFiles) -> LiveFiles:
+        """What the snapshot followed upon; of an append also where that one has been expired."""
+        if snapshot.commit_kind is CommitKind.APPEND:
+            return after.apply(deleted(entry) for entry in self._file_store.scan.delta(snapshot))
+        return self._content(snapshot.id - 1)
+
     def _content(self, snapshot_id: int) -> LiveFiles:
         if snapshot_id == 0:
             return LiveFiles.empty()
-        return self._file_store.scan.live_files(self._file_store.snapshots.load(snapshot_id))
+        history = self._file_store.snapshots
+        snapshot, earliest = history.load(snapshot_id), history.earliest_id()
+        if earliest is not None and snapshot_id < earliest:
+            # It is remembered, but its files may be gone.
+            message = (
+                f"table {self._table}: snapshot {snapshot_id} has been expired; the earliest kept is {earliest}: ask "
+                "for changes from there on, or keep snapshots longer (a consumer, a tag)"
+            )
+            raise SnapshotExpiredError(message)
+        return self._file_store.scan.live_files(snapshot)
 
     def _add_appended(self, steps: dict[Place, list[ChangeStep]], snapshot: Snapshot) -> None:
         for split in self._changes.splits(snapshot):

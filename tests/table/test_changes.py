@@ -227,3 +227,18 @@ def test_the_newest_change_of_zeros_of_both_signs_is_told_for_each() -> None:
     changes = table.changes(start_snapshot_id=0, mode="net").read_all()["key"].to_pylist()
 
     assert sorted(map(str, changes)) == ["-0.0", "0.0"]
+
+
+def test_who_remembers_an_expired_snapshot_is_told_that_it_was_expired() -> None:
+    # Given: a range of which the end is kept, and the beginning was read before it was expired.
+    options = {"merge-engine": "aggregation", "fields.price.aggregate-function": "sum", "log.system": "none"}
+    table = orders(None, **options)
+    for price in "12":
+        table.append(rows(f"+I a 1 {price}"))
+    table.compact()
+    table.append(rows("+I a 1 3"))
+    assert told(table, start=2) == ["+U a 1 6"]
+    reopened(table).expire_snapshots(retain_last=1)
+
+    with pytest.raises(SnapshotExpiredError, match=r"snapshot 2 .*has been expired; the earliest kept is 4"):
+        told(table, start=2)

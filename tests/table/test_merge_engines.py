@@ -321,3 +321,18 @@ def test_a_sum_too_large_for_its_column_stands_in_nobodys_way_until_the_column_i
     table.compact()
     assert table.lookup([{"id": 1}])["n"].to_pylist() == [2**32 - 1]
     assert set(table.files()["level"].to_pylist()) == {5}
+
+
+def test_a_stream_goes_on_where_what_it_has_read_was_expired(tmp_path: Path) -> None:
+    table = _table(tmp_path, AGGREGATION | {"write-only": "true"})
+    table.append(_rows(("+I", 1, 5, "a", 1)))
+    stream = table.stream()
+    stream.poll()
+    table.append(_rows(("+I", 1, 2, "b", 1), ("+I", 2, 1, "c", 1)))
+    table.consumers.create("reader", 2)
+    table.expire_snapshots(retain_last=1)
+    position = stream.position
+
+    fresh = WarehouseCatalog(str(tmp_path)).load_table("db.t")
+
+    assert _heard(fresh.stream(position=position)) == [("+I", 2, 1, "c", 1), ("+U", 1, 7, "b", 1)]
