@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.merge_tree.gather import gathered
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, merge_keys
@@ -111,9 +112,8 @@ class Memtable:
             return merge_in_layers(versions, keys, self._merge_function, final=final)
         newest = keys.newest(ordered=True)
         taken = newest if place is None else place[newest]
-        gathered = pa.array(taken)
         sequence = _sequence_numbers(arrivals)[newest]
-        return [self._key_value.to_key_value(rows.take(gathered), kinds.take(gathered), sequence)]
+        return [self._key_value.to_key_value(gathered(rows, taken), kinds.take(pa.array(taken)), sequence)]
 
     def clear(self) -> None:
         """Forget all rows."""
