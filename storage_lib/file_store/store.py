@@ -29,7 +29,7 @@ from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.write import FileStoreWrite
-from storage_lib.format.formats import all_formats, format_of
+from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.partition import PartitionCodec
@@ -74,6 +74,9 @@ class FileStore:
         self._kind = kind_of(table, schema, options)
         self._schemas = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
         self._format = self._kind.file_format(format_of(options))
+        self._formats_by_level = {
+            level: self._kind.file_format(each) for level, each in formats_by_level(options).items()
+        }
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
         self._manifests = ManifestDirectory(environment.file_io, paths)
@@ -272,6 +275,7 @@ class FileStore:
         return DataFileWriter(
             layout=self._kind.layout,
             file_format=self._format,
+            formats_by_level=self._formats_by_level,
             environment=self._environment,
             paths=self._paths,
             partition_path=self._data_files.partition_path(partition),

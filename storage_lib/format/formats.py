@@ -42,13 +42,20 @@ def new_format(name: str, *, compression: str, compression_level: int) -> FileFo
     return ParquetFormat(compression=codec, compression_level=compression_level if codec == "zstd" else None)
 
 
-def format_of(options: TableOptions) -> FileFormat:
-    """The format of a table's new data files; raises as ``new_format``."""
+def format_of(options: TableOptions, level: int | None = None) -> FileFormat:
+    """The format of a table's new data files at ``level``, None: where no level is named; raises as ``new_format``."""
+    formats, codecs = options.file_format_per_level or {}, options.file_compression_per_level or {}
     return new_format(
-        options.file_format,
-        compression=options.file_compression,
+        options.file_format if level is None else formats.get(level, options.file_format),
+        compression=options.file_compression if level is None else codecs.get(level, options.file_compression),
         compression_level=options.file_compression_zstd_level,
     )
+
+
+def formats_by_level(options: TableOptions) -> dict[int, FileFormat]:
+    """The formats of the levels that the options name; raises as ``new_format``."""
+    levels = {*(options.file_format_per_level or {}), *(options.file_compression_per_level or {})}
+    return {level: format_of(options, level) for level in sorted(levels)}
 
 
 def all_formats() -> tuple[FileFormat, ...]:

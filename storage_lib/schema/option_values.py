@@ -47,6 +47,18 @@ def parse_size(text: str) -> int:
     return size
 
 
+def parse_by_level(text: str) -> dict[int, str]:
+    """``0:avro,5:parquet`` -> {0: "avro", 5: "parquet"}. ``ValueError`` for anything else, and a level named twice."""
+    found: dict[int, str] = {}
+    for part in text.split(","):
+        level, colon, value = (each.strip() for each in part.partition(":"))
+        if not (level.isdecimal() and colon and value) or int(level) in found:
+            message = "it has to be levels and values such as '0:avro,5:parquet', each level once"
+            raise ValueError(message)
+        found[int(level)] = value
+    return found
+
+
 def parse_millis(text: str) -> int:
     """``7 d`` -> 604800000; a unit is needed. ``ValueError`` for anything else."""
     return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")

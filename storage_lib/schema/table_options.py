@@ -16,6 +16,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.option_values import (
     parse_boolean,
     parse_bucket_count,
+    parse_by_level,
     parse_bytes,
     parse_count,
     parse_integer,
@@ -149,6 +150,19 @@ class TableOptions:
     )
     file_compression_zstd_level: int = _option(
         "file.compression.zstd-level", 1, parse_count, "Level of the zstd codec."
+    )
+    file_format_per_level: Mapping[int, str] | None = _option(
+        "file.format.per.level",
+        None,
+        parse_by_level,
+        "Formats of new data files at these levels of a table with a key, such as `0:avro,5:parquet`; elsewhere "
+        "`file.format`. A file that a compaction only moves to another level stays as it is.",
+    )
+    file_compression_per_level: Mapping[int, str] | None = _option(
+        "file.compression.per.level",
+        None,
+        parse_by_level,
+        "Codecs of new data files at these levels, such as `0:lz4,5:zstd`; elsewhere `file.compression`.",
     )
     target_file_size_bytes: int = _option(
         "target-file-size", 128 << 20, parse_size, "A data file is closed at this size."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.file_store.kind_choice import kind_of
-from storage_lib.format.formats import format_of
+from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
 from storage_lib.schema.alter_schema import alter_schema
@@ -61,6 +61,7 @@ class TableAlter:
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
         options = TableOptions.parse(altered.options)
         format_of(options)
+        formats_by_level(options)
         refuse_unsupported(self._table, altered, before=schema)
         # A column's new type has to suit the merge engine too.
         kind_of(self._table, altered, options)

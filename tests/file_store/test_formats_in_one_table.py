@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, SetOption, WarehouseCatalog, col
@@ -135,3 +136,45 @@ def test_we_read_and_append_to_files_of_pypaimon(tmp_path: Path, name: str) -> N
     table.compact()
     assert table.to_arrow().sort_by("id").to_pylist() == rows.to_pylist()
     assert read_with_pypaimon(tmp_path, IDENTIFIER, tmp_path).sort_by("id").to_pylist() == rows.to_pylist()
+
+
+def test_each_level_has_the_format_and_the_codec_that_the_options_name(tmp_path: Path) -> None:
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+    options = {
+        "file.format.per.level": "0:avro, 5:orc",
+        "file.compression.per.level": "0:deflate,5:lz4",
+        "write-only": "true",
+    }
+    table = catalog.create_table(IDENTIFIER, COLUMNS, primary_key=["id"], options=options)
+    for number in range(2):
+        table.append(_rows(table, 1, 2, 10 + number, v=number))
+    assert {name.rpartition(".")[2] for name in table.files()["file_name"].to_pylist()} == {"avro"}
+
+    table.compact()
+
+    (file,) = table.files().to_pylist()
+    assert (file["level"], file["file_name"].rpartition(".")[2]) == (5, "orc")
+    path = next(tmp_path.rglob(file["file_name"]))
+    assert po.ORCFile(path).compression == "LZ4"
+    expected = [*_rows(table, 1, 2, v=1).to_pylist(), *_rows(table, 10, v=0).to_pylist()]
+    expected += _rows(table, 11, v=1).to_pylist()
+    assert table.to_arrow().sort_by("id").to_pylist() == expected
+    assert read_with_rust(tmp_path, IDENTIFIER).num_rows == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("file.format.per.level", "0=avro", "levels and values such as"),
+        ("file.format.per.level", "0:avro,0:orc", "each level once"),
+        ("file.format.per.level", "0:csv", "csv is not supported"),
+        ("file.compression.per.level", "5:rar", "rar is not known to parquet"),
+    ],
+)
+def test_levels_that_can_not_be_are_refused_at_create(tmp_path: Path, key: str, value: str, told: str) -> None:
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+
+    with pytest.raises(InvalidInputError, match=told):
+        catalog.create_table(IDENTIFIER, COLUMNS, primary_key=["id"], options={key: value})
+
+    assert not list(tmp_path.rglob("schema-0"))

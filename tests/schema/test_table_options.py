@@ -33,8 +33,6 @@ OF_PAIMON = [
     "data-file.prefix",
     "dynamic-partition-overwrite",
     "file.block-size",
-    "file.compression.per.level",
-    "file.format.per.level",
     "full-compaction.delta-commits",
     "lookup-wait",
     "manifest.compression",

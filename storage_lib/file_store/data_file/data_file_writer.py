@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -32,8 +32,12 @@ class DataFileWriter:
         partition_path: str,
         bucket: int,
         target_file_size: int,
+        formats_by_level: Mapping[int, FileFormat] | None = None,
     ) -> None:
-        file_format.refuse_unsupported(layout.file_arrow_schema)
+        """``formats_by_level`` has the levels whose files are not of ``file_format``."""
+        self._formats_by_level = formats_by_level or {}
+        for each in (file_format, *self._formats_by_level.values()):
+            each.refuse_unsupported(layout.file_arrow_schema)
         self.layout = layout
         self.target_file_size = target_file_size
         self._format = file_format
@@ -57,7 +61,7 @@ class DataFileWriter:
         rows = _Regrouped(batches)
         try:
             while (sample := rows.peek()) is not None:
-                file = self._open(sample)
+                file = self._open(sample, self._formats_by_level.get(level, self._format))
                 while group := rows.next(file.row_group_rows):
                     file.write(group)
                     if file.size_bytes >= self.target_file_size:
@@ -92,15 +96,15 @@ class DataFileWriter:
         self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
         self._environment.file_io.delete(path)
 
-    def _open(self, sample: pa.RecordBatch) -> _OpenFile:
-        name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, self._format.extension)
+    def _open(self, sample: pa.RecordBatch, file_format: FileFormat) -> _OpenFile:
+        name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, file_format.extension)
         self._file_count += 1
         path = self._paths.data_file_path(self._partition_path, self._bucket, name)
         rows = self.layout.to_file(sample)
         output = self._environment.file_io.open_output(path)
         self._unsynced.append(path)
         try:
-            writer = self._format.writer(output, self.layout.file_arrow_schema, rows)
+            writer = file_format.writer(output, self.layout.file_arrow_schema, rows)
         except BaseException:
             output.close()
             self._delete(path)
