@@ -7,6 +7,7 @@ from storage_lib.file_store.append.append_layout import AppendLayout
 from storage_lib.file_store.append.append_table import AppendTable
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
+from storage_lib.file_store.merge_tree.compaction.level0_at_once import Level0AtOnce
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket, WholeBucketWithDeletes
@@ -45,6 +46,8 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
     strategy = _compaction_strategy(options)
     if isinstance(merge_function, LayeredMergeFunction):
         strategy = WholeBucketWithDeletes(strategy=strategy)
+    if options.deletion_vectors_enabled and merge_function.keeps_newest:
+        strategy = Level0AtOnce(strategy=strategy)
     if options.merge_engine is MergeEngine.FIRST_ROW:
         strategy = WholeBucket(strategy=strategy)
     return _merging(KeyValueSchema(schema=schema), merge_function, strategy, options)

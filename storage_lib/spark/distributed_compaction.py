@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.spark.spark_errors import storage_errors_of_spark
 from storage_lib.spark.spark_session import MAINTENANCE_POOL, scheduler_pool
-from storage_lib.spark.table_cache import key_of
+from storage_lib.spark.table_cache import TableKey, key_of
 from storage_lib.table.inline_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storage_lib.file_store.compact import CompactionTask
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -32,7 +35,8 @@ def compact(
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
     ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
-    Raises ``CommitConflictError``, with everything undone, if another compaction or overwrite was faster.
+    Raises ``CommitConflictError``, with everything undone, if another compaction or overwrite was faster, and
+    ``InvalidInputError``, with the others committed, for a bucket whose values can't be merged (a sum too large).
     """
     tasks = table.plan_compaction(partition=partition, full=full)
     if not tasks:
@@ -43,13 +47,27 @@ def compact(
     tasks.sort(key=lambda task: -sum(file.file_size for file in task.unit.files))
     shares = [tasks[start::share_count] for start in range(share_count)]
     with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
-        messages = (
-            spark.sparkContext.parallelize(shares, share_count)
-            .flatMap(lambda share: [key.table().run_compaction(task) for task in share])
-            .collect()
-        )
-    done = [message for message in messages if message is not None]
-    return table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
+        results = spark.sparkContext.parallelize(shares, share_count).flatMap(lambda share: _run(key, share)).collect()
+    done = [result for result in results if isinstance(result, CommitMessage)]
+    committed = table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
+    refused = next((result for result in results if isinstance(result, InvalidInputError)), None)
+    if refused is not None:
+        raise refused
+    return committed
+
+
+def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage | InvalidInputError]:
+    """In a Spark task. Values that can't be merged keep their own bucket from being compacted, no other."""
+    results: list[CommitMessage | InvalidInputError] = []
+    for task in share:
+        try:
+            message = key.table().run_compaction(task)
+        except InvalidInputError as error:
+            results.append(error)
+        else:
+            if message is not None:
+                results.append(message)
+    return results
 
 
 def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib import InvalidInputError
 from storage_lib.spark import compact, read
 
 if TYPE_CHECKING:
@@ -63,3 +65,18 @@ def test_no_more_tasks_than_allowed_do_the_whole_work(
     assert [tracker.getStageInfo(stage).numTasks for stage in info.stageIds] == [2]  # type: ignore[union-attr]
     assert table.files().num_rows == 3
     assert {row.v for row in read(spark, table).collect()} == {"v1"}
+
+
+def test_a_bucket_that_can_not_be_merged_hinders_no_other(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    options = {"merge_engine": "aggregation", "fields.n.aggregate-function": "sum", "write_only": "true"}
+    table = make_table(bucket=4, **options)
+    for _ in range(2):
+        table.append(pa.table({"id": list(range(20)), "n": [2**31 - 1] + [1] * 19}))
+
+    with pytest.raises(InvalidInputError, match="'n'"):
+        compact(spark, table)
+
+    counts = Counter(table.files().column("bucket").to_pylist())
+    assert sorted(counts.values()) == [1, 1, 1, 2]

@@ -8,6 +8,7 @@ import pytest
 
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
+from storage_lib.file_store.merge_tree.compaction.level0_at_once import Level0AtOnce
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket
@@ -55,6 +56,15 @@ def test_a_whole_bucket_is_compacted_whenever_part_of_it_is_due() -> None:
 
     assert _drawn(strategy.pick(_levels("0:1 0:1 5:1000"))) == "1 1 1000 -> 5 drop"
     assert _drawn(strategy.pick(_levels("0:1 5:1000"))) == "none"
+
+
+def test_level_0_is_merged_at_once_where_it_may_not_wait() -> None:
+    strategy = Level0AtOnce(strategy=UniversalCompaction(compaction_trigger=3))
+
+    assert _drawn(strategy.pick(_levels("0:1 5:1000"))) == "1 -> 4"
+    assert _drawn(strategy.pick(_levels("0:1 1:10 5:1000"))) == "1 10 -> 1"
+    assert _drawn(strategy.pick(_levels("0:1 0:1 0:1 3:1 5:1000"))) == "1 1 1 1 -> 4"
+    assert _drawn(strategy.pick(_levels("4:1 5:1000"))) == "none"
 
 
 def _levels(runs: str) -> Levels:
