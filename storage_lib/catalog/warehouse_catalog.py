@@ -18,6 +18,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from storage_lib.catalog.kind_options import with_kind_options
+from storage_lib.catalog.log_refusals import refuse_log
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
@@ -31,7 +32,6 @@ from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
     UUID_OPTION,
     LogSystem,
-    MergeEngine,
     TableOptions,
     canonical_key,
     is_secret,
@@ -109,7 +109,7 @@ class WarehouseCatalog:
             comment=descriptor.comment,
         )
         refuse_unsupported(name, new_schema)
-        _refuse_log_of_unmerged_rows(name, TableOptions.parse(new_schema.options))
+        refuse_log(name, TableOptions.parse(new_schema.options), has_primary_key=bool(new_schema.primary_keys))
         table = self._table(table_name, new_schema)
         if table.file_store.snapshots.latest_id() is not None:
             message = (
@@ -329,21 +329,6 @@ def _descriptor(
         message = "a TableDescriptor says everything itself; give keys, options and comment to it, not beside it"
         raise InvalidInputError(message)
     return schema
-
-
-def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:
-    # Changes of counts add up in the log as they do in the files.
-    adds_up = options.merge_engine is MergeEngine.VALUE_COUNT
-    if options.newest_wins or adds_up or options.effective_log_system is LogSystem.NONE:
-        return
-    by_engine = options.merge_engine is not MergeEngine.DEDUPLICATE
-    cause = f"merge-engine={options.merge_engine}" if by_engine else "sequence.field"
-    message = (
-        f"table {name}: option log.system={options.effective_log_system} can't be had with {cause}: the log would hold "
-        "the rows as they came in, not as they are merged. Declare log.system=none, and its streams follow the "
-        "snapshots"
-    )
-    raise InvalidInputError(message)
 
 
 def _refuse_other_columns(table: DynamicTable, descriptor: TableDescriptor) -> None:

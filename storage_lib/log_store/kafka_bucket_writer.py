@@ -1,4 +1,4 @@
-"""One bucket's share in a transaction: record batches in flight, numbered so that a repeated one is stored once.
+"""One bucket's record batches in flight, in a transaction or not, numbered so that a repeated one is stored once.
 
 At most five batches are on their way, since that is how many the broker remembers per producer. When one fails for a
 reason that may pass, all in flight are awaited, and those not stored are sent again, one by one, with the sequence
@@ -49,9 +49,17 @@ class KafkaBucketWriter:
     """Sends the batches of one bucket in order. Not thread-safe."""
 
     def __init__(
-        self, cluster: KafkaCluster, topic: str, bucket: int, handle: TransactionHandle, clock: Clock, timeout_ms: int
+        self,
+        cluster: KafkaCluster,
+        topic: str,
+        bucket: int,
+        handle: TransactionHandle | None,
+        clock: Clock,
+        timeout_ms: int,
+        *,
+        next_sequence: int = 0,
     ) -> None:
-        """Write as part of the transaction ``handle``, which the bucket has joined."""
+        """Write as part of the transaction ``handle``, which the bucket has joined; None: outside of any."""
         self._cluster = cluster
         self._topic = topic
         self._bucket = bucket
@@ -61,7 +69,7 @@ class KafkaBucketWriter:
         self._in_flight: deque[_Sent] = deque()
         self._first_offset: int | None = None
         self._next_offset = 0
-        self.next_sequence = 0
+        self.next_sequence = next_sequence
 
     def send(self, batch: bytes, record_count: int) -> None:
         """Put a batch on its way; waits while five are. Its first sequence is ``next_sequence`` of before."""
@@ -127,7 +135,7 @@ class KafkaBucketWriter:
         partition = ProduceRequest.TopicProduceData.PartitionProduceData(index=self._bucket, records=batch)
         topic = ProduceRequest.TopicProduceData(name=self._topic, partition_data=[partition])
         request = ProduceRequest(
-            transactional_id=self._handle.transactional_id,
+            transactional_id=None if self._handle is None else self._handle.transactional_id,
             acks=_ACKS_ALL,
             timeout_ms=self._timeout_ms,
             topic_data=[topic],
@@ -139,7 +147,7 @@ class KafkaBucketWriter:
     def _check(self, error: type[Exception], *, may_be_out_of_order: bool) -> None:
         """Raise for what will not pass by itself."""
         refuse(error, self._topic)
-        if issubclass(error, _ENDED):
+        if self._handle is not None and issubclass(error, _ENDED):
             raise lost(self._handle.transactional_id, error)
         if issubclass(error, _TOO_LARGE):
             message = (
@@ -149,9 +157,8 @@ class KafkaBucketWriter:
             raise InvalidInputError(message)
         is_out_of_order = error is kafka.errors.OutOfOrderSequenceNumberError and may_be_out_of_order
         if not is_worth_retrying(error) and not is_out_of_order:
-            message = (
-                f"log {self._topic!r}, bucket {self._bucket}: the broker answers {error.__name__}; nothing became "
-                "visible, begin the transaction again"
+            message = f"log {self._topic!r}, bucket {self._bucket}: the broker answers {error.__name__}; " + (
+                "write again" if self._handle is None else "nothing became visible, begin the transaction again"
             )
             raise UnavailableError(message)
 

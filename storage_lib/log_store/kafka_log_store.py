@@ -7,6 +7,7 @@ connections per process (``kafka_cluster``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from storage_lib.errors import UnavailableError
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
 from storage_lib.log_store.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
 from storage_lib.log_store.kafka_log_transaction import KafkaLogTransaction
 from storage_lib.log_store.kafka_topic import KafkaTopic
 from storage_lib.log_store.kafka_transactions import KafkaTransactions
@@ -43,6 +45,8 @@ class KafkaLogStore:
         self._topic = KafkaTopic(self._cluster, settings.topic, settings.table_uuid, clock)
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
         self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
+        self._idle_producers: list[tuple[int, IdempotentProducer]] = []
+        """With the process that they belong to: a forked child would repeat its parent's sequence numbers."""
 
     def __reduce__(self) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock]]:
         """Travel as data; connections are made where it is unpacked."""
@@ -80,6 +84,25 @@ class KafkaLogStore:
             codec=self._codec,
             settings=self.settings,
             clock=self._clock,
+        )
+
+    def open_appender(self) -> KafkaLogAppender:
+        """See ``LogStore.open_appender``."""
+        process = os.getpid()
+        try:
+            owner, producer = self._idle_producers.pop()
+        except IndexError:
+            owner = None
+        if owner != process:
+            producer = new_producer(self._cluster, self.settings.topic, self._clock)
+        return KafkaLogAppender(
+            cluster=self._cluster,
+            topic=self._topic,
+            producer=producer,
+            codec=self._codec,
+            settings=self.settings,
+            clock=self._clock,
+            give_back=lambda idle: self._idle_producers.append((process, idle)),
         )
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:

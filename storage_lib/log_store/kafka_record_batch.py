@@ -104,14 +104,15 @@ def encode_batch(
     timestamp_millis: int,
     owner: BatchOwner,
     compression: Compression,
+    is_transactional: bool = True,
 ) -> bytes:
-    """One transactional batch of the given keys and values (binary, may be null), ready for a produce request.
+    """One batch of the given keys and values (binary, may be null), ready for a produce request.
 
     ``headers`` is what ``encode_headers`` made, the same for every record.
     """
     count = len(values)
     records = compress(compression, _pack(keys, values, headers))
-    attributes = compression.value | _TRANSACTIONAL
+    attributes = compression.value | (_TRANSACTIONAL if is_transactional else 0)
     body = _BODY.pack(
         attributes, count - 1, timestamp_millis, timestamp_millis,
         owner.producer_id, owner.producer_epoch, owner.first_sequence, count,

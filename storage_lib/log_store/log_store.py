@@ -3,6 +3,7 @@
 One log partition per bucket. Records become visible transaction by transaction: a ``LogTransaction`` is opened
 and written by whoever holds the slot, and ended by whoever knows its ``TransactionHandle``, also from another
 process and after the writer has died. Offsets need not be dense: ending a transaction may use one up.
+Or they become visible as they are written: by a ``LogAppender``, outside of any transaction.
 """
 
 from __future__ import annotations
@@ -88,6 +89,26 @@ class LogTransaction(Protocol):
         """Give everything up; harmless when it was ended already."""
 
 
+class LogAppender(Protocol):
+    """Writes that are visible as soon as they are stored, and can't be taken back. Not thread-safe; good for one write.
+
+    What a write stores that fails in between, or is repeated, is there at least once. Any number of appenders may
+    write to one bucket at a time.
+    """
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """Append the changes to ``bucket``, in order; arguments and errors as ``LogTransaction.write``."""
+
+    def finish(self) -> tuple[WrittenRange, ...]:
+        """Wait until everything written is stored (acks of all replicas); the ranges by bucket.
+
+        Records of other appenders may lie in between. ``UnavailableError`` when it is not known what was stored.
+        """
+
+    def give_up(self) -> None:
+        """End without waiting for an answer that is not wanted any more; what was stored stays."""
+
+
 class LogStore(Protocol):
     """The changelog of one table."""
 
@@ -102,6 +123,9 @@ class LogStore(Protocol):
 
     def begin(self, slot: int) -> LogTransaction:
         """Open the transaction of ``slot``, aborting a dangling one of the same slot and fencing its writer."""
+
+    def open_appender(self) -> LogAppender:
+        """Write outside of any transaction."""
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
         """End a transaction from anywhere; when it returns ``ENDED``, readers see what was asked for.

@@ -39,6 +39,12 @@ class MemoryTransaction:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
 
+_NO_TRANSACTION = MemoryTransaction(
+    TransactionHandle(transactional_id="", producer_id=-1, producer_epoch=-1), 0, TransactionState.COMMITTED
+)
+"""Whose records are visible as soon as they are stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Records written at once, of one transaction."""
@@ -104,6 +110,23 @@ class MemoryLog:
             raise LeaseLostError(message)
         if transaction.state is TransactionState.EMPTY:
             transaction.state, transaction.began_millis = TransactionState.ONGOING, now
+        first, stop = self._store(transaction, bucket, keys, values, repairs, now)
+        transaction.first_offsets.setdefault(bucket, first)
+        return first, stop
+
+    def append_visible(self, bucket: int, keys: pa.Array, values: pa.Array, now: int) -> tuple[int, int]:
+        """Store records outside of any transaction; the first offset and the one after the last."""
+        return self._store(_NO_TRANSACTION, bucket, keys, values, pa.nulls(len(values), pa.int64()), now)
+
+    def _store(
+        self,
+        transaction: MemoryTransaction,
+        bucket: int,
+        keys: pa.Array,
+        values: pa.Array,
+        repairs: pa.Array,
+        now: int,
+    ) -> tuple[int, int]:
         target = self.buckets[bucket]
         first, stop = target.end_offset, target.end_offset + len(values)
         columns = LogColumns(
@@ -115,7 +138,6 @@ class MemoryLog:
         )
         target.stretches.append(Stretch(columns, transaction))
         target.end_offset = stop
-        transaction.first_offsets.setdefault(bucket, first)
         return first, stop
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:

@@ -104,6 +104,10 @@ class MemoryLogStore:
             transaction = log.begin(f"{self._table_uuid}-{slot}", self._transaction_timeout_ms)
         return MemoryLogTransaction(self, transaction)
 
+    def open_appender(self) -> MemoryLogAppender:
+        """See ``LogStore.open_appender``."""
+        return MemoryLogAppender(self)
+
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
         """See ``LogStore.end``."""
         log = self._log()
@@ -255,12 +259,7 @@ class MemoryLogTransaction:
                     repaired,
                     now,
                 )
-            earlier = self._ranges.get(bucket)
-            self._ranges[bucket] = WrittenRange(
-                bucket=bucket,
-                first_offset=earlier.first_offset if earlier else first,
-                next_offset=stop,
-            )
+            _extend(self._ranges, bucket, first, stop)
 
     def flush(self) -> tuple[WrittenRange, ...]:
         """See ``LogTransaction.flush``."""
@@ -269,3 +268,37 @@ class MemoryLogTransaction:
     def abort(self) -> None:
         """See ``LogTransaction.abort``."""
         self._store.end(self.handle, commit=False)
+
+
+class MemoryLogAppender:
+    """One write outside of any transaction; see ``LogAppender``."""
+
+    def __init__(self, store: MemoryLogStore) -> None:
+        """Made by ``MemoryLogStore.open_appender``."""
+        self._store = store
+        self._ranges: dict[int, WrittenRange] = {}
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """See ``LogAppender.write``."""
+        log = self._store._log()  # noqa: SLF001  the appender is a part of its store
+        now = self._store._clock.now_millis()  # noqa: SLF001
+        for changes in self._store._codec.encode(rows, kinds):  # noqa: SLF001
+            with log.lock:
+                first, stop = log.append_visible(bucket, changes.keys, changes.values, now)
+            _extend(self._ranges, bucket, first, stop)
+
+    def finish(self) -> tuple[WrittenRange, ...]:
+        """See ``LogAppender.finish``."""
+        return tuple(self._ranges[bucket] for bucket in sorted(self._ranges))
+
+    def give_up(self) -> None:
+        """See ``LogAppender.give_up``; nothing is on its way."""
+
+
+def _extend(ranges: dict[int, WrittenRange], bucket: int, first: int, stop: int) -> None:
+    earlier = ranges.get(bucket)
+    ranges[bucket] = WrittenRange(
+        bucket=bucket,
+        first_offset=earlier.first_offset if earlier else first,
+        next_offset=stop,
+    )

@@ -328,7 +328,14 @@ class TableOptions:
         "log.consistency",
         LogConsistency.TRANSACTIONAL,
         parse_word(LogConsistency),
-        "transactional: visible with the snapshot.",
+        "transactional: visible with the snapshot, exactly once. eventual: visible when written, at least once, and "
+        "the files follow; see docs/guarantees.md.",
+    )
+    log_tier_interval_ms: int = _option(
+        "log.tier-interval",
+        60_000,
+        parse_millis,
+        "log.consistency=eventual: how often a stream brings the files up to the log.",
     )
     log_changelog_mode: ChangelogMode = _option(
         "log.changelog-mode",
@@ -422,7 +429,6 @@ class TableOptions:
             ("file.format", self.file_format, FILE_FORMATS),
             ("log.format", self.log_format, ("debezium-json",)),
             ("log.key.format", self.log_key_format, ("json",)),
-            ("log.consistency", self.log_consistency, (LogConsistency.TRANSACTIONAL,)),
         ):
             if value not in only:
                 message = f"option {key}={value} is not supported by this version; use {' or '.join(only)}"

@@ -41,6 +41,7 @@ from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
 from storage_lib.table.input_rows import Rows
+from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
 from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
@@ -92,6 +93,7 @@ class DynamicTable:
             only_compacted=self._batches_show_only_what_is_compacted,
             new_task_write=self.new_write,
             of_newest_schema=lambda: self.refresh().branches,
+            newest_commit=lambda: self.refresh()._commit,  # noqa: SLF001  a table too
         )
         self.file_store = parts.file_store
         self.lease = parts.lease
@@ -99,6 +101,7 @@ class DynamicTable:
         self._partitions = parts.partitions
         self._changes = parts.changes
         self._commit = parts.commit
+        self._eventual = parts.eventual
         self._overwrite = parts.overwrite
         self.tags = parts.tags
         self.consumers = parts.consumers
@@ -183,6 +186,11 @@ class DynamicTable:
     def arrow_schema(self) -> pa.Schema:
         """The table's columns as Arrow types."""
         return self.schema.arrow_schema
+
+    @property
+    def log_comes_first(self) -> bool:
+        """Whether rows go to the log alone, visible at once, and ``tier_log`` makes the files of it."""
+        return self._eventual is not None
 
     @property
     def stream_row_kind_column(self) -> str | None:
@@ -405,6 +413,11 @@ class DynamicTable:
         """
         self._input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
+        if self.log_comes_first:
+            # A repetition would be seen in the log.
+            earlier = self._commit.committed(user, identifier)
+            if earlier is not None:
+                return earlier
         return self._write(self.new_commit(commit_user=user, tracked=change_tracking), rows, identifier)
 
     def overwrite(
@@ -466,17 +479,26 @@ class DynamicTable:
             except SnapshotExpiredError:
                 # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
                 base = self.file_store.snapshots.latest()
+        file_write = None
+        if not (self.log_comes_first and order.writes_log):
+            file_write = self.file_store.new_write(
+                base, overwrite=order.overwrite is not None, sequence_block=task_index
+            )
         return TableWrite(
-            table=self.name,
             schema=self.schema,
             input_rows=self._input,
-            file_write=self.file_store.new_write(
-                base, overwrite=order.overwrite is not None, sequence_block=task_index
-            ),
-            log=self.log if order.writes_log else None,
+            file_write=file_write,
+            log=self._log_share(order),
             lease=self.lease,
             turn=order.turn,
         )
+
+    def _log_share(self, order: WriteOrder) -> LogShare | None:
+        if self.log is None or not order.writes_log:
+            return None
+        if self.log_comes_first:
+            return AppendedShare(self.log)
+        return TransactionalShare(table=self.name, log=self.log, lease=self.lease, turn=order.turn)
 
     def commit_write(
         self,
@@ -485,11 +507,17 @@ class DynamicTable:
         commit_identifier: int,
         *,
         watermark: int | None = None,
+        defers_tiering: bool = False,
     ) -> Snapshot | None:
         """Make what the tasks wrote one snapshot, and visible in the log; gives the turn back whatever happens.
 
         Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit.
+        With ``defers_tiering``, rows that are in the log already (``log_comes_first``) are left to the next
+        ``tier_log``: None, and no snapshot.
         """
+        if defers_tiering and self.log_comes_first and order.writes_log:
+            self._commit.abort(order, messages)
+            return None
         if order.overwrite is not None:
             return self._overwrite.commit(order, messages, commit_identifier)
         return self._commit.commit(order, messages, commit_identifier, watermark=watermark)
@@ -501,6 +529,36 @@ class DynamicTable:
     def check_input(self, schema: pa.Schema) -> None:
         """Refuse rows of this Arrow schema that could never be written; ``InvalidInputError`` with the remedy."""
         self._input.check_columns(schema)
+
+    def tier_log(
+        self,
+        *,
+        compact: bool = True,
+        skip_expired: bool = False,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Bring the files up to the log, of a table with ``log.consistency=eventual``; None if they are.
+
+        The snapshot holds the records and their offsets, so that each gets into the files exactly once, whoever calls
+        this, however often and wherever it dies. Streams do it every ``log.tier-interval``, batch writes at their end.
+        Compacts afterwards where that is due, unless ``compact`` is False or the table ``write-only``. With
+        ``skip_expired`` it goes on behind records that the log's retention has deleted before they got into the files.
+
+        Raises ``InvalidInputError`` for any other table, ``LogOffsetsExpiredError`` for records that are gone (nothing
+        is committed), ``UnavailableError`` and ``LeaseLostError`` as ``append``.
+        """
+        if self._eventual is None:
+            message = (
+                f"table {self.name}: files and log are written together, so there is nothing to tier; tier_log is for "
+                "tables with log.consistency=eventual"
+            )
+            raise InvalidInputError(message)
+        user, identifier = self._identity(commit_user, commit_identifier)
+        snapshot = self._eventual.tier_log(commit_user=user, commit_identifier=identifier, skip_expired=skip_expired)
+        if snapshot is not None and compact:
+            self._compact_after_tiering(snapshot)
+        return snapshot
 
     # --- care ---------------------------------------------------------------------------------------------------
 
@@ -679,8 +737,16 @@ class DynamicTable:
             raise
         snapshot = self.commit_write(order, [message], commit_identifier)
         if snapshot is not None and order.overwrite is None:
-            self.compact_after(snapshot, [message])
+            if message.files:
+                self.compact_after(snapshot, [message])
+            else:
+                self._compact_after_tiering(snapshot)
         return snapshot
+
+    def _compact_after_tiering(self, tiered: Snapshot) -> None:
+        buckets = {(entry.partition, entry.bucket) for entry in self.file_store.scan.delta(tiered)}
+        if buckets and not self.options.write_only:
+            self._inline_compaction.compact(tiered, buckets)
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         return identity_of(self.name, self.environment, commit_user, commit_identifier)

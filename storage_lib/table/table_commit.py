@@ -31,7 +31,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.log_repair import LogRepair, MissingChanges
-from storage_lib.table.table_write import two_tasks_for_one_bucket
+from storage_lib.table.log_share import two_tasks_for_one_bucket
 from storage_lib.table.turn import Turn, TurnLease
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
@@ -131,7 +131,7 @@ class TableCommit:
         """
         transactions = tuple(each for message in messages for each in message.transactions)
         files = tuple(each for message in messages for each in message.files)
-        with self._turn_of(order):
+        with self._turn_of(order.turn):
             earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
             if earlier is not None:
                 self.abort(order, messages, release=False, committed=earlier)
@@ -187,8 +187,7 @@ class TableCommit:
         return 0 if self._repair is None else self._repair.snapshots_needed()
 
     @contextmanager
-    def _turn_of(self, order: WriteOrder) -> Iterator[None]:
-        turn = order.turn
+    def _turn_of(self, turn: Turn | None) -> Iterator[None]:
         try:
             with nullcontext() if turn is None else self._lease.beating(turn):
                 yield
@@ -207,7 +206,9 @@ class TableCommit:
         watermark: int | None,
         properties: Mapping[str, str],
         covers_from: Mapping[int, int] | None = None,
+        reached: LogOffsets | None = None,
     ) -> tuple[Snapshot, LogPart]:
+        """``reached``: up to where the log was read into ``files``, which are then upon the offsets of before."""
         part = LogPart(
             tracked=order.tracked,
             lease=None if order.turn is None else order.turn.number,
@@ -220,6 +221,8 @@ class TableCommit:
                 return {**part.to_properties(), **properties}
             offsets = (self._offsets_of(previous) or LogOffsets()).advanced_to(
                 {each.written.bucket: each.written.next_offset for each in transactions}
+                if reached is None
+                else reached.next_offsets
             )
             return {
                 **part.to_properties(),

@@ -11,9 +11,10 @@ from storage_lib.errors import NotFoundError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.partition import PartitionCodec
-from storage_lib.schema.table_options import TableOptions, masked
+from storage_lib.schema.table_options import LogConsistency, TableOptions, masked
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.partition_spec import PartitionSpecs
@@ -119,13 +120,19 @@ class TableDescription:
     def _log_lines(self, part: LogPart | None) -> dict[str, str]:
         if self._log is None:
             return {"log.system": "none"}
-        lines = dict(self._log.description())
+        lines = {**self._log.description(), "log.consistency": str(self._options.log_consistency)}
         offsets = None if part is None else part.offsets
         lines["log offsets"] = "" if offsets is None else offsets.to_json()
         try:
-            lines["log end"] = self._log.latest_offsets().to_json()
+            end = self._log.latest_offsets()
         except StorageError as error:
             lines["log end"] = f"unknown: {error}"
+            return lines
+        lines["log end"] = end.to_json()
+        if self._options.log_consistency is LogConsistency.EVENTUAL:
+            tiered = offsets or LogOffsets()
+            behind = sum(max(0, offset - tiered.of(bucket)) for bucket, offset in end.next_offsets.items())
+            lines["log records not yet in files"] = str(behind)
         return lines
 
     def _runs(self, entries: list[ManifestEntry]) -> Counter[tuple[bytes, int]]:

@@ -9,10 +9,11 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import ChangelogMode, TableOptions
+from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeScan
 from storage_lib.table.content_difference import ContentDifference
+from storage_lib.table.eventual_commit import EventualCommit
 from storage_lib.table.inline_compaction import InlineCompaction
 from storage_lib.table.input_rows import InputRows
 from storage_lib.table.log_repair import LogRepair
@@ -39,7 +40,7 @@ from storage_lib.table.write_order import WriteOrder
 
 class TableParts:
     """The parts of one branch of one table. ``new_task_write`` opens a task's writer for an order,
-    ``of_newest_schema`` the branches under the table's newest schema.
+    ``of_newest_schema`` the branches under the table's newest schema, ``newest_commit`` the commits under it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class TableParts:
         only_compacted: bool,
         new_task_write: Callable[[WriteOrder], TableWrite],
         of_newest_schema: Callable[[], TableBranches],
+        newest_commit: Callable[[], TableCommit],
     ) -> None:
         paths = TablePaths(location, branch)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
@@ -69,7 +71,18 @@ class TableParts:
         self.partitions = PartitionSpecs(name, schema)
         self.changes = SnapshotChanges(self.file_store)
         repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self.changes) if log else None
-        self.commit = TableCommit(
+        self.eventual: EventualCommit | None = None
+        if repair is not None and options.log_consistency is LogConsistency.EVENTUAL:
+            self.eventual = EventualCommit(
+                table=name,
+                environment=environment,
+                file_store=self.file_store,
+                schema=schema,
+                repair=repair,
+                lease=self.lease,
+                of_newest_schema=newest_commit,
+            )
+        self.commit: TableCommit = self.eventual or TableCommit(
             table=name,
             environment=environment,
             file_store=self.file_store,

@@ -422,3 +422,43 @@ def test_all_mode_keeps_the_row_before_an_update(open_log: OpenLog) -> None:
 def write_and_flush(transaction: object, schema: TableSchema) -> None:
     transaction.write(0, *changes(schema, "+I 9 z"))  # type: ignore[attr-defined]
     transaction.flush()  # type: ignore[attr-defined]
+
+
+def test_what_an_appender_writes_is_seen_at_once_and_needs_no_end(log: LogStore, schema: TableSchema) -> None:
+    appender = log.open_appender()
+    appender.write(0, *changes(schema, "+I 1 a, -D 1 a"))
+    appender.write(0, *changes(schema, "+I 2 b"))
+    appender.write(1, *changes(schema, "+I 3 c"))
+
+    assert appender.finish() == (
+        WrittenRange(bucket=0, first_offset=0, next_offset=3),
+        WrittenRange(bucket=1, first_offset=0, next_offset=1),
+    )
+    assert log_texts(log) == ["+I 1 a", "-D 1 a", "+I 2 b", "+I 3 c"]
+    assert log.latest_offsets() == LogOffsets({0: 3, 1: 1})
+
+
+def test_what_an_appender_wrote_stays_when_it_is_given_up(log: LogStore, schema: TableSchema) -> None:
+    appender = log.open_appender()
+    appender.write(0, *changes(schema, "+I 1 a"))
+    appender.give_up()
+    later = log.open_appender()
+    later.write(0, *changes(schema, "+I 2 b"))
+    later.finish()
+
+    assert log_texts(log) == ["+I 1 a", "+I 2 b"]
+
+
+def test_appenders_write_side_by_side_and_one_after_the_other(log: LogStore, schema: TableSchema) -> None:
+    for turn in range(3):
+        first, second = log.open_appender(), log.open_appender()
+        first.write(0, *changes(schema, f"+I {turn} a"))
+        first.finish()
+        second.write(0, *changes(schema, f"+I {turn} b"))
+        second.finish()
+
+    assert log_texts(log) == [f"+I {turn} {writer}" for turn in range(3) for writer in "ab"]
+
+
+def test_a_fresh_appender_finishes_with_nothing_written(log: LogStore) -> None:
+    assert log.open_appender().finish() == ()

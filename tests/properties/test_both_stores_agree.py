@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from storage_lib import DynamicTable, StreamPosition
 from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory_log_store import MemoryLogStore
 from storage_lib.schema.data_types import parse_data_type
+from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from tests.support.every_type import EVERY_TYPE, arrays, same_rows, tables
@@ -28,6 +30,7 @@ def _table(schema: TableSchema, *, changelog_mode: str = "upsert") -> DynamicTab
     options = TableOptions.parse({"bucket": "1", "log.changelog-mode": changelog_mode})
     log = MemoryLogStore(schema, name, name, environment.clock, changelog_mode=options.log_changelog_mode)
     log.create()
+    SchemaHistory(environment.file_io, TablePaths(name)).append(schema)
     return DynamicTable(
         name=name,
         uuid=name,

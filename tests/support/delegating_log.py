@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import (
     EndOutcome,
+    LogAppender,
     LogBatch,
     LogStore,
     LogTransaction,
@@ -32,6 +33,9 @@ class DelegatingLog:
 
     def begin(self, slot: int) -> LogTransaction:
         return self.delegate.begin(slot)
+
+    def open_appender(self) -> LogAppender:
+        return self.delegate.open_appender()
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
         (outcome,) = self.end_all((handle,), commit=commit)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from storage_lib import DynamicTable
 from storage_lib.log_store.log_store import (
     EndOutcome,
+    LogAppender,
     LogStore,
     LogTransaction,
     TransactionHandle,
@@ -51,6 +52,9 @@ class MortalLog(DelegatingLog):
         begun = self._storage._do("log.begin", str(slot), lambda: self.delegate.begin(slot))
         return MortalTransaction(begun, self._storage)
 
+    def open_appender(self) -> LogAppender:
+        return MortalAppender(self.delegate.open_appender(), self._storage)
+
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
         # One after the other: dying in between leaves some ended and some open.
         return tuple(
@@ -85,3 +89,20 @@ class MortalTransaction:
 
     def abort(self) -> None:
         self._storage._do("log.abort", "", self._delegate.abort)
+
+
+class MortalAppender:
+    """An appender of ``MortalLog``."""
+
+    def __init__(self, delegate: LogAppender, storage: FaultyFileIO) -> None:
+        self._delegate = delegate
+        self._storage = storage
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        self._storage._do("log.append", str(bucket), lambda: self._delegate.write(bucket, rows, kinds))
+
+    def finish(self) -> tuple[WrittenRange, ...]:
+        return self._storage._do("log.finish", "", self._delegate.finish)
+
+    def give_up(self) -> None:
+        self._delegate.give_up()

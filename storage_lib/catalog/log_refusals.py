@@ -1,0 +1,63 @@
+"""What CREATE refuses of a table's log: options that would make it tell something else than the table."""
+
+from __future__ import annotations
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.option_values import spelled_millis
+from storage_lib.schema.table_options import ChangelogMode, LogConsistency, LogSystem, MergeEngine, TableOptions
+
+_TIERINGS_RETAINED_MIN = 10
+"""Tierings that may fail in a row before the log loses a record that is in no file."""
+
+
+def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
+    """Raise ``InvalidInputError`` naming the option and the remedy."""
+    _refuse_log_of_unmerged_rows(name, options)
+    if options.log_consistency is LogConsistency.EVENTUAL:
+        _refuse_eventual(name, options, has_primary_key=has_primary_key)
+
+
+def _refuse_eventual(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
+    option = f"table {name}: option log.consistency={LogConsistency.EVENTUAL}"
+    if options.effective_log_system is LogSystem.NONE:
+        message = (
+            f"{option} makes files of the log, and there is none; open the catalog with log.kafka.bootstrap.servers, "
+            "or leave it out"
+        )
+        raise InvalidInputError(message)
+    if not has_primary_key:
+        message = (
+            f"{option} needs a primary key: a row that gets into the log twice would count twice. Declare "
+            f"primary_key=[...], or log.consistency={LogConsistency.TRANSACTIONAL}"
+        )
+        raise InvalidInputError(message)
+    if options.log_changelog_mode is ChangelogMode.ALL:
+        message = (
+            f"{option} goes with log.changelog-mode={ChangelogMode.UPSERT} only: the row before an update is not known "
+            f"for sure when the update is written. Leave log.changelog-mode out, or declare log.consistency="
+            f"{LogConsistency.TRANSACTIONAL}"
+        )
+        raise InvalidInputError(message)
+    least = _TIERINGS_RETAINED_MIN * options.log_tier_interval_ms
+    if options.log_retention_ms is not None and options.log_retention_ms < least:
+        message = (
+            f"{option} with log.retention={spelled_millis(options.log_retention_ms)} would lose rows when files are "
+            f"late: records have to stay for {_TIERINGS_RETAINED_MIN} times log.tier-interval="
+            f"{spelled_millis(options.log_tier_interval_ms)} at least; declare log.retention={spelled_millis(least)}"
+        )
+        raise InvalidInputError(message)
+
+
+def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:
+    # Changes of counts add up in the log as they do in the files.
+    adds_up = options.merge_engine is MergeEngine.VALUE_COUNT
+    if options.newest_wins or adds_up or options.effective_log_system is LogSystem.NONE:
+        return
+    by_engine = options.merge_engine is not MergeEngine.DEDUPLICATE
+    cause = f"merge-engine={options.merge_engine}" if by_engine else "sequence.field"
+    message = (
+        f"table {name}: option log.system={options.effective_log_system} can't be had with {cause}: the log would hold "
+        "the rows as they came in, not as they are merged. Declare log.system=none, and its streams follow the "
+        "snapshots"
+    )
+    raise InvalidInputError(message)

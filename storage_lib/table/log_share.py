@@ -1,0 +1,123 @@
+"""What one task hands to the log: in transactions that its driver's snapshot decides, or visible at once.
+
+``log.consistency=transactional`` writes a ``TransactionalShare``, ``eventual`` an ``AppendedShare``.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError, LeaseLostError
+from storage_lib.log_store.log_store import LogAppender, LogStore, LogTransaction
+from storage_lib.table.log_part import BucketTransaction
+from storage_lib.table.turn import Turn, TurnLease
+
+
+class LogShare(Protocol):
+    """The log's side of one task's write. Not thread-safe."""
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """Hand on the changes of one bucket, in order; arguments and errors as ``LogTransaction.write``."""
+
+    def flush(self) -> tuple[BucketTransaction, ...]:
+        """Wait until everything is stored; what is still to be ended by the commit."""
+
+    def abort(self) -> None:
+        """Take back what can be taken back."""
+
+
+class TransactionalShare:
+    """One open transaction a bucket. ``turn`` tells why one was fenced."""
+
+    def __init__(self, *, table: str, log: LogStore, lease: TurnLease, turn: Turn | None) -> None:
+        self._table = table
+        self._log = log
+        self._lease = lease
+        self._turn = turn
+        self._transactions: dict[int, LogTransaction] = {}
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """See ``LogShare.write``."""
+        with self._fencing_explained(bucket):
+            if bucket not in self._transactions:
+                if self._turn is not None:
+                    # To begin is to fence whoever has the slot, and that may be the one who took our turn over.
+                    self._lease.check(self._turn)
+                self._transactions[bucket] = self._log.begin(bucket)
+            self._transactions[bucket].write(bucket, rows, kinds)
+
+    def flush(self) -> tuple[BucketTransaction, ...]:
+        """See ``LogShare.flush``: the records are stored, but nobody sees them yet."""
+        flushed: list[BucketTransaction] = []
+        for bucket, transaction in self._transactions.items():
+            with self._fencing_explained(bucket):
+                ranges = transaction.flush()
+            flushed += [BucketTransaction(handle=transaction.handle, written=written) for written in ranges]
+        return tuple(flushed)
+
+    def abort(self) -> None:
+        """See ``LogShare.abort``: nobody will ever see anything of it."""
+        for transaction in self._transactions.values():
+            transaction.abort()
+
+    def _fencing_explained(self, bucket: int) -> AbstractContextManager[None]:
+        return _FencingExplained(self._table, bucket, self._lease, self._turn)
+
+
+class AppendedShare:
+    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back."""
+
+    def __init__(self, log: LogStore) -> None:
+        self._log = log
+        self._appender: LogAppender | None = None
+
+    def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """See ``LogShare.write``."""
+        if self._appender is None:
+            self._appender = self._log.open_appender()
+        self._appender.write(bucket, rows, kinds)
+
+    def flush(self) -> tuple[BucketTransaction, ...]:
+        """See ``LogShare.flush``."""
+        appender, self._appender = self._appender, None
+        if appender is not None:
+            appender.finish()
+        return ()
+
+    def abort(self) -> None:
+        """See ``LogShare.abort``: what was stored stays, for it was seen."""
+        appender, self._appender = self._appender, None
+        if appender is not None:
+            appender.give_up()
+
+
+class _FencingExplained(AbstractContextManager[None]):
+    """Tells the two reasons apart for which a task may find its log transaction fenced.
+
+    Either a later turn took over, or the turn is still ours and another task of the same write has rows of the
+    same bucket; only the engine's distribution can mend the latter.
+    """
+
+    def __init__(self, table: str, bucket: int, lease: TurnLease, turn: Turn | None) -> None:
+        self._table = table
+        self._bucket = bucket
+        self._lease = lease
+        self._turn = turn
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, LeaseLostError) and self._turn is not None:
+            self._lease.check(self._turn)
+            raise two_tasks_for_one_bucket(self._table, self._bucket) from error
+
+
+def two_tasks_for_one_bucket(table: str, bucket: int) -> InvalidInputError:
+    """The refusal of a write that was not distributed by bucket."""
+    message = (
+        f"table {table}: two tasks of one write have rows of bucket {bucket}, so their order in the log would be "
+        "arbitrary. Distribute the rows by bucket: use storage_lib.spark.write(df, table) or "
+        "write_stream(df, table, ...) in place of df.write"
+    )
+    return InvalidInputError(message)

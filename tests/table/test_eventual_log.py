@@ -1,0 +1,386 @@
+"""``log.consistency=eventual``: the log is the table, and ``tier_log`` makes the files of it, each record once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import (
+    AddColumn,
+    DynamicTable,
+    InvalidInputError,
+    LeaseLostError,
+    LogOffsetsExpiredError,
+    MemoryCatalog,
+    StreamPosition,
+    UnavailableError,
+)
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.memory_log_store import MemoryLogStore
+from storage_lib.schema.bucketing import group_rows
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, reopened, rows, streamed
+
+EVENTUAL = {"log.consistency": "eventual"}
+
+
+def eventual(**options: str) -> DynamicTable:
+    return orders(None, **EVENTUAL, **options)
+
+
+def written(table: DynamicTable, *changes: str) -> None:
+    """Rows that a stream hands to the log and leaves to the next tiering."""
+    order = table.new_commit(commit_user="stream")
+    with table.new_write(order) as write:
+        write.write(rows(*changes))
+        message = write.prepare_commit()
+    assert table.commit_write(order, [message], 1, defers_tiering=True) is None
+
+
+def physical_rows(table: DynamicTable) -> int:
+    """Rows in files, every version counted, so that a record which got in twice shows."""
+    return sum(table.files().column("rows").to_pylist())
+
+
+def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
+    """Any snapshot plus the log from its offsets is the log's content."""
+    truth = applied(streamed(table))
+    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+        start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
+        assert applied(streamed(table, start)) == truth, f"started at snapshot {snapshot_id}"
+
+
+def test_rows_are_in_the_log_at_once_and_in_the_files_after_tiering() -> None:
+    table = eventual(bucket="2")
+    written(table, "+I a 1 10", "+I a 2 20")
+
+    assert applied(streamed(table)) == {"a 1 10", "a 2 20"}
+    assert content(table) == set()
+
+    written(table, "+U a 1 11", "-D a 2 20")
+    snapshot = table.tier_log()
+
+    assert snapshot is not None
+    assert content(table) == {"a 1 11"}
+    assert table.tier_log() is None
+    assert_every_start_leads_to_the_same_table(table)
+
+
+def test_a_stream_goes_from_the_snapshot_into_the_log_without_gap_and_without_double() -> None:
+    table = eventual()
+    written(table, "+I a 1 10", "+I a 2 20")
+    table.tier_log()
+    written(table, "+U a 1 11")
+    source = table.stream()
+
+    first = source.poll()
+    written(table, "+I a 3 30")
+    second = source.poll()
+
+    assert first is not None
+    assert second is not None
+    assert first.column("price").to_pylist() == [10, 20]
+    assert list(zip(second.column("id").to_pylist(), second.column("price").to_pylist(), strict=True)) == [
+        (1, 11),
+        (3, 30),
+    ]
+    table.tier_log()
+    assert source.poll() is None
+
+
+def test_a_batch_write_tiers_at_its_end_and_finds_its_own_repetition() -> None:
+    table = eventual()
+
+    first = table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=7)
+    again = table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=7)
+
+    assert first is not None
+    assert again == first
+    assert content(table) == {"a 1 10"}
+    assert streamed(table) == ["+I a 1 10"]
+
+
+def test_a_batch_write_has_its_snapshot_even_if_another_has_tiered_its_rows() -> None:
+    table = eventual()
+    order = table.new_commit(commit_user="job")
+    with table.new_write(order) as write:
+        write.write(rows("+I a 1 10"))
+        message = write.prepare_commit()
+    table.tier_log()
+
+    snapshot = table.commit_write(order, [message], 7)
+
+    assert snapshot is not None
+    assert snapshot.commit_user == "job"
+    assert table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=7) == snapshot
+    assert physical_rows(table) == 1
+
+
+def test_writers_to_the_log_wait_for_nobody() -> None:
+    table = eventual(**{"lease.wait-timeout": "1 s"})
+    turn = table.lease.acquire(holder="somebody", commit_user="somebody", purpose="write")
+
+    written(table, "+I a 1 10")
+    with pytest.raises(UnavailableError, match="somebody"):
+        table.append(rows("+I a 2 20"))
+    table.lease.release(turn)
+    table.tier_log()
+
+    assert content(table) == {"a 1 10", "a 2 20"}
+
+
+def test_files_are_compacted_after_tiering_unless_told_otherwise() -> None:
+    table = eventual(**{"num-sorted-run.compaction-trigger": "2"})
+    for price in range(3):
+        written(table, f"+I a 1 {price}")
+        table.tier_log(compact=False)
+    assert table.files().num_rows == 3
+
+    written(table, "+I a 1 9")
+    table.tier_log()
+
+    assert table.files().num_rows == 1
+    assert content(table) == {"a 1 9"}
+    assert_every_start_leads_to_the_same_table(table)
+
+
+def test_an_untracked_write_comes_after_the_log_of_before_and_reaches_no_stream() -> None:
+    table = eventual()
+    written(table, "+I a 1 10")
+
+    table.append(rows("+I a 1 11", "+I b 1 1"), change_tracking=False)
+    assert content(table) == {"a 1 11", "b 1 1"}
+    assert streamed(table) == ["+I a 1 10"]
+
+    written(table, "+I a 1 12")
+    table.tier_log()
+    assert content(table) == {"a 1 12", "b 1 1"}
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_an_overwrite_replaces_what_is_in_the_log_too_if_it_is_tracked(*, tracked: bool) -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10", "+I a 2 20", "+I b 1 1"))
+    written(table, "+I a 3 30")
+
+    table.overwrite(rows("+I a 1 10", "+I a 2 21"), partition={"dt": "a"}, change_tracking=tracked)
+    table.tier_log()
+
+    # Untracked, an overwrite replaces the files of when it began; what is in the log comes after it.
+    late = set() if tracked else {"a 3 30"}
+    assert content(table) == {"a 1 10", "a 2 21", "b 1 1"} | late
+    if tracked:
+        assert sorted(streamed(table)[4:]) == ["+U a 2 21", "-D a 3 30"]
+        assert_every_start_leads_to_the_same_table(table)
+    else:
+        assert len(streamed(table)) == 4
+
+
+def test_a_tracked_drop_of_a_partition_is_deletions_in_the_log() -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10", "+I b 1 1"))
+
+    table.drop_partitions([{"dt": "a"}], change_tracking=True)
+
+    assert content(table) == {"b 1 1"}
+    assert applied(streamed(table)) == {"b 1 1"}
+    table.drop_partitions([{"dt": "b"}])
+    assert content(table) == set()
+    assert applied(streamed(table)) == {"b 1 1"}
+
+
+def test_a_rollback_is_a_change_in_the_log() -> None:
+    table = eventual()
+    target = table.append(rows("+I a 1 10"))
+    table.append(rows("+U a 1 11", "+I a 2 20"))
+    assert target is not None
+
+    table.rollback_to(snapshot_id=target.id)
+
+    assert content(table) == {"a 1 10"} == applied(streamed(table))
+    assert_every_start_leads_to_the_same_table(table)
+
+
+def test_what_another_engine_appended_to_the_files_gets_into_the_log() -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10", "+I a 2 20"))
+    written(table, "+U a 1 11")
+    _append_as_another_engine(table, rows("+I a 2 21", "+I a 3 30"))
+
+    table.tier_log()
+
+    assert content(table) == {"a 1 11", "a 2 21", "a 3 30"} == applied(streamed(table))
+    assert_every_start_leads_to_the_same_table(table)
+    before = len(streamed(table))
+    table.append(rows("+I a 4 40"))
+    assert len(streamed(table)) == before + 1
+
+
+def _append_as_another_engine(table: DynamicTable, new: pa.Table) -> None:
+    batch = new.drop_columns(["_row_kind"]).to_batches()[0]
+    batch = batch.cast(table.arrow_schema)
+    write = table.file_store.new_write(table.file_store.snapshots.latest())
+    for partition, bucket, indices in group_rows(batch, table.schema):
+        write.write(partition, bucket, batch, pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), indices)
+    committable = Committable(commit_user="flink", commit_identifier=1, messages=write.prepare_commit())
+    table.file_store.commit.commit(committable)
+
+
+def test_rows_of_a_newer_schema_keep_their_columns_whoever_tiers_them() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    old = orders(catalog, **EVENTUAL)
+    written(old, "+I a 1 10")
+    altered = old.alter(AddColumn("note", "STRING"))
+    order = altered.new_commit(commit_user="stream")
+    with altered.new_write(order) as write:
+        write.write(rows("+I a 2 20").append_column("note", pa.array(["new"])))
+        message = write.prepare_commit()
+    altered.commit_write(order, [message], 1, defers_tiering=True)
+
+    old.append(rows("+I a 3 30"))
+
+    notes = catalog.load_table(NAME).to_arrow().to_pylist()
+    assert sorted((row["id"], row["note"]) for row in notes) == [(1, None), (2, "new"), (3, None)]
+
+
+def test_records_that_retention_took_before_they_were_tiered_are_told_of_and_skipped_on_demand() -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10"))
+    written(table, "+I a 2 20")
+    written(table, "+I a 3 30")
+    assert isinstance(table.log, MemoryLogStore)
+    table.log.expire(LogOffsets({0: 2}))
+
+    with pytest.raises(LogOffsetsExpiredError, match=r"log\.tier-interval"):
+        table.tier_log()
+    assert content(table) == {"a 1 10"}
+
+    table.tier_log(skip_expired=True)
+    assert content(table) == {"a 1 10", "a 3 30"}
+
+
+def test_describe_tells_the_mode_and_how_far_the_files_are_behind() -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10"))
+    written(table, "+I a 2 20", "+I a 3 30")
+
+    told = table.describe()
+    assert told["log.consistency"] == "eventual"
+    assert told["log records not yet in files"] == "2"
+    assert orders().describe()["log.consistency"] == "transactional"
+
+
+@pytest.mark.parametrize(
+    ("primary_key", "options", "remedy"),
+    [
+        ([], {}, "needs a primary key"),
+        (["dt", "id"], {"log.changelog-mode": "all"}, r"log\.changelog-mode"),
+        (["dt", "id"], {"log.system": "none"}, r"log\.kafka\.bootstrap\.servers"),
+        (["dt", "id"], {"log.retention": "9 min"}, r"log\.retention=10 min"),
+        (["dt", "id"], {"log.retention": "1 h", "log.tier-interval": "7 min"}, r"log\.retention=70 min"),
+    ],
+)
+def test_create_refuses_what_eventual_can_not_keep(
+    primary_key: list[str], options: dict[str, str], remedy: str
+) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+
+    with pytest.raises(InvalidInputError, match=remedy):
+        catalog.create_table(NAME, COLUMNS, primary_key=primary_key, options={**EVENTUAL, **options})
+
+    assert catalog.list_tables() == []
+
+
+def test_tier_log_is_refused_where_files_and_log_are_written_together() -> None:
+    with pytest.raises(InvalidInputError, match=r"log\.consistency=eventual"):
+        orders().tier_log()
+
+
+LIFE = (
+    ("+I a 1 10", "+I a 2 20"),
+    ("+I b 1 1", "-D c 9 9"),
+    ("+I a 3 30",),
+)
+"""No key comes twice, so that rows in files count the records that got there."""
+
+LOGGED = [change for step in LIFE for change in step]
+
+
+def _live(table: DynamicTable) -> None:
+    written(table, *LIFE[0])
+    table.tier_log(commit_user="tierer")
+    written(table, *LIFE[1])
+    table.append(rows(*LIFE[2]), commit_user="job", commit_identifier=1)
+
+
+_ACTS = WRITES | {"log.append", "log.finish"}
+"""After which files or log differ; dying before one is dying after the one of before."""
+
+
+def _acts() -> int:
+    files = MemoryFileIO()
+    counted = FaultyFileIO(files)
+    _live(reopened_in(counted, _table_on(files), names="sound"))
+    return sum(operation in _ACTS for operation, _ in counted.calls)
+
+
+def _table_on(files: MemoryFileIO) -> DynamicTable:
+    return orders(MemoryCatalog(environment=fake_environment(files)), **EVENTUAL)
+
+
+def test_a_crash_at_any_act_costs_no_row_and_puts_none_into_the_files_twice() -> None:
+    acts = _acts()
+    assert acts > 20
+    for at in range(1, acts + 1):
+        files = MemoryFileIO()
+        sound = _table_on(files)
+        faulty = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at, operation=_ACTS))
+        with suppress(SimulatedCrash):
+            _live(reopened_in(faulty, sound, names="first"))
+
+        survivor = reopened_in(FaultyFileIO(files), sound, names="second")
+        survivor.tier_log(commit_user="tierer")
+
+        log = streamed(survivor)
+        assert log == LOGGED[: len(log)], f"act {at}: the log is what was written so far, in order"
+        assert content(survivor) == applied(log), f"act {at}"
+        assert physical_rows(survivor) == len(log), f"act {at}: each record is in the files once"
+        assert_every_start_leads_to_the_same_table(survivor)
+        written(survivor, "+I z 1 1")
+        survivor.tier_log()
+        assert content(survivor) == applied([*log, "+I z 1 1"]), f"act {at}"
+
+
+def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
+    table = eventual()
+    written(table, "+I a 1 10", "+I a 2 20")
+    assert table.log is not None
+    successor = reopened(table)
+
+    class Overtaken(type(table.log)):  # type: ignore[misc]
+        """While this tierer reads the log, another takes its turn over and tiers."""
+
+        overtaken = False
+
+        def read(self, *args: object, **kwargs: object) -> object:
+            if not self.overtaken:
+                self.overtaken = True
+                successor.tier_log(commit_user="tierer")
+            return super().read(*args, **kwargs)
+
+    stalled_log = table.log
+    stalled_log.__class__ = Overtaken
+    stalled = reopened(table, stalled_log)
+
+    with pytest.raises(LeaseLostError):
+        stalled.tier_log(commit_user="tierer")
+
+    assert content(table) == {"a 1 10", "a 2 20"}
+    assert physical_rows(table) == 2
+    assert table.snapshots().num_rows == 1
