@@ -41,6 +41,7 @@ from storage_lib.log_store.debezium_nested import (
     nested_json_type,
     to_json_text,
 )
+from storage_lib.log_store.json_lines import json_lines, needs_care, one_line_each
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
@@ -56,8 +57,6 @@ _OPERATION_OF_KIND = pa.array([b"c", b"d", b"u", b"d"])
 _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
 _UPDATE, _DELETE = 1, 2
 _NOT_FINITE_SUFFIX = "\x01"
-_AFTER_BRACE = np.frombuffer(b",}]\n", np.uint8)
-_NOT_FINITE_MARKS = (b'"NaN', b"Infinity")
 
 
 class CorruptRecordError(ValueError):
@@ -297,10 +296,10 @@ class DebeziumJson:
 
     def _parse(self, values: pa.Array) -> dict[str, pa.Array]:
         text = values.cast(pa.string())
-        lines = _lines(text)
-        needs_care = len(text) > 0 and _needs_care(text, lines)
+        lines = json_lines(text)
+        is_odd = len(text) > 0 and needs_care(text, lines)
         aside = tuple(
-            field for field in self._nested_fields if has_map(field.type) or (needs_care and has_float(field.type))
+            field for field in self._nested_fields if has_map(field.type) or (is_odd and has_float(field.type))
         )
         read = [(field.name, nested_json_type(field.type)) for field in self._nested_fields if field not in aside]
         row_type = pa.struct([*self._scalar_json_fields, *read])
@@ -308,9 +307,9 @@ class DebeziumJson:
         if not len(text):
             every = pa.struct([*row_type, *((field.name, nested_json_type(field.type)) for field in aside)])
             return {"before": pa.nulls(0, every), "after": pa.nulls(0, every), "op": pa.nulls(0, pa.string())}
-        if needs_care:
-            text = _one_line_each(text)
-            lines = _lines(self._with_not_finite_aside(text))
+        if is_odd:
+            text = one_line_each(text)
+            lines = json_lines(self._with_not_finite_aside(text))
         table = pj.read_json(
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
@@ -388,45 +387,3 @@ def _number_text(numbers: pl.Series) -> pl.Series:
 
 def _json_name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
-
-
-def _lines(text: pa.Array) -> bytes:
-    lines = pc.binary_join_element_wise(text, "", "\n")
-    end = np.frombuffer(lines.buffers()[1], np.int32)[len(lines)]
-    return bytes(memoryview(lines.buffers()[2])[:end])
-
-
-def _needs_care(text: pa.Array, lines: bytes) -> bool:
-    """A quick look that may be wrong to the safe side: is there anything our own writers rarely or never make?"""
-    is_object = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
-    return (
-        not pc.all(is_object).as_py()
-        or lines.count(b"\n") != len(text)
-        or any(mark in lines for mark in _NOT_FINITE_MARKS)
-        or not _is_after_brace(lines).all()
-    )
-
-
-def _is_after_brace(lines: bytes) -> np.ndarray:
-    """For every closing brace, even one in a string: whether one of ``,`` ``}`` ``]`` or a line feed follows."""
-    data = np.frombuffer(lines, np.uint8)
-    following = data[np.flatnonzero(data[:-1] == ord("}")) + 1]
-    return np.isin(following, _AFTER_BRACE)
-
-
-def _one_line_each(text: pa.Array) -> pa.Array:
-    """Refuse what is not one JSON object, and what the parser would take for several or crash on.
-
-    The parser reads a stream of objects, and a bare ``null`` between two of them crashes it (seen in pyarrow 26). A
-    value that starts with ``{`` and ends with ``}`` can't run into its neighbours, so only the others, which our own
-    writers never make, are looked at one by one.
-    """
-    suspects = pc.or_(
-        pc.invert(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))),
-        pc.match_substring_regex(text, r"\n|\}\s*null"),
-    )
-    for value in text.filter(suspects).to_pylist():
-        if not isinstance(json.loads(value), dict):
-            message = "not a JSON object"
-            raise ValueError(message)  # noqa: TRY004  the value is wrong, not an argument's type
-    return pc.utf8_trim_whitespace(pc.replace_substring(text, "\n", " "))
