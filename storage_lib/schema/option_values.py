@@ -19,6 +19,7 @@ _BYTES = {
     "g": 1 << 30,
     "gb": 1 << 30,
 }
+_ZSTD_LEVEL_MAX = 22
 _MILLIS = {
     "ms": 1,
     "millis": 1,
@@ -108,6 +109,23 @@ def parse_level_count(text: str) -> int:
         message = "it has to be at least 2"
         raise ValueError(message)
     return number
+
+
+def parse_zstd_level(text: str) -> int:
+    """A whole number from 1 to 22. ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if not 1 <= number <= _ZSTD_LEVEL_MAX:
+        message = f"it has to be 1 to {_ZSTD_LEVEL_MAX}"
+        raise ValueError(message)
+    return number
+
+
+def parse_directory_name(text: str) -> str:
+    """The name of one directory, as it is. ``ValueError`` for nothing, for ``.`` and ``..``, and with a slash in it."""
+    if text.strip() in ("", ".", "..") or "/" in text:
+        message = "it has to be the name of one directory"
+        raise ValueError(message)
+    return text
 
 
 def parse_bucket_count(text: str) -> int:

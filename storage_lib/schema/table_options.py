@@ -19,6 +19,7 @@ from storage_lib.schema.option_values import (
     parse_by_level,
     parse_bytes,
     parse_count,
+    parse_directory_name,
     parse_integer,
     parse_level_count,
     parse_millis,
@@ -26,6 +27,7 @@ from storage_lib.schema.option_values import (
     parse_size,
     parse_text,
     parse_word,
+    parse_zstd_level,
     spelled_bytes,
     spelled_millis,
 )
@@ -149,7 +151,7 @@ class TableOptions:
         "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
     )
     file_compression_zstd_level: int = _option(
-        "file.compression.zstd-level", 1, parse_count, "Level of the zstd codec."
+        "file.compression.zstd-level", 1, parse_zstd_level, "Level of the zstd codec."
     )
     file_format_per_level: Mapping[int, str] | None = _option(
         "file.format.per.level",
@@ -267,7 +269,10 @@ class TableOptions:
         "metadata.stats-mode", "truncate(16)", parse_text, "Statistics of a data file's columns."
     )
     partition_default_name: str = _option(
-        "partition.default-name", "__DEFAULT_PARTITION__", parse_text, "Directory of a null or blank partition value."
+        "partition.default-name",
+        "__DEFAULT_PARTITION__",
+        parse_directory_name,
+        "Directory of a null or blank partition value.",
     )
     partition_legacy_name: bool = _option(
         "partition.legacy-name",

@@ -9,13 +9,24 @@ from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.table_options import ChangelogMode, TableOptions, UntrackedScan
 from storage_lib.schema.table_schema import TableSchema
 
+_IDLE = {
+    "changelog-producer": "streams read the log, or what each commit changed; leave it out, or use log.system=kafka",
+    "path": "a table lies below its warehouse, by its name; open a catalog on the directory that you want",
+}
+
 
 def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema | None = None) -> None:
     """Refuse options and columns that ``schema`` has and ``before`` had not.
 
     Raises ``InvalidInputError`` naming the option or the column and the remedy.
     """
-    _refuse_options(table, schema, {} if before is None else before.options)
+    had = {} if before is None else before.options
+    _refuse_options(table, schema, had)
+    for key, remedy in _IDLE.items():
+        value = schema.options.get(key)
+        if value not in (None, "none", had.get(key)):
+            message = f"table {table}: option {key}={value} would do nothing here: {remedy}"
+            raise InvalidInputError(message)
     there = set() if before is None else {(each.id, each.type) for each in before.fields}
     for field in schema.fields:
         if (field.id, field.type) not in there and has_nanoseconds(field.type.arrow):
