@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage_lib.spark.changelog_source import read_changelog
+    from storage_lib.spark.changelog_verbs import read_changelog
     from storage_lib.spark.dataframe_verbs import read, read_stream, write
     from storage_lib.spark.distributed_compaction import compact
     from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
@@ -27,7 +27,7 @@ _HOMES = {
     "TableStream": "stream_verbs",
     "compact": "distributed_compaction",
     "read": "dataframe_verbs",
-    "read_changelog": "changelog_source",
+    "read_changelog": "changelog_verbs",
     "read_stream": "dataframe_verbs",
     "register": "table_source",
     "session": "spark_session",

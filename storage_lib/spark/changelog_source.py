@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -23,36 +23,7 @@ from storage_lib.spark.foreign_topic import ForeignTopic
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 from storage_lib.spark.stream_reader import ROWS_UNLIMITED, START
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 SOURCE_NAME = "debezium_json"
-
-
-def read_changelog(
-    spark: SparkSession,
-    *,
-    topic: str,
-    schema: str | StructType,
-    options: Mapping[str, str],
-    rows_per_trigger_max: int | None = None,
-) -> DataFrame:
-    """A debezium-json topic as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
-
-    ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
-    ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
-    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``).
-    """
-    # The registration needs both sources, and this one is the one it imports.
-    from storage_lib.spark.table_source import register
-
-    register(spark)
-    columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
-    wanted = StructType([*columns.fields, StructField(ROW_KIND_COLUMN, StringType(), nullable=False)])
-    given = {**options, "topic": topic}
-    if rows_per_trigger_max is not None:
-        given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
-    return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()
 
 
 @dataclass

@@ -1,0 +1,38 @@
+"""``read_changelog``: a foreign CDC topic as a streaming data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+from storage_lib.spark.changelog_source import SOURCE_NAME
+from storage_lib.spark.table_source import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_changelog(
+    spark: SparkSession,
+    *,
+    topic: str,
+    schema: str | StructType,
+    options: Mapping[str, str],
+    rows_per_trigger_max: int | None = None,
+) -> DataFrame:
+    """A debezium-json topic as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
+
+    ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
+    ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
+    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``).
+    """
+    register(spark)
+    columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    wanted = StructType([*columns.fields, StructField(ROW_KIND_COLUMN, StringType(), nullable=False)])
+    given = {**options, "topic": topic}
+    if rows_per_trigger_max is not None:
+        given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
+    return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()
