@@ -107,6 +107,13 @@ class ChangelogMode(StrEnum):
     ALL = "all"
 
 
+class UpdateBeforeSource(StrEnum):
+    """Where the rows before an update, and those that are deleted, come from in a log that holds them."""
+
+    LOOKUP = "lookup"
+    INPUT = "input"
+
+
 class StartupMode(StrEnum):
     """Where a stream read starts."""
 
@@ -346,7 +353,15 @@ class TableOptions:
         "log.changelog-mode",
         ChangelogMode.AUTO,
         parse_word(ChangelogMode),
-        "auto: upsert with a primary key, all without.",
+        "upsert: the log holds what rows became; all: also what they were before; auto: upsert with a primary key, "
+        "all without.",
+    )
+    write_produce_update_before: UpdateBeforeSource = _option(
+        "write.produce-update-before",
+        UpdateBeforeSource.LOOKUP,
+        parse_word(UpdateBeforeSource),
+        "For log.changelog-mode=all with a primary key: lookup finds the row before each change in the table, input "
+        "takes it from the input, which has to have it.",
     )
     log_format: str = _option("log.format", "debezium-json", parse_text, "Format of the log's values.")
     log_key_format: str = _option("log.key.format", "json", parse_text, "Format of the log's keys.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.table_options import ChangelogMode, TableOptions, UntrackedScan
+from storage_lib.schema.table_options import ChangelogMode, LogSystem, TableOptions, UntrackedScan
 from storage_lib.schema.table_schema import TableSchema
 
 _IDLE = {
@@ -40,14 +40,11 @@ def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema |
 def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) -> None:
     options = TableOptions.parse(schema.options)
     had = TableOptions.parse(before)
-    modes = (ChangelogMode.UPSERT,) if schema.primary_keys else (ChangelogMode.ALL,)
+    if schema.primary_keys:
+        _refuse_old_rows_without_log(table, options, had)
+    modes = tuple(ChangelogMode) if schema.primary_keys else (ChangelogMode.AUTO, ChangelogMode.ALL)
     for key, value, was, only in (
-        (
-            "log.changelog-mode",
-            options.log_changelog_mode,
-            had.log_changelog_mode,
-            (ChangelogMode.AUTO, *modes),
-        ),
+        ("log.changelog-mode", options.log_changelog_mode, had.log_changelog_mode, modes),
         ("scan.on-untracked", options.scan_on_untracked, had.scan_on_untracked, (UntrackedScan.IGNORE,)),
         (
             "metadata.stats-mode",
@@ -60,3 +57,14 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
             message = f"table {table}: option {key}={value} does nothing right in this version yet; use {allowed}"
             raise InvalidInputError(message)
+
+
+def _refuse_old_rows_without_log(table: str, options: TableOptions, had: TableOptions) -> None:
+    if options.log_changelog_mode is not ChangelogMode.ALL or had.log_changelog_mode is ChangelogMode.ALL:
+        return
+    if options.effective_log_system is LogSystem.NONE:
+        message = (
+            f"table {table}: option log.changelog-mode=all says what the log holds, but log.system=none; leave it out, "
+            "or declare log.system=kafka"
+        )
+        raise InvalidInputError(message)

@@ -34,10 +34,11 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import StartupMode, TableOptions
+from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions, UpdateBeforeSource
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
+from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
 from storage_lib.table.input_rows import Rows
@@ -112,6 +113,7 @@ class DynamicTable:
         self.system_tables = parts.system_tables
         self._alter = parts.alter
         self._lookup = parts.lookup
+        self._old_rows = parts.old_rows
         self._statistics = parts.statistics
         self._care = parts.care
         self._inline_compaction = parts.inline_compaction
@@ -484,13 +486,29 @@ class DynamicTable:
             file_write = self.file_store.new_write(
                 base, overwrite=order.overwrite is not None, sequence_block=task_index
             )
+        log = self._log_share(order)
         return TableWrite(
             schema=self.schema,
             input_rows=self._input,
             file_write=file_write,
-            log=self._log_share(order),
+            log=log,
             lease=self.lease,
             turn=order.turn,
+            held=self._held_changes(base) if log is not None and not order.is_difference else None,
+        )
+
+    def _held_changes(self, base: Snapshot | None) -> HeldChanges | None:
+        """Where old rows are looked up; a difference of contents has them already."""
+        mode = self.options.effective_changelog_mode(has_primary_key=bool(self.schema.primary_keys))
+        looks_up = self.options.write_produce_update_before is UpdateBeforeSource.LOOKUP
+        if not self.schema.primary_keys or mode is not ChangelogMode.ALL or not looks_up:
+            return None
+        return HeldChanges(
+            table=self.name,
+            lookup=self._old_rows,
+            primary_keys=self.schema.primary_keys,
+            base=base,
+            held_bytes_max=min(self.options.write_buffer_size_bytes, HELD_BYTES_MAX),
         )
 
     def _log_share(self, order: WriteOrder) -> LogShare | None:

@@ -30,6 +30,7 @@ from storage_lib.errors import (
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_store import EndOutcome, LogStore
+from storage_lib.table.complete_appends import CompleteAppends
 from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
 
@@ -44,13 +45,25 @@ class MissingChanges:
 
 
 class LogRepair:
-    """Looks after the log of one table. To be used inside a turn only."""
+    """Looks after the log of one table. To be used inside a turn only.
 
-    def __init__(self, *, table: str, file_store: FileStore, log: LogStore, changes: SnapshotChanges) -> None:
+    ``complete`` is there if the log also holds what was there before a change.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        file_store: FileStore,
+        log: LogStore,
+        changes: SnapshotChanges,
+        complete: CompleteAppends | None = None,
+    ) -> None:
         self._table = table
         self._file_store = file_store
         self.log = log
         self._changes = changes
+        self._complete = complete
         self._ended: tuple[BucketTransaction, ...] = ()
         """Transactions known to have been committed: those of the newest snapshot that this process has dealt with."""
 
@@ -127,7 +140,7 @@ class LogRepair:
             try:
                 snapshot = self._file_store.snapshots.load(snapshot_id)
                 self._refuse_newer_schema(snapshot)
-                for rows, kinds in self._changes.read(snapshot, bucket=missing.bucket):
+                for rows, kinds in self._changes_in(snapshot, missing.bucket):
                     yield snapshot_id, rows, kinds
             except (SnapshotExpiredError, NotFoundError) as error:
                 message = (
@@ -137,6 +150,14 @@ class LogRepair:
                     "(create_table(..., if_not_exists=True)) and restart the readers with log.scan=full"
                 )
                 raise LogRepairError(message) from error
+
+    def _changes_in(self, snapshot: Snapshot, bucket: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        if self._complete is None:
+            yield from self._changes.read(snapshot, bucket=bucket)
+            return
+        for split in self._changes.splits(snapshot):
+            if split.bucket == bucket:
+                yield from self._complete.read_split(split)
 
     def _refuse_newer_schema(self, snapshot: Snapshot) -> None:
         """Rows published again under an older schema would lack the columns that came since."""

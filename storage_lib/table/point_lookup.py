@@ -6,15 +6,19 @@ the keys, and of these the row groups that do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.bucketing import bucket_of, group_rows
 from storage_lib.schema.column_reference import col
@@ -25,6 +29,8 @@ from storage_lib.table.input_rows import Rows, record_batches
 
 _NAMED_KEYS_MAX = 1000
 """Of more keys in one bucket only their bounds are looked for, then the keys among what is found."""
+_SIFTED_ROWS_MIN = 65_536
+"""Rows within those bounds are gathered up to here, or to the number of keys, before the keys are looked for."""
 
 
 class PointLookup:
@@ -49,8 +55,25 @@ class PointLookup:
         asked = self._asked(keys)
         read = list(dict.fromkeys([*wanted, *self._schema.primary_keys]))
         schema = pa.schema([self._schema.arrow_schema.field(name) for name in read])
-        found = pa.Table.from_batches(self._candidates(snapshot, asked, read), schema=schema)
+        found = pa.Table.from_batches(self._sifted(self._candidates(snapshot, asked, read), asked), schema=schema)
         return self._in_order(asked, found).select(wanted).cast(pa.schema(fields))
+
+    def rows_of(
+        self,
+        snapshot: Snapshot | None,
+        keys: pa.Table,
+        *,
+        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]] | None = None,
+        left_out: Collection[str] = (),
+    ) -> pa.Table:
+        """Whole rows of ``keys`` (the primary key's columns in the table's types, repetitions allowed), in any order.
+
+        As if files had been ``added`` to the snapshot's by (partition, bucket), and others ``left_out``, by name.
+        """
+        names = [field.name for field in self._schema.fields]
+        asked = keys.select(self._schema.primary_keys)
+        candidates = self._candidates(snapshot, asked, names, added or {}, left_out)
+        return pa.Table.from_batches(self._sifted(candidates, asked), schema=self._schema.arrow_schema)
 
     def _asked(self, keys: Rows | Sequence[Mapping[str, object]]) -> pa.Table:
         """The keys as a table of exactly the primary key's columns."""
@@ -83,33 +106,76 @@ class PointLookup:
             )
             raise InvalidInputError(message)
 
-    def _candidates(self, snapshot: Snapshot | None, asked: pa.Table, read: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _candidates(
+        self,
+        snapshot: Snapshot | None,
+        asked: pa.Table,
+        read: Sequence[str],
+        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]] | None = None,
+        left_out: Collection[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
         """Rows that may be of these keys; all that are are among them."""
-        if snapshot is None or not asked.num_rows:
+        if not asked.num_rows or (snapshot is None and not added):
             return
         keys = asked.combine_chunks().to_batches()[0]
         of_partition: dict[bytes, list[np.ndarray]] = {}
         for partition, _, indices in group_rows(keys, self._schema):
             of_partition.setdefault(partition, []).append(indices)
         for partition, parts in of_partition.items():
-            live = self._file_store.scan.live_files(snapshot, partitions=(partition,))
-            count = live.bucket_count(partition)
-            if count is None:
-                continue
             rows = keys.take(pa.array(np.concatenate(parts)))
+            count = self._file_store.scan.live_files(snapshot, partitions=(partition,)).bucket_count(partition)
+            if count is None and not added:
+                continue
             buckets = bucket_of(rows, self._schema, bucket_count=count)
             for bucket in np.unique(buckets).tolist():
-                of_bucket = rows.filter(pa.array(buckets == bucket))
-                predicate = self._predicate(of_bucket)
-                plan = self._file_store.scan.plan(
-                    snapshot,
-                    predicate=predicate,
-                    buckets={bucket},
-                    partitions=(partition,),
-                    only_compacted=self._only_compacted,
-                )
-                for split in plan.splits():
+                predicate = self._predicate(rows.filter(pa.array(buckets == bucket)))
+                more = () if added is None else added.get((partition, bucket), ())
+                for split in self._splits(snapshot, partition, bucket, predicate, more, left_out):
                     yield from self._file_store.read.read(split, read, predicate)
+
+    def _splits(
+        self,
+        snapshot: Snapshot | None,
+        partition: bytes,
+        bucket: int,
+        predicate: Predicate | None,
+        added: Sequence[DataFileMeta],
+        left_out: Collection[str],
+    ) -> Iterator[Split]:
+        """The files of one bucket that may hold the keys."""
+        split = Split(snapshot_id=0, partition=partition, bucket=bucket, files=())
+        if snapshot is not None:
+            plan = self._file_store.scan.plan(
+                snapshot,
+                predicate=predicate,
+                buckets={bucket},
+                partitions=(partition,),
+                only_compacted=self._only_compacted,
+            )
+            split = next(iter(plan.splits()), replace(split, snapshot_id=snapshot.id))
+        files = tuple(file for file in (*split.files, *added) if file.file_name not in left_out)
+        if files:
+            yield replace(split, files=files)
+
+    def _sifted(self, candidates: Iterator[pa.RecordBatch], asked: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Of the candidates those that are of the keys; no more than about as many others are held in memory."""
+        keys = comparable_frame(asked).unique()
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in candidates:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= max(_SIFTED_ROWS_MIN, asked.num_rows):
+                yield from self._of_keys(held, keys)
+                held, count = [], 0
+        if held:
+            yield from self._of_keys(held, keys)
+
+    def _of_keys(self, batches: list[pa.RecordBatch], keys: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches)
+        frame = comparable_frame(rows.select(self._schema.primary_keys)).with_row_index("found")
+        found = frame.join(keys, on=keys.columns, how="semi")["found"]
+        yield from (rows if len(found) == rows.num_rows else rows.take(found.to_arrow())).to_batches()
 
     def _predicate(self, keys: pa.RecordBatch) -> Predicate | None:
         of_columns = (self._of_column(name, keys.column(name)) for name in self._schema.primary_keys)

@@ -12,6 +12,7 @@ from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeScan
+from storage_lib.table.complete_appends import CompleteAppends
 from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.eventual_commit import EventualCommit
 from storage_lib.table.inline_compaction import InlineCompaction
@@ -70,7 +71,24 @@ class TableParts:
         self.input = InputRows(name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
         self.partitions = PartitionSpecs(name, schema)
         self.changes = SnapshotChanges(self.file_store)
-        repair = LogRepair(table=name, file_store=self.file_store, log=log, changes=self.changes) if log else None
+        logs_old_rows = options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
+        # Old rows have to be found as soon as they are committed, whatever batch reads show.
+        self.old_rows = PointLookup(table=name, schema=schema, file_store=self.file_store, only_compacted=False)
+        self.complete_appends = CompleteAppends(
+            changes=self.changes,
+            snapshots=self.file_store.snapshots,
+            lookup=self.old_rows,
+            primary_keys=schema.primary_keys,
+        )
+        repair = None
+        if log is not None:
+            repair = LogRepair(
+                table=name,
+                file_store=self.file_store,
+                log=log,
+                changes=self.changes,
+                complete=self.complete_appends if logs_old_rows and schema.primary_keys else None,
+            )
         self.eventual: EventualCommit | None = None
         if repair is not None and options.log_consistency is LogConsistency.EVENTUAL:
             self.eventual = EventualCommit(
@@ -95,9 +113,7 @@ class TableParts:
         difference = ContentDifference(
             file_store=self.file_store,
             schema=schema,
-            with_update_before=(
-                options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
-            ),
+            with_update_before=logs_old_rows,
             merges=bool(schema.primary_keys) and not options.newest_wins,
         )
         self.overwrite = TableOverwrite(

@@ -8,9 +8,11 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.held_changes import HeldChanges
 from storage_lib.table.input_rows import InputRows, Rows, record_batches
 from storage_lib.table.log_share import LogShare
 from storage_lib.table.turn import Turn, TurnLease
@@ -20,9 +22,10 @@ from storage_lib.table.write_order import TableCommitMessage
 class TableWrite:
     """The write side of one task. Not thread-safe.
 
-    ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later.
-    While rows are being written the lease of ``turn`` is kept beating, so that a long task does not lose its driver's
-    turn. Close it by ``prepare_commit`` or ``abort``.
+    ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later;
+    ``held`` is there when the log shall also hear what was there before. While rows are being written the lease of
+    ``turn`` is kept beating, so that a long task does not lose its driver's turn. Close it by ``prepare_commit`` or
+    ``abort``.
     """
 
     def __init__(
@@ -34,7 +37,10 @@ class TableWrite:
         log: LogShare | None,
         lease: TurnLease,
         turn: Turn | None,
+        held: HeldChanges | None = None,
     ) -> None:
+        self._held = held
+        self._written: tuple[CommitMessage, ...] = ()
         self._schema = schema
         self._input_rows = input_rows
         self._file_write = file_write
@@ -65,6 +71,7 @@ class TableWrite:
 
     def prepare_commit(self) -> TableCommitMessage:
         """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
+        self._complete()
         transactions = () if self._log is None else self._log.flush()
         files = () if self._file_write is None else self._file_write.prepare_commit()
         self._is_closed = True
@@ -95,7 +102,18 @@ class TableWrite:
         if self._log is not None:
             for bucket, parts in of_bucket.items():
                 self._write_log(self._log, bucket, parts, rows, kinds)
+        if self._held is not None and self._file_write is not None and self._held.are_many:
+            self._complete()
+            self._written = self._file_write.prepare_commit()
         self._row_count += rows.num_rows
+
+    def _complete(self) -> None:
+        """Write what is held to the log, with the rows that were there before."""
+        if self._held is None or self._log is None:
+            return
+        for bucket, changes in self._held.take(self._written):
+            if changes.rows.num_rows:
+                self._log.write(bucket, changes.rows, changes.kinds)
 
     def _write_log(
         self, log: LogShare, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array
@@ -104,4 +122,7 @@ class TableWrite:
         indices = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
         if len(indices) < rows.num_rows:
             rows, kinds = rows.take(pa.array(indices)), kinds.take(pa.array(indices))
-        log.write(bucket, rows, kinds)
+        if self._held is None:
+            log.write(bucket, rows, kinds)
+        else:
+            self._held.hold(bucket, rows, kinds)

@@ -94,7 +94,10 @@ def test_odd_names_are_refused(name: str) -> None:
         ({"primary_key": ["id"], "options": {"bucket": "0"}}, "bucket is '0'"),
         ({"primary_key": ["id"], "options": {"bukcet": "2"}}, "did you mean 'bucket'"),
         ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, r"log\.system=none"),
-        ({"primary_key": ["id"], "options": {"log.changelog-mode": "all"}}, r"changelog-mode=all does nothing right"),
+        (
+            {"primary_key": ["id"], "options": {"log.changelog-mode": "all", "log.system": "none"}},
+            r"changelog-mode=all .*log\.system=none",
+        ),
         ({"primary_key": ["id"], "options": {"scan.on-untracked": "fail"}}, r"on-untracked=fail.*use ignore"),
         ({"primary_key": ["id"], "options": {"log.retention": "7"}}, r"log\.retention is '7'.*'7 d'"),
         ({"primary_key": ["id"], "options": {"num-levels": "1"}}, "num-levels is '1'; it has to be at least 2"),

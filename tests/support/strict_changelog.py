@@ -1,0 +1,49 @@
+"""A complete changelog applied to the letter: what is taken away has to be there as it is told, what is put in not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def strictly_applied(changes: Iterable[str], start: Iterable[str] = ()) -> set[str]:
+    """The rows that remain of ``start`` (each ``"a 1 10"``) after ``changes`` (``"-U a 1 10"``), in order.
+
+    ``AssertionError`` for a change that does not follow upon what was there, or an update without its other half.
+    """
+    there = {_key(row): row for row in start}
+    awaited: tuple[str, ...] | None = None
+    for change in changes:
+        kind, row = change.split(maxsplit=1)
+        key = _key(row)
+        if kind == "+U":
+            assert awaited == key, f"{change} does not follow its -U"
+            awaited = None
+        else:
+            assert awaited is None, f"{change} stands between -U and +U of {awaited}"
+        if kind in ("-U", "-D"):
+            assert there.pop(key, None) == row, f"{change} takes away what is not there"
+            awaited = key if kind == "-U" else None
+        else:
+            assert key not in there, f"{change} puts in what is there: {there[key]}"
+            there[key] = row
+    assert awaited is None
+    return set(there.values())
+
+
+def told(changes: Iterable[str]) -> list[str]:
+    """What a table that starts empty would tell of ``changes``, worked out key by key in plain Python."""
+    there: dict[tuple[str, ...], str] = {}
+    complete: list[str] = []
+    for change in changes:
+        kind, row = change.split(maxsplit=1)
+        old = there.pop(_key(row), None)
+        if kind in ("+I", "+U"):
+            there[_key(row)] = row
+            complete += [f"+I {row}"] if old is None else [f"-U {old}", f"+U {row}"]
+        elif old is not None:
+            complete.append(f"-D {old}")
+    return complete
+
+
+def _key(row: str) -> tuple[str, ...]:
+    return tuple(row.split()[:-1])
