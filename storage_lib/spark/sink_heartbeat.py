@@ -35,7 +35,8 @@ class SinkHeartbeat:
     ``row_count`` counts the rows read since this process started, ``batch_id`` is the last one finished (None: none
     yet). ``progress_millis`` is the time of the last finished batch, ``written_millis`` of this heartbeat, so a reader
     tells an idle sink from a dead one. ``error`` begins with the error's class, as does ``compaction_error``, which
-    ends no sink: the compaction beside it failed at its last try.
+    ends no sink: the compaction beside it failed at its last try. ``tiering_error`` says the same of the files that
+    follow the log (``log.consistency=eventual``), and ends the sink only if no other try will mend it.
     """
 
     state: SinkState
@@ -50,6 +51,7 @@ class SinkHeartbeat:
     rows_per_second: float | None = None
     error: str | None = None
     compaction_error: str | None = None
+    tiering_error: str | None = None
 
     def to_json(self) -> str:
         """One JSON object."""

@@ -16,6 +16,7 @@ from storage_lib.spark.spark_errors import storage_error_in
 from storage_lib.spark.spark_schema import check_write_schema
 from storage_lib.spark.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.stream_compaction import StreamCompaction
+from storage_lib.spark.stream_tiering import StreamTiering
 from storage_lib.spark.table_source import register
 
 if TYPE_CHECKING:
@@ -38,13 +39,15 @@ def write_stream(
     query_name: str | None = None,
     compaction: bool | None = None,
     compaction_interval_seconds: float = 10.0,
+    tier_interval_seconds: float | None = None,
 ) -> TableStream:
     """Start writing a streaming data frame; each micro-batch is one commit of (query id, batch id).
 
     ``output_mode`` ``append`` takes the rows with their kinds; ``update`` upserts changed results by the table's key;
     ``complete`` replaces the whole table every time. ``trigger_seconds`` 0 runs batch after batch; ``available_now``
     stops when all that is there now has been written. Compaction runs beside the stream unless the table is
-    ``write-only`` or ``compaction`` is False.
+    ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a micro-batch is in the log at least
+    once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
 
     Raises ``InvalidInputError`` before anything starts for a data frame that does not fit the table.
     """
@@ -52,11 +55,9 @@ def write_stream(
     spark = df.sparkSession
     register(spark)
     user = settled_query_id(spark, checkpoint_location)
+    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     if output_mode == "append":
         options = said.options_of(table) | {said.COMMIT_USER: user}
-        tracked = table.log is not None and (
-            table.options.change_tracking if change_tracking is None else change_tracking
-        )
         if change_tracking is not None:
             options[said.CHANGE_TRACKING] = str(change_tracking).lower()
         distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
@@ -71,11 +72,13 @@ def write_stream(
     with scheduler_pool(spark, STREAM_POOL):
         query = _triggered(writer, trigger_seconds, available_now=available_now).start()
     beside = compaction if compaction is not None else not table.options.write_only
+    interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
     return TableStream(
         query,
         table,
         user,
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
+        StreamTiering(table, user, interval_seconds=interval) if tracked and table.log_comes_first else None,
     )
 
 
@@ -83,14 +86,21 @@ class TableStream:
     """A running stream into a table. Everything that pyspark's ``StreamingQuery`` has is there under the same name."""
 
     def __init__(
-        self, query: StreamingQuery, table: DynamicTable, commit_user: str, compaction: StreamCompaction | None
+        self,
+        query: StreamingQuery,
+        table: DynamicTable,
+        commit_user: str,
+        compaction: StreamCompaction | None,
+        tiering: StreamTiering | None = None,
     ) -> None:
         self.query = query
         self.commit_user = commit_user
         self.compaction = compaction
+        self.tiering = tiering
         self._table = table
-        if compaction is not None:
-            compaction.start(until=lambda: not query.isActive)
+        for beside in (compaction, tiering):
+            if beside is not None:
+                beside.start(until=lambda: not query.isActive)
 
     def __getattr__(self, name: str) -> Any:
         """``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
@@ -105,16 +115,20 @@ class TableStream:
             if ours is None:
                 raise
             raise ours from error
-        if self.compaction is not None and not self.query.isActive:
-            self.compaction.stop()
+        if not self.query.isActive:
+            self._stop_what_is_beside()
         return ended
 
     def stop(self) -> None:
-        """Stop the stream and the compaction beside it, and give back the turn of an interrupted micro-batch."""
+        """Stop the stream and what is beside it, and give back the turn of an interrupted micro-batch."""
         self.query.stop()
-        if self.compaction is not None:
-            self.compaction.stop()
+        self._stop_what_is_beside()
         give_up(self._table, self.commit_user, [])
+
+    def _stop_what_is_beside(self) -> None:
+        for beside in (self.tiering, self.compaction):
+            if beside is not None:
+                beside.stop()
 
     def error(self) -> Exception | None:
         """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""

@@ -4,6 +4,9 @@ planning process   streamWriter()  take the turn, put the log in order    one wr
 tasks              write()         files, log records in open transactions
 commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
                                                                            the tasks' messages
+
+With ``log.consistency=eventual`` there is no turn, and tasks write visible log records only: nothing is left to commit.
+A replayed batch is written again, and the files are made of the log beside the stream (``StreamTiering``).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from storage_lib.spark.driver_turn import give_up
+from storage_lib.spark.stream_tiering import tier_if_overdue
 from storage_lib.spark.table_cache import TableKey, table_at
 from storage_lib.spark.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
 from storage_lib.table.table_address import TableAddress
@@ -51,7 +55,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
         finished = [message for message in messages_of(messages) if message is not None]
         if finished:
-            commit_tasks(finished[0].key.table(), finished[0].order, finished, batchId)
+            table, order = finished[0].key.table(), finished[0].order
+            commit_tasks(table, order, finished, batchId, defers_tiering=True)
+            if table.log_comes_first and order.writes_log:
+                tier_if_overdue(table)
         else:
             give_up(table_at(self._address), self._commit_user, [])
 

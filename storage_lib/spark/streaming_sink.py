@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.warehouse_catalog import open_catalog
-from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.schema.option_values import parse_boolean
 from storage_lib.spark.changelog_verbs import read_changelog
@@ -102,12 +102,14 @@ class StreamingSink:
             self._stop.wait(_POLL_SECONDS)
             self._note_progress(stream)
             self._note_compaction(stream)
+            self._note_tiering(stream)
         failure = stream.error()
         if failure is not None:
             raise failure
         self._say(state=SinkState.STOPPING)
         stream.stop()
         self._note_progress(stream)
+        self._note_tiering(stream)
 
     def _stop_wanted(self) -> bool:
         path = self._spec.stop_path
@@ -132,6 +134,16 @@ class StreamingSink:
         told = None if failure is None else _told(failure)
         if told != self._heartbeat.compaction_error:
             self._say(compaction_error=told)
+
+    def _note_tiering(self, stream: TableStream) -> None:
+        failure = None if stream.tiering is None else stream.tiering.error
+        told = None if failure is None else _told(failure)
+        if told != self._heartbeat.tiering_error:
+            self._say(tiering_error=told)
+        if isinstance(failure, PermanentError):
+            # Rows that never get into the files are lost in the end: better to stand still.
+            stream.query.stop()
+            raise failure
 
     def _say(self, **changes: Any) -> None:
         with self._lock:

@@ -55,9 +55,17 @@ def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMess
 
 
 def commit_tasks(
-    table: DynamicTable, order: WriteOrder, finished: Sequence[TaskMessage], commit_identifier: int
+    table: DynamicTable,
+    order: WriteOrder,
+    finished: Sequence[TaskMessage],
+    commit_identifier: int,
+    *,
+    defers_tiering: bool = False,
 ) -> Snapshot | None:
-    """Commit what all tasks wrote under one order; undone if it fails for sure."""
+    """Commit what all tasks wrote under one order; undone if it fails for sure.
+
+    ``defers_tiering`` as ``DynamicTable.commit_write``.
+    """
     written = [message.written for message in finished]
     try:
         if not table.schema.is_append_only:
@@ -65,7 +73,7 @@ def commit_tasks(
     except InvalidInputError:
         table.abort_write(order, written)
         raise
-    snapshot = table.commit_write(order, written, commit_identifier)
+    snapshot = table.commit_write(order, written, commit_identifier, defers_tiering=defers_tiering)
     if snapshot is not None and order.overwrite is None:
         # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
         table.compact_after(snapshot, written, only_crowded=True)

@@ -28,6 +28,9 @@ class RecordingTable:
     def compact(self, **arguments: Any) -> Any:
         return self._commit("compact", arguments)
 
+    def tier_log(self, **arguments: Any) -> Any:
+        return self._commit("tier_log", arguments)
+
     def drop_partitions(self, partitions: list[dict[str, str]], **arguments: Any) -> Any:
         return self._commit("drop_partitions", {"partitions": partitions, **arguments})
 

@@ -263,8 +263,7 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         forget_failures(context)
         heartbeat = self.job.report().heartbeat
         facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
-        if heartbeat.get("compaction_error"):
-            facts["compaction_error"] = heartbeat["compaction_error"]
+        facts |= {key: heartbeat[key] for key in ("compaction_error", "tiering_error") if heartbeat.get(key)}
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
     def _wanted(self) -> dict[str, Any]:

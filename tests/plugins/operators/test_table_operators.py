@@ -21,6 +21,7 @@ from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.stream_sink import StreamSinkOperator
+from dynamic_table.operators.tier_log import TierLogOperator
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
 from dynamic_table.table_events import TABLE_EVENTS, table_asset
 from storage_lib import open_catalog
@@ -83,6 +84,27 @@ def test_compaction_with_nothing_to_do_announces_nothing(table: RecordingTable) 
     table.nothing_to_do = True
     task = CompactTableOperator(task_id="compact", table="db.t")
     context = task_context(task)
+
+    assert task.execute(context)["version"] is None
+    assert announced(context) == []
+
+
+def test_tiering_answers_with_its_snapshot_and_announces_it(table: RecordingTable) -> None:
+    task = TierLogOperator(task_id="tier", table="db.t", compact="false")
+    context = task_context(task)
+
+    result = task.execute(context)
+
+    [(verb, arguments)] = table.calls
+    assert (verb, arguments["compact"]) == ("tier_log", False)
+    assert arguments["commit_user"] == "airflow/dag/run/tier/-1"
+    assert result == {"table": "db.t", "version": 1, "op": "tier_log", "partitions": []}
+    assert [event["op"] for event in announced(context)] == ["tier_log"]
+
+
+def test_tiering_a_log_whose_files_are_up_to_it_announces_nothing(table: RecordingTable) -> None:
+    table.nothing_to_do = True
+    context = task_context(task := TierLogOperator(task_id="tier", table="db.t"))
 
     assert task.execute(context)["version"] is None
     assert announced(context) == []
