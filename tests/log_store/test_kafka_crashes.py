@@ -197,3 +197,36 @@ def test_a_kafka_that_is_down_from_the_start_is_named_with_the_remedy() -> None:
 def write_more(transaction: object) -> None:
     transaction.write(0, *changes(SCHEMA, "+I 5 e"))  # type: ignore[attr-defined]
     transaction.flush()  # type: ignore[attr-defined]
+
+
+def test_a_forked_process_does_not_go_on_under_its_parents_sequence_numbers(
+    log: KafkaLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(text: str) -> None:
+        appender = log.open_appender()
+        appender.write(0, *changes(SCHEMA, text))
+        appender.finish()
+
+    write("+I 1 a")
+    idle = list(log._idle_producers)
+    write("+I 2 b")
+    # A child has what its parent had when it was made: the broker would take its first record for the parent's second.
+    log._idle_producers[:] = idle
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    write("+I 3 c")
+    monkeypatch.undo()
+
+    assert log_texts(log) == ["+I 1 a", "+I 2 b", "+I 3 c"]
+
+
+def test_a_broker_killed_and_restarted_between_the_writes_of_an_appender(own_broker: LocalKafka) -> None:
+    log = open_store(own_broker.bootstrap_servers, "appended")
+    log.create()
+    appender = log.open_appender()
+    appender.write(0, *changes(SCHEMA, "+I 1 a"))
+    kill_and_restart(own_broker)
+    appender.write(0, *changes(SCHEMA, "+I 2 b"))
+    appender.finish()
+
+    assert log_texts(log) == ["+I 1 a", "+I 2 b"]

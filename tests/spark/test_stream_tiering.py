@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import DynamicTable, LogOffsetsExpiredError, StreamPosition, UnavailableError
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark import write_stream
+from storage_lib.spark import write, write_stream
 from storage_lib.spark.stream_tiering import StreamTiering, tier_if_overdue
 from tests.support.fake_environment import FakeClock
 from tests.support.orders_table import content, orders, rows
@@ -28,9 +28,9 @@ EVENTUAL = {"log.consistency": "eventual"}
 
 def written(table: DynamicTable, *changes: str) -> None:
     order = table.new_commit(commit_user="stream")
-    with table.new_write(order) as write:
-        write.write(rows(*changes))
-        table.commit_write(order, [write.prepare_commit()], 1, defers_tiering=True)
+    with table.new_write(order) as task:
+        task.write(rows(*changes))
+        table.commit_write(order, [task.prepare_commit()], 1, defers_tiering=True)
 
 
 class Rounds:
@@ -146,8 +146,10 @@ def test_a_stream_is_in_the_log_at_once_and_in_the_files_by_its_end(
 
     assert (in_files, in_log) == ({1: "a", 2: "b", 3: "c"}, {1: "newer", 2: "b", 3: "c"})
     assert values_of(table.to_arrow()) == in_log
+    written_as_batch = write(spark.createDataFrame([(4, "d")], "id long, v string"), table)
+    assert written_as_batch == table.file_store.snapshots.latest()
     source_now = table.stream()
     snapshot = source_now.poll()
     assert snapshot is not None
-    assert snapshot.num_rows == 3
+    assert values_of(snapshot) == {**in_log, 4: "d"}
     assert source_now.poll() is None
