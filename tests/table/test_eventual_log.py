@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from random import Random
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from storage_lib import (
@@ -51,9 +53,17 @@ def physical_rows(table: DynamicTable) -> int:
 def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
     """Any snapshot plus the log from its offsets is the log's content."""
     truth = applied(streamed(table))
-    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+    for snapshot_id in _starts(table):
         start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
         assert applied(streamed(table, start)) == truth, f"started at snapshot {snapshot_id}"
+
+
+def _starts(table: DynamicTable) -> list[int]:
+    """All snapshots but another engine's oldest ones, when the one that told its offsets has been expired."""
+    snapshots = table.snapshots()
+    told = pc.index(snapshots.column("log_offsets").is_valid(), value=True).as_py()
+    ids: list[int] = snapshots.column("snapshot_id").to_pylist()
+    return ids[max(told, 0) :]
 
 
 def test_rows_are_in_the_log_at_once_and_in_the_files_after_tiering() -> None:
@@ -228,7 +238,8 @@ def _append_as_another_engine(table: DynamicTable, new: pa.Table) -> None:
     write = table.file_store.new_write(table.file_store.snapshots.latest())
     for partition, bucket, indices in group_rows(batch, table.schema):
         write.write(partition, bucket, batch, pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), indices)
-    committable = Committable(commit_user="flink", commit_identifier=1, messages=write.prepare_commit())
+    identifier = table.file_store.snapshots.latest_id() or 0
+    committable = Committable(commit_user="flink", commit_identifier=identifier, messages=write.prepare_commit())
     table.file_store.commit.commit(committable)
 
 
@@ -384,3 +395,49 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     assert content(table) == {"a 1 10", "a 2 20"}
     assert physical_rows(table) == 2
     assert table.snapshots().num_rows == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_done_in_turn_the_log_the_files_and_a_model_agree(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311  no secret
+    table = eventual(bucket="2")
+    model: dict[tuple[str, str], str] = {}
+
+    def some_rows(partitions: str) -> list[str]:
+        keys = {(chance.choice(partitions), str(chance.randrange(4))) for _ in range(chance.randrange(1, 5))}
+        return [f"{chance.choice(('+I', '+U', '-D'))} {dt} {id_} {chance.randrange(100)}" for dt, id_ in sorted(keys)]
+
+    def take(changes: list[str]) -> None:
+        for change in changes:
+            kind, dt, id_, price = change.split()
+            model.pop((dt, id_), None)
+            if kind != "-D":
+                model[dt, id_] = f"{dt} {id_} {price}"
+
+    def log() -> None:
+        take(changes := some_rows("ab"))
+        written(table, *changes)
+
+    def append() -> None:
+        take(changes := some_rows("ab"))
+        table.append(rows(*changes))
+
+    def overwrite() -> None:
+        new = [change.replace("-D", "+I") for change in some_rows("a")]
+        take([f"-D {dt} {id_} 0" for dt, id_ in model if dt == "a"] + new)
+        table.overwrite(rows(*new), partition={"dt": "a"})
+
+    def foreign_append() -> None:
+        take(new := [f"+I b {chance.randrange(6)} {chance.randrange(100)}"])
+        # Its rows come after the log of before, and are in the log before that of afterwards.
+        table.tier_log()
+        _append_as_another_engine(table, rows(*new))
+        table.tier_log()
+
+    acts = (log, log, log, append, overwrite, foreign_append, table.tier_log, table.compact, table.expire_snapshots)
+    for _ in range(25):
+        chance.choice(acts)()
+    table.tier_log()
+
+    assert content(table) == set(model.values()) == applied(streamed(table))
+    assert_every_start_leads_to_the_same_table(table)
