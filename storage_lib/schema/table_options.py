@@ -122,6 +122,14 @@ class StartupMode(StrEnum):
     FROM_TIMESTAMP = "from-timestamp"
 
 
+class ScanNormalize(StrEnum):
+    """How a stream of upserts gets the rows before them."""
+
+    NONE = "none"
+    LOOKUP = "lookup"
+    STATE = "state"
+
+
 class UntrackedScan(StrEnum):
     """What a stream reader does when it crosses an untracked commit."""
 
@@ -377,6 +385,13 @@ class TableOptions:
     )
     lease_wait_timeout_ms: int = _option(
         "lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn."
+    )
+    scan_normalize: ScanNormalize = _option(
+        "scan.normalize",
+        ScanNormalize.NONE,
+        parse_word(ScanNormalize),
+        "none: streams tell what the log holds; lookup: each change comes with the row before it, which is looked up "
+        "in the files (for a table with a primary key); also an option of one read.",
     )
     scan_snapshot_id: int | None = _option(
         "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."

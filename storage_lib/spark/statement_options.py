@@ -31,6 +31,7 @@ SCAN_TIMESTAMP_MILLIS = "scan.timestamp-millis"
 BRANCH = "branch"
 STARTUP = "log.scan"
 TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
+NORMALIZE = "scan.normalize"
 ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 CHANGE_TRACKING = "change-tracking"
 COMMIT_USER = "commit-user"
@@ -55,6 +56,7 @@ _OF_STATEMENT = frozenset(
         *RANGE_OPTIONS,
         STARTUP,
         TIMESTAMP_MILLIS,
+        NORMALIZE,
         ROWS_PER_TRIGGER_MAX,
         CHANGE_TRACKING,
         COMMIT_USER,
@@ -105,6 +107,7 @@ class StatementOptions:
                 startup=_startup(said),
                 timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
                 rows_per_trigger_max=_positive(said, ROWS_PER_TRIGGER_MAX),
+                normalize=_normalize(said),
             ),
             change_tracking=_boolean(said, CHANGE_TRACKING),
             commit_user=said.get(COMMIT_USER),
@@ -189,6 +192,10 @@ def _local(path: str) -> str:
 def _startup(said: Mapping[str, str]) -> str | None:
     """Where a stream starts, older spellings too."""
     return str(TableOptions.parse({STARTUP: said[STARTUP]}).log_scan) if STARTUP in said else None
+
+
+def _normalize(said: Mapping[str, str]) -> str | None:
+    return str(TableOptions.parse({NORMALIZE: said[NORMALIZE]}).scan_normalize) if NORMALIZE in said else None
 
 
 def _positive(said: Mapping[str, str], key: str) -> int | None:

@@ -38,11 +38,15 @@ _TABLE = "table"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamScan:
-    """Where a stream read starts, and how much of it one micro-batch takes; None: as the table says, no limit."""
+    """Where a stream read starts, how much of it one micro-batch takes, and whether old rows are looked up.
+
+    None: as the table says, no limit.
+    """
 
     startup: str | None = None
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
+    normalize: str | None = None
 
 
 @dataclass
@@ -100,7 +104,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield conform(batch, self._arrow_schema, self._key.name)
 
     def _source(self) -> HybridSource:
-        return self._key.table().stream(startup=self._scan.startup, timestamp_millis=self._scan.timestamp_millis)
+        scan = self._scan
+        return self._key.table().stream(
+            startup=scan.startup, timestamp_millis=scan.timestamp_millis, normalize=scan.normalize
+        )
 
     def _offset(self, position: StreamPosition) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(position.to_json())

@@ -6,7 +6,7 @@ newer; what an earlier one says is then what the later one follows upon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ from storage_lib.table.point_lookup import PointLookup
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.update_before import complete_changes, joined
 
-_ROWS_AT_ONCE = 65_536
+ROWS_AT_ONCE = 65_536
+BYTES_AT_ONCE = 64 << 20
 
 
 class CompleteAppends:
@@ -41,7 +42,7 @@ class CompleteAppends:
         snapshot = self._snapshots.load(split.snapshot_id)
         for position, file in enumerate(split.files):
             later = {each.file_name for each in split.files[position:]}
-            for rows, kinds in together(self._changes.read_split(replace(split, files=(file,))), _ROWS_AT_ONCE):
+            for rows, kinds in together(self._changes.read_split(replace(split, files=(file,)))):
                 keys = pa.Table.from_batches([rows]).select(self._primary_keys)
                 old = self._lookup.rows_of(snapshot, keys, left_out=later)
                 changes = complete_changes(rows, kinds, old, self._primary_keys)
@@ -49,17 +50,16 @@ class CompleteAppends:
                     yield changes.rows, changes.kinds
 
 
-def together(
-    changes: Iterator[tuple[pa.RecordBatch, pa.Array]], rows_min: int
-) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The same changes in fewer batches, so that one look-up serves many of them."""
+def together(changes: Iterable[tuple[pa.RecordBatch, pa.Array]]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """The same changes in fewer batches, so that one look-up serves many of them; long rows make smaller ones."""
     held: list[tuple[pa.RecordBatch, pa.Array]] = []
-    count = 0
+    count = size = 0
     for rows, kinds in changes:
         held.append((rows, kinds))
         count += rows.num_rows
-        if count >= rows_min:
+        size += rows.nbytes
+        if count >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
             yield joined(held)
-            held, count = [], 0
-    if count:
+            held, count, size = [], 0, 0
+    if held:
         yield joined(held)

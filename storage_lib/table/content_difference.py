@@ -39,6 +39,12 @@ class ContentDifference:
         self._with_update_before = with_update_before
         self._merges = merges
 
+    def with_old_rows(self) -> ContentDifference:
+        """The same, each changed row told by a pair of ``-U`` and ``+U``."""
+        return ContentDifference(
+            file_store=self._file_store, schema=self._schema, with_update_before=True, merges=self._merges
+        )
+
     def between(
         self, old: FilesByPlace, new: FilesByPlace, *, snapshot_id: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

@@ -34,7 +34,7 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import ChangelogMode, StartupMode, TableOptions, UpdateBeforeSource
+from storage_lib.schema.table_options import ChangelogMode, ScanNormalize, StartupMode, TableOptions, UpdateBeforeSource
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
@@ -114,6 +114,8 @@ class DynamicTable:
         self._alter = parts.alter
         self._lookup = parts.lookup
         self._old_rows = parts.old_rows
+        self._normalizer = parts.normalizer
+        self._complete_change_scan = parts.complete_change_scan
         self._statistics = parts.statistics
         self._care = parts.care
         self._inline_compaction = parts.inline_compaction
@@ -380,21 +382,44 @@ class DynamicTable:
         position: StreamPosition | None = None,
         startup: str | StartupMode | None = None,
         timestamp_millis: int | None = None,
+        normalize: str | ScanNormalize | None = None,
     ) -> HybridSource:
-        """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says."""
+        """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says.
+
+        ``normalize`` "lookup" (default: ``scan.normalize``) tells every change with the row before it. Then the
+        snapshots since the stream's position have to be kept: register it as a consumer.
+        """
+        normalizes = self._normalizes(normalize)
         return HybridSource(
             table=self.name,
             schema=self.schema,
             file_store=self.file_store,
             log=self.log,
             changes=self._changes,
-            change_scan=self._change_scan,
+            change_scan=self._complete_change_scan if normalizes else self._change_scan,
+            normalizer=self._normalizer if normalizes else None,
             row_kind_column=self.stream_row_kind_column,
             split_target_bytes=self.options.source_split_target_size_bytes,
             startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),
             timestamp_millis=self.options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
             position=position,
         )
+
+    def _normalizes(self, said: str | ScanNormalize | None) -> bool:
+        try:
+            chosen = self.options.scan_normalize if said is None else ScanNormalize(said)
+        except ValueError as error:
+            message = (
+                f"table {self.name}: scan.normalize={said} is none of {ScanNormalize.NONE}, {ScanNormalize.LOOKUP}"
+            )
+            raise InvalidInputError(message) from error
+        if chosen is ScanNormalize.STATE:
+            message = (
+                f"table {self.name}: scan.normalize={chosen} is not in this version; use {ScanNormalize.LOOKUP}, which "
+                "needs no state: it finds the rows before a change in the table's files"
+            )
+            raise InvalidInputError(message)
+        return chosen is ScanNormalize.LOOKUP
 
     # --- write --------------------------------------------------------------------------------------------------
 

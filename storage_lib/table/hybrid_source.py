@@ -28,6 +28,7 @@ from storage_lib.schema.table_options import StartupMode
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.change_split import ChangeSplit
+from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
@@ -66,7 +67,8 @@ class StreamSplit:
 class HybridSource:
     """One stream over one table.
 
-    ``position`` only matters to ``poll``; the other methods are functions of positions.
+    ``position`` only matters to ``poll``; the other methods are functions of positions. With a ``normalizer`` the
+    changes after the first snapshot come with the rows before them.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class HybridSource:
         startup: StartupMode,
         timestamp_millis: int | None,
         position: StreamPosition | None = None,
+        normalizer: ChangelogNormalizer | None = None,
     ) -> None:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
             message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
@@ -93,6 +96,7 @@ class HybridSource:
         self._log = log
         self._changes = changes
         self._change_scan = change_scan
+        self._normalizer = normalizer
         self._row_kind_column = row_kind_column
         self._split_target_bytes = split_target_bytes
         self._startup = startup
@@ -166,7 +170,8 @@ class HybridSource:
             for rows in self._file_store.read.read(split.rows, names):
                 yield self._with_kinds(rows, pa.repeat(pa.scalar(0, pa.int8()), rows.num_rows))
         elif split.changes is not None:
-            for rows, kinds in self._changes.read_split(split.changes):
+            changes = self._changes if self._normalizer is None else self._normalizer
+            for rows, kinds in changes.read_split(split.changes):
                 yield self._with_kinds(rows, kinds)
         elif split.difference is not None:
             yield from self._change_scan.read(split.difference)
@@ -231,6 +236,11 @@ class HybridSource:
         return [StreamSplit(difference=split) for split in changes]
 
     def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
+        if self._normalizer is not None:
+            of_bucket = (part.bucket, part.start, part.end)
+            for rows, kinds in self._normalizer.read_log(self._followed_log, *of_bucket, began_with=repaired):
+                yield self._with_kinds(rows, kinds)
+            return
         batches = self._followed_log.read(
             LogOffsets({part.bucket: part.start}), LogOffsets({part.bucket: part.end}), buckets=(part.bucket,)
         )

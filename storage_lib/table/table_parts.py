@@ -12,6 +12,7 @@ from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeScan
+from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.complete_appends import CompleteAppends
 from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.eventual_commit import EventualCommit
@@ -158,14 +159,31 @@ class TableParts:
             restore=restore,
             has_log=log is not None,
         )
-        self.change_scan = ChangeScan(
-            table=name,
-            schema=schema,
-            options=options,
-            file_store=self.file_store,
-            changes=self.changes,
-            difference=difference,
-        )
+
+        def change_scan(of: ContentDifference) -> ChangeScan:
+            return ChangeScan(
+                table=name,
+                schema=schema,
+                options=options,
+                file_store=self.file_store,
+                changes=self.changes,
+                difference=of,
+            )
+
+        self.change_scan = change_scan(difference)
+        # None where streams are complete already: without a key rows are counted, a log in mode all has the old rows.
+        self.normalizer: ChangelogNormalizer | None = None
+        self.complete_change_scan = self.change_scan
+        if schema.primary_keys and (log is None or not logs_old_rows):
+            self.normalizer = ChangelogNormalizer(
+                table=name,
+                primary_keys=schema.primary_keys,
+                file_store=self.file_store,
+                appends=self.complete_appends,
+                lookup=self.old_rows,
+                ends_transactions=options.log_consistency is LogConsistency.TRANSACTIONAL,
+            )
+            self.complete_change_scan = change_scan(difference.with_old_rows())
         self.system_tables = SystemTables(
             table=name,
             environment=environment,

@@ -48,6 +48,7 @@ def test_options_of_tables_clients_storages_and_of_spark_itself_pass(key: str) -
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("scan.normalize", "always"),
         ("maxRowsPerTrigger", "0"),
         ("maxRowsPerTrigger", "many"),
         ("log.scan", "sometimes"),

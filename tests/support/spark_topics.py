@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> list[tuple[str, int, str]]:
     """(op, id, v) of every change, in order within each bucket. An open transaction hides what comes after it."""
+    changes = committed_values(table, timeout_seconds=timeout_seconds)
+    rows = [(change["op"], change["after"] or change["before"]) for change in changes]
+    return [(op, row["id"], row["v"]) for op, row in rows]
+
+
+def committed_values(table: DynamicTable, *, timeout_seconds: float = 20) -> list[dict[str, Any]]:
+    """Every change as its JSON says, in order within each bucket."""
     consumer = Consumer(
         {
             "bootstrap.servers": table.address.options["log.kafka.bootstrap.servers"],
@@ -27,7 +34,7 @@ def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> li
     topic = table.schema.options["log.kafka.topic"]
     buckets = range(table.schema.bucket_count)
     consumer.assign([TopicPartition(topic, bucket, 0) for bucket in buckets])
-    seen: list[tuple[str, int, str]] = []
+    seen: list[dict[str, Any]] = []
     ended: set[int] = set()
     try:
         while len(ended) < len(buckets):
@@ -39,9 +46,7 @@ def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> li
                 assert partition is not None
                 ended.add(partition)
             elif value is not None:
-                change = json.loads(value)
-                row = change["after"] or change["before"]
-                seen.append((change["op"], row["id"], row["v"]))
+                seen.append(json.loads(value))
     finally:
         consumer.close()
     return seen

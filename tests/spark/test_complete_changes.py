@@ -1,0 +1,82 @@
+"""Upserts go into a table, complete changes come out: of its topic, or of a stream that looks the old rows up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib.spark import read_stream, write_stream
+from tests.support.spark_topics import committed_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = pytest.mark.spark
+BATCHES: list[list[tuple[str, int, str | None]]] = [
+    [("+I", 1, "a"), ("+I", 2, "b"), ("+I", 3, "c")],
+    [("+U", 1, "A"), ("+U", 1, "AA"), ("-D", 9, None), ("-D", 2, None)],
+    [("+U", 2, "B"), ("+U", 3, "C"), ("+I", 4, "d"), ("-D", 4, None)],
+]
+TRUTH = {1: "AA", 2: "B", 3: "C"}
+
+
+def write_upserts(spark: SparkSession, table: DynamicTable, directory: Path) -> None:
+    """One micro-batch each; the last is committed twice, as after a crash between our commit and Spark's note of it."""
+    directory.mkdir()
+    for number, batch in enumerate(BATCHES):
+        path = directory / f"{number}.json"
+        path.write_text("\n".join(json.dumps({"_row_kind": kind, "id": key, "v": v}) for kind, key, v in batch))
+        # Spark takes files in the order of their times, which must not be the same.
+        os.utime(path, (1_700_000_000 + number,) * 2)
+    checkpoint = directory.with_name(f"{directory.name}-checkpoint")
+    for _ in range(2):
+        source = spark.readStream.schema("id long, v string, _row_kind string").option("maxFilesPerTrigger", 1)
+        run(source.json(str(directory)), table, checkpoint)
+        for path in (checkpoint / "commits" / "2", checkpoint / "commits" / ".2.crc"):
+            path.unlink(missing_ok=True)
+
+
+def run(df: Any, table: DynamicTable, checkpoint: Path) -> None:
+    stream = write_stream(df, table, checkpoint_location=str(checkpoint), available_now=True, compaction=False)
+    stream.awaitTermination(90)
+    assert not stream.isActive
+
+
+def test_writer_tasks_look_up_what_was_there_before(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    table = make_table(log=True, bucket=2, log__changelog_mode="all")
+    write_upserts(spark, table, tmp_path / "input")
+
+    there: dict[int, str] = {}
+    for change in committed_values(table):
+        row = change["after"] or change["before"]
+        told = None if change["before"] is None else change["before"]["v"]
+        assert told == there.pop(row["id"], None), change
+        if change["after"] is not None:
+            there[row["id"]] = row["v"]
+    assert there == TRUTH
+    assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == TRUTH
+
+
+def test_a_normalised_stream_can_be_summed(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    """Into a table that counts rows: without the old ones it would keep every version of a key."""
+    upserts, counted = make_table("upserts", log=True, bucket=2), make_table("counted", primary_key=())
+    stream = read_stream(spark, upserts, normalize="lookup", rows_per_trigger_max=2)
+    run(stream, counted, tmp_path / "checkpoint")
+    write_upserts(spark, upserts, tmp_path / "input")
+
+    run(stream, counted, tmp_path / "checkpoint")
+
+    assert sorted((row["id"], row["v"]) for row in counted.to_arrow().to_pylist()) == sorted(TRUTH.items())
