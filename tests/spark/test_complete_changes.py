@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -73,9 +74,12 @@ def test_a_normalised_stream_can_be_summed(
 ) -> None:
     """Into a table that counts rows: without the old ones it would keep every version of a key."""
     upserts, counted = make_table("upserts", log=True, bucket=2), make_table("counted", primary_key=())
-    stream = read_stream(spark, upserts, normalize="lookup", rows_per_trigger_max=2)
-    run(stream, counted, tmp_path / "checkpoint")
-    write_upserts(spark, upserts, tmp_path / "input")
+    stream = read_stream(spark, upserts, normalize="lookup", rows_per_trigger_max=6)
+    for number, batch in enumerate(BATCHES):
+        kinds, keys, values = zip(*batch, strict=True)
+        upserts.append(pa.table({"_row_kind": kinds, "id": keys, "v": values}))
+        if number == 0:
+            run(stream, counted, tmp_path / "checkpoint")
 
     run(stream, counted, tmp_path / "checkpoint")
 
