@@ -6,9 +6,6 @@ CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 FAST_ARGS := $(if $(FAST),-m "not integration")
-# Tests wait for servers and disks a good deal. One folder's fixtures are dear, so a file stays in one process.
-TEST_PROCESSES ?= 2
-SIDE_BY_SIDE = $(if $(filter-out 0 1,$(TEST_PROCESSES)),-n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup servers demo down test check format bench lock clean
@@ -30,8 +27,8 @@ down: ## Stop what the demo left running
 		{ [ -x $(VENV)/bin/python ] || $(MAKE) --no-print-directory setup; } && $(VENV)/bin/python docker/local/demo.py down; \
 	fi
 
-test: setup ## Run the tests; FAST=1 leaves out those that start other processes, TEST_PROCESSES=1 runs one at a time
-	$(VENV)/bin/python -m pytest $(SIDE_BY_SIDE) $(FAST_ARGS) $(ARGS)
+test: setup ## Run the tests; FAST=1 leaves out those that start other processes
+	$(VENV)/bin/python -m pytest $(FAST_ARGS) $(ARGS)
 
 check: setup ## Lint, formatting, types and who may import whom
 	$(VENV)/bin/ruff check .

@@ -49,16 +49,11 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a process of its own, so that `make test FAST=1` can leave it out; and begin with that.
-
-    Files that take a minute come first: the last of them would keep one process busy when the other is done.
-    """
+    """Mark what needs a process of its own, so that `make test FAST=1` can leave it out."""
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             for mark in MARKS_OF_FIXTURES[fixture]:
                 item.add_marker(mark)
-    slow_files = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("airflow")}
-    items.sort(key=lambda item: item.path not in slow_files)
 
 
 @pytest.fixture(scope="session")
