@@ -1,7 +1,7 @@
 """What the interop suite saw, summed up in seen.json, and docs/compatibility.md, which is made from that.
 
-python -m tests.interop.seen           # lives every table anew (a minute or two), then writes both
-python -m tests.interop.seen NAME ...  # these tables alone
+PYTHONPATH=docker/local python -m tests.interop.seen  # lives every table anew (a minute or two), then writes both
+PYTHONPATH=docker/local python -m tests.interop.seen NAME ...  # these tables alone
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.paimon_core import CHECKOUT, SOURCES, PaimonCore
 
 SEEN = Path(__file__).with_name("seen.json")
 PAGE = CHECKOUT / "docs" / "compatibility.md"
-REMEDY = "run `python -m tests.interop.seen` and read the difference"
+REMEDY = "run `PYTHONPATH=docker/local python -m tests.interop.seen` and read the difference"
 LIVES_OF_TABLES = [(name, life) for name, case in TABLES.items() for life in case.lives]
 TITLES: dict[Actor, str] = {"java": "Java core", "rust": "pypaimon-rust", "pypaimon": "pypaimon"}
 VERSIONS = {
@@ -34,7 +34,7 @@ VERSIONS = {
 }
 HEAD = """# Read and written by others
 
-Made by `python -m tests.interop.seen` from what the tests in `tests/interop` saw; do not edit.
+Made by `PYTHONPATH=docker/local python -m tests.interop.seen` from what the tests in `tests/interop` saw; do not edit.
 
 Tables of every kind live through a sequence of appends, updates, deletions, compactions, overwrites, dropped
 partitions, tags and expiries, done in turns by this library and three programs that are not ours. After each step all
