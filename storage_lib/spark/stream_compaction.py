@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from storage_lib.spark.beside_stream import BesideStream
 from storage_lib.spark.distributed_compaction import compact_if_due
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PAUSES_MAX = 16
 
 
-class StreamCompaction:
+class StreamCompaction(BesideStream):
     """Compacts what the table's strategy picks, every ``interval_seconds``, as snapshots of its own.
 
     A lost race is dropped quietly: the next round looks again. Any other error stands in ``error`` until a round ends
@@ -24,24 +24,13 @@ class StreamCompaction:
     """
 
     def __init__(self, spark: SparkSession, table: DynamicTable, *, interval_seconds: float) -> None:
+        super().__init__(thread_name="stream-compaction", interval_seconds=interval_seconds)
         self._spark = spark
         self._table = table
-        self._interval_seconds = interval_seconds
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.snapshot_count = 0
-        self.error: Exception | None = None
-
-    def start(self, *, until: Callable[[], bool]) -> None:
-        """Start the thread; it ends by itself soon after ``until`` has become true."""
-        self._thread = threading.Thread(target=self._run, args=(until,), name="stream-compaction", daemon=True)
-        self._thread.start()
 
     def stop(self, timeout_seconds: float = 30.0) -> None:
         """Ask the thread to end after the compaction it is in, and wait for that."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout_seconds)
+        super().stop(timeout_seconds)
 
     def _run(self, until: Callable[[], bool]) -> None:
         pause = self._interval_seconds

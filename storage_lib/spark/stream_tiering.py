@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import RetryableError
+from storage_lib.spark.beside_stream import BesideStream
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -16,31 +16,20 @@ _LOOK_SECONDS = 1.0
 _OVERDUE_INTERVALS = 2
 
 
-class StreamTiering:
+class StreamTiering(BesideStream):
     """Brings the files up to the log every ``interval_seconds``, and once more when the stream has ended.
 
     What a round fails with stands in ``error`` until one ends well: the next reads the same records again.
     """
 
     def __init__(self, table: DynamicTable, commit_user: str, *, interval_seconds: float) -> None:
+        super().__init__(thread_name="stream-tiering", interval_seconds=interval_seconds)
         self._table = table
         self._commit_user = f"{commit_user}-tier-log"
-        self._interval_seconds = interval_seconds
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.snapshot_count = 0
-        self.error: Exception | None = None
-
-    def start(self, *, until: Callable[[], bool]) -> None:
-        """Start the thread; it ends by itself soon after ``until`` has become true."""
-        self._thread = threading.Thread(target=self._run, args=(until,), name="stream-tiering", daemon=True)
-        self._thread.start()
 
     def stop(self, timeout_seconds: float = 60.0) -> None:
         """Ask the thread to tier once more and to end, and wait for that."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout_seconds)
+        super().stop(timeout_seconds)
 
     def _run(self, until: Callable[[], bool]) -> None:
         waited, is_over = 0.0, False
