@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
@@ -45,11 +45,14 @@ def test_somebody_else_is_no_healthy_airflow(answer: bytes) -> None:
 def test_a_number_that_is_now_somebody_elses_process_is_not_ours(tmp_path: Path) -> None:
     """After a reboot the numbers in the file are given away again."""
     local = LocalAirflow(home=tmp_path)
-    state = {"port": 1, "pids": {"scheduler": os.getsid(0)}, "started": {"scheduler": 1}}
-    (tmp_path / "local_airflow.json").write_text(json.dumps(state))
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as somebody:
+        state = {"port": 1, "pids": {"scheduler": somebody.pid}, "started": {"scheduler": 1}}
+        (tmp_path / "local_airflow.json").write_text(json.dumps(state))
 
-    assert local.process_ids() == set()
-    local.stop()
+        assert local.process_ids() == set()
+        local.stop()
+        assert somebody.poll() is None
+        somebody.kill()
     assert not (tmp_path / "local_airflow.json").exists()
 
 
