@@ -24,6 +24,7 @@ from storage_lib.errors import (
     SnapshotExpiredError,
     StorageError,
     UnavailableError,
+    UntrackedCommitError,
 )
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.row_kind import RowKind
@@ -74,6 +75,7 @@ __all__ = [
     "TableAddress",
     "TableDescriptor",
     "UnavailableError",
+    "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
     "load_table_at",

@@ -13,7 +13,8 @@ StorageError
     ├── SnapshotExpiredError       plan again from a snapshot that is still there
     ├── CorruptFileError           stop and look: a file is not what its metadata says
     ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
-    └── LogRepairError             the log can't be completed from the files: reset it
+    ├── LogRepairError             the log can't be completed from the files: reset it
+    └── UntrackedCommitError       a stream would miss changes: start it again from a snapshot, or let it ignore them
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ __all__ = [
     "SnapshotExpiredError",
     "StorageError",
     "UnavailableError",
+    "UntrackedCommitError",
 ]
 
 
@@ -90,3 +92,7 @@ class LogOffsetsExpiredError(PermanentError):
 
 class LogRepairError(PermanentError):
     """Changes missing in the log can't be computed from the files any more."""
+
+
+class UntrackedCommitError(PermanentError):
+    """A stream has come to a commit of whose changes it is never told (``scan.on-untracked=fail``)."""

@@ -49,6 +49,7 @@ PUBLIC = {
     "TableAddress",
     "TableDescriptor",
     "UnavailableError",
+    "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
     "load_table_at",

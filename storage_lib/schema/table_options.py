@@ -404,7 +404,9 @@ class TableOptions:
         "scan.on-untracked",
         UntrackedScan.IGNORE,
         parse_word(UntrackedScan),
-        "What a stream reader does at an untracked commit.",
+        "What a stream does when it comes to a commit that it is not told of (an untracked overwrite, drop or append): "
+        "nothing; warn: name it in the process's log; fail: end, before anything later is handed out; also an option "
+        "of one read.",
     )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.table_options import ChangelogMode, LogSystem, ScanNormalize, TableOptions, UntrackedScan
+from storage_lib.schema.table_options import ChangelogMode, LogSystem, ScanNormalize, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _IDLE = {
@@ -51,7 +51,6 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
             had.scan_normalize,
             (ScanNormalize.NONE, ScanNormalize.LOOKUP),
         ),
-        ("scan.on-untracked", options.scan_on_untracked, had.scan_on_untracked, (UntrackedScan.IGNORE,)),
         (
             "metadata.stats-mode",
             options.metadata_stats_mode,

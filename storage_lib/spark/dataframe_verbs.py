@@ -70,11 +70,13 @@ def read_stream(
     timestamp_millis: int | None = None,
     rows_per_trigger_max: int | None = None,
     normalize: str | None = None,
+    on_untracked: str | None = None,
 ) -> DataFrame:
     """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
 
     ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; ``normalize`` ``lookup`` tells
-    each change with the row before it (``none``: as the log has it); default: what the table says.
+    each change with the row before it (``none``: as the log has it); ``on_untracked`` ``warn`` or ``fail`` at a commit
+    that the stream is not told of (``ignore``: neither); default: what the table says.
     """
     register(spark)
     options = said.options_of(table)
@@ -83,6 +85,7 @@ def read_stream(
         said.TIMESTAMP_MILLIS: timestamp_millis,
         said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
         said.NORMALIZE: normalize,
+        said.ON_UNTRACKED: on_untracked,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
     struct = struct_of(table.schema, columns, row_kind_column=table.stream_row_kind_column)

@@ -32,6 +32,7 @@ BRANCH = "branch"
 STARTUP = "log.scan"
 TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
 NORMALIZE = "scan.normalize"
+ON_UNTRACKED = "scan.on-untracked"
 ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 CHANGE_TRACKING = "change-tracking"
 COMMIT_USER = "commit-user"
@@ -57,6 +58,7 @@ _OF_STATEMENT = frozenset(
         STARTUP,
         TIMESTAMP_MILLIS,
         NORMALIZE,
+        ON_UNTRACKED,
         ROWS_PER_TRIGGER_MAX,
         CHANGE_TRACKING,
         COMMIT_USER,
@@ -108,6 +110,7 @@ class StatementOptions:
                 timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
                 rows_per_trigger_max=_positive(said, ROWS_PER_TRIGGER_MAX),
                 normalize=_normalize(said),
+                on_untracked=_on_untracked(said),
             ),
             change_tracking=_boolean(said, CHANGE_TRACKING),
             commit_user=said.get(COMMIT_USER),
@@ -196,6 +199,12 @@ def _startup(said: Mapping[str, str]) -> str | None:
 
 def _normalize(said: Mapping[str, str]) -> str | None:
     return str(TableOptions.parse({NORMALIZE: said[NORMALIZE]}).scan_normalize) if NORMALIZE in said else None
+
+
+def _on_untracked(said: Mapping[str, str]) -> str | None:
+    if ON_UNTRACKED not in said:
+        return None
+    return str(TableOptions.parse({ON_UNTRACKED: said[ON_UNTRACKED]}).scan_on_untracked)
 
 
 def _positive(said: Mapping[str, str], key: str) -> int | None:

@@ -38,7 +38,7 @@ _TABLE = "table"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamScan:
-    """Where a stream read starts, how much of it one micro-batch takes, and whether old rows are looked up.
+    """Where a stream read starts, how much of it one micro-batch takes, what it is told beside the log.
 
     None: as the table says, no limit.
     """
@@ -47,6 +47,7 @@ class StreamScan:
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
     normalize: str | None = None
+    on_untracked: str | None = None
 
 
 @dataclass
@@ -106,7 +107,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _source(self) -> HybridSource:
         scan = self._scan
         return self._key.table().stream(
-            startup=scan.startup, timestamp_millis=scan.timestamp_millis, normalize=scan.normalize
+            startup=scan.startup,
+            timestamp_millis=scan.timestamp_millis,
+            normalize=scan.normalize,
+            on_untracked=scan.on_untracked,
         )
 
     def _offset(self, position: StreamPosition) -> dict[str, Any]:
@@ -136,5 +140,10 @@ def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPositio
         bucket: max(first.of(bucket), min(offset, target.offsets.of(bucket)))
         for bucket, offset in end.offsets.next_offsets.items()
     }
-    clipped = replace(end, offsets=LogOffsets(capped))
-    return start if all(first.of(bucket) == offset for bucket, offset in capped.items()) else clipped
+    if any(first.of(bucket) != offset for bucket, offset in capped.items()):
+        return replace(end, offsets=LogOffsets(capped))
+    if end.watched_snapshot_id is None:
+        return start
+    # Nothing to read, but perhaps something was said that is not to be said again.
+    watched = max(start.watched_snapshot_id or 0, min(end.watched_snapshot_id, target.snapshot_id))
+    return replace(start, watched_snapshot_id=watched)

@@ -34,7 +34,14 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import ChangelogMode, ScanNormalize, StartupMode, TableOptions, UpdateBeforeSource
+from storage_lib.schema.table_options import (
+    ChangelogMode,
+    ScanNormalize,
+    StartupMode,
+    TableOptions,
+    UntrackedScan,
+    UpdateBeforeSource,
+)
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
@@ -49,6 +56,7 @@ from storage_lib.table.table_address import TableAddress
 from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.untracked_watch import UntrackedWatch
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -383,11 +391,14 @@ class DynamicTable:
         startup: str | StartupMode | None = None,
         timestamp_millis: int | None = None,
         normalize: str | ScanNormalize | None = None,
+        on_untracked: str | UntrackedScan | None = None,
     ) -> HybridSource:
         """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says.
 
         ``normalize`` "lookup" (default: ``scan.normalize``) tells every change with the row before it. Then the
-        snapshots since the stream's position have to be kept: register it as a consumer.
+        snapshots since the stream's position have to be kept: register it as a consumer. ``on_untracked`` "warn" logs
+        a warning at each commit that the stream is not told of, "fail" ends the stream before it hands out anything
+        later, by ``UntrackedCommitError`` (default: ``scan.on-untracked``).
         """
         normalizes = self._normalizes(normalize)
         return HybridSource(
@@ -398,12 +409,23 @@ class DynamicTable:
             changes=self._changes,
             change_scan=self._complete_change_scan if normalizes else self._change_scan,
             normalizer=self._normalizer if normalizes else None,
+            watch=self._untracked_watch(on_untracked),
             row_kind_column=self.stream_row_kind_column,
             split_target_bytes=self.options.source_split_target_size_bytes,
             startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),
             timestamp_millis=self.options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
             position=position,
         )
+
+    def _untracked_watch(self, said: str | UntrackedScan | None) -> UntrackedWatch | None:
+        try:
+            chosen = self.options.scan_on_untracked if said is None else UntrackedScan(said)
+        except ValueError as error:
+            message = f"table {self.name}: scan.on-untracked={said} is none of {', '.join(UntrackedScan)}"
+            raise InvalidInputError(message) from error
+        if chosen is UntrackedScan.IGNORE:
+            return None
+        return UntrackedWatch(table=self.name, file_store=self.file_store, on_untracked=chosen)
 
     def _normalizes(self, said: str | ScanNormalize | None) -> bool:
         try:

@@ -32,6 +32,7 @@ from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.untracked_watch import UntrackedWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,8 @@ class HybridSource:
     """One stream over one table.
 
     ``position`` only matters to ``poll``; the other methods are functions of positions. With a ``normalizer`` the
-    changes after the first snapshot come with the rows before them.
+    changes after the first snapshot come with the rows before them; with a ``watch`` the stream does not pass
+    untracked commits in silence.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class HybridSource:
         timestamp_millis: int | None,
         position: StreamPosition | None = None,
         normalizer: ChangelogNormalizer | None = None,
+        watch: UntrackedWatch | None = None,
     ) -> None:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
             message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
@@ -97,6 +100,7 @@ class HybridSource:
         self._changes = changes
         self._change_scan = change_scan
         self._normalizer = normalizer
+        self._watch = watch
         self._row_kind_column = row_kind_column
         self._split_target_bytes = split_target_bytes
         self._startup = startup
@@ -117,23 +121,22 @@ class HybridSource:
         if self._startup is StartupMode.FULL:
             if newest is not None:
                 return StreamPosition(snapshot_id=newest, split_index=0)
-            return StreamPosition(snapshot_id=0, offsets=LogOffsets() if self._log is not None else None)
+            return self._in_log(0, LogOffsets(), 0) if self._log is not None else StreamPosition(snapshot_id=0)
         if self._log is None:
             after = newest or 0
             if self._startup is StartupMode.FROM_TIMESTAMP:
                 after = history.last_before(self._timestamp_millis or 0)
             return StreamPosition(snapshot_id=after)
-        offsets = (
-            self._log.latest_offsets()
-            if self._startup is StartupMode.LATEST
-            else self._log.offsets_at(self._timestamp_millis or 0)
-        )
-        return StreamPosition(snapshot_id=0, offsets=offsets)
+        if self._startup is StartupMode.LATEST:
+            return self._in_log(0, self._log.latest_offsets(), newest or 0)
+        since = self._timestamp_millis or 0
+        return self._in_log(0, self._log.offsets_at(since), 0 if self._watch is None else history.last_before(since))
 
     def latest_position(self, start: StreamPosition, *, max_rows: int | None = None) -> StreamPosition:
         """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
 
         A snapshot is handed out in whole splits, and a table without a log in whole snapshots, at least one of them.
+        Raises ``UntrackedCommitError`` at an untracked commit, where ``scan.on-untracked=fail``.
         """
         if start.split_index is not None:
             return self._latest_in_snapshot(start, start.split_index, max_rows)
@@ -197,23 +200,37 @@ class HybridSource:
             index += 1
         if index < len(splits):
             return replace(start, split_index=index)
-        offsets = self._offsets_after(start.snapshot_id) if self._log is not None else None
-        return StreamPosition(snapshot_id=start.snapshot_id, offsets=offsets)
+        if self._log is None:
+            return StreamPosition(snapshot_id=start.snapshot_id)
+        return self._in_log(start.snapshot_id, self._offsets_after(start.snapshot_id), start.snapshot_id)
+
+    def _in_log(self, snapshot_id: int, offsets: LogOffsets, watched: int) -> StreamPosition:
+        known = None if self._watch is None else watched
+        return StreamPosition(snapshot_id=snapshot_id, offsets=offsets, watched_snapshot_id=known)
 
     def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
         newest = self._followed_log.latest_offsets()
+        watched, has_warned = None, False
+        if self._watch is not None:
+            outlook = self._watch.look(start, offsets, newest)
+            newest, watched, has_warned = outlook.end, outlook.watched_snapshot_id, outlook.has_warned
         behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
         if not behind:
-            return start
+            return replace(start, watched_snapshot_id=watched) if has_warned else start
         if max_rows is not None:
             share = max(1, max_rows // len(behind))
             behind = {bucket: min(end, offsets.of(bucket) + share) for bucket, end in behind.items()}
-        return replace(start, offsets=offsets.advanced_to(behind))
+        return replace(start, offsets=offsets.advanced_to(behind), watched_snapshot_id=watched)
 
     def _latest_snapshot(self, start: StreamPosition, max_rows: int | None) -> StreamPosition:
         newest = self._file_store.snapshots.latest_id() or 0
         rows, reached = 0, start.snapshot_id
         while reached < newest and (max_rows is None or rows < max_rows):
+            following = self._file_store.snapshots.load(reached + 1)
+            if self._watch is not None and self._watch.stops_at(following):
+                if reached == start.snapshot_id:
+                    raise self._watch.error_of(following)
+                break
             reached += 1
             for snapshot in self._tracked(reached - 1, reached):
                 rows += sum(split.row_count for split in self._changed_by(snapshot))

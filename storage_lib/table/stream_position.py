@@ -21,11 +21,14 @@ class StreamPosition:
     ``snapshot_id`` is the snapshot being read while ``split_index`` is not None, afterwards the newest snapshot
     whose changes have been read (0: none). ``offsets`` is set once the log is being followed; ``snapshot_id``
     then stays the one that the stream started from, for records that repair it or an older one are skipped.
+    ``watched_snapshot_id`` is the newest snapshot at which a stream that follows the log has looked whether it was
+    untracked; None where nobody asked (``scan.on-untracked=ignore``).
     """
 
     snapshot_id: int
     split_index: int | None = None
     offsets: LogOffsets | None = None
+    watched_snapshot_id: int | None = None
 
     @property
     def reads_snapshot(self) -> bool:
@@ -39,6 +42,8 @@ class StreamPosition:
             value["split"] = self.split_index
         if self.offsets is not None:
             value["log"] = json.loads(self.offsets.to_json())
+        if self.watched_snapshot_id is not None:
+            value["watched"] = self.watched_snapshot_id
         return json.dumps(value, sort_keys=True)
 
     @classmethod
@@ -51,6 +56,7 @@ class StreamPosition:
                 snapshot_id=int(value["snapshot"]),
                 split_index=None if value.get("split") is None else int(value["split"]),
                 offsets=None if log is None else LogOffsets({int(b): int(o) for b, o in log.items()}),
+                watched_snapshot_id=None if value.get("watched") is None else int(value["watched"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{text!r} is no stream position; pass what StreamPosition.to_json() returned"

@@ -98,7 +98,7 @@ def test_odd_names_are_refused(name: str) -> None:
             {"primary_key": ["id"], "options": {"log.changelog-mode": "all", "log.system": "none"}},
             r"changelog-mode=all .*log\.system=none",
         ),
-        ({"primary_key": ["id"], "options": {"scan.on-untracked": "fail"}}, r"on-untracked=fail.*use ignore"),
+        ({"primary_key": ["id"], "options": {"scan.on-untracked": "shout"}}, r"on-untracked is 'shout'"),
         ({"primary_key": ["id"], "options": {"log.retention": "7"}}, r"log\.retention is '7'.*'7 d'"),
         ({"primary_key": ["id"], "options": {"num-levels": "1"}}, "num-levels is '1'; it has to be at least 2"),
         ({"primary_key": ["id"], "options": {"manifest.target-file-size": "0 b"}}, "at least 1 byte"),

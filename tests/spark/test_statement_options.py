@@ -49,6 +49,7 @@ def test_options_of_tables_clients_storages_and_of_spark_itself_pass(key: str) -
     ("key", "value"),
     [
         ("scan.normalize", "always"),
+        ("scan.on-untracked", "shout"),
         ("maxRowsPerTrigger", "0"),
         ("maxRowsPerTrigger", "many"),
         ("log.scan", "sometimes"),

@@ -11,8 +11,10 @@ from storage_lib.spark.stream_reader import not_beyond
 from storage_lib.table.stream_position import StreamPosition
 
 
-def log(*offsets: int, snapshot: int = 3) -> StreamPosition:
-    return StreamPosition(snapshot_id=snapshot, offsets=LogOffsets(dict(enumerate(offsets))))
+def log(*offsets: int, snapshot: int = 3, watched: int | None = None) -> StreamPosition:
+    return StreamPosition(
+        snapshot_id=snapshot, offsets=LogOffsets(dict(enumerate(offsets))), watched_snapshot_id=watched
+    )
 
 
 def after(snapshot: int) -> StreamPosition:
@@ -30,6 +32,9 @@ def split(index: int) -> StreamPosition:
         (log(0, 0), log(5, 9), log(7, 7), log(5, 7)),
         (log(7, 7), log(9, 9), log(7, 7), log(7, 7)),
         (log(8, 0), log(9, 9), log(7, 7), log(8, 7)),
+        (log(7, watched=4), log(9, watched=6), log(7, snapshot=5), log(7, watched=5)),
+        (log(7, watched=5), log(9, watched=6), log(7, snapshot=5), log(7, watched=5)),
+        (log(6, watched=4), log(9, watched=6), log(7, snapshot=5), log(7, watched=6)),
         (split(0), split(4), log(7), split(4)),
         (split(0), log(3), log(7), log(3)),
         (after(3), after(9), after(5), after(5)),

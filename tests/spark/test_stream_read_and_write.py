@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, UntrackedCommitError
 from storage_lib.spark import read, read_stream, write_stream
 from tests.support.spark_topics import committed_changes
 
@@ -203,6 +203,30 @@ def test_a_table_without_a_log_is_followed_by_its_snapshots(
     finish(write_stream(read_stream(spark, source), target, **run))
 
     assert content_of(target) == {1: "a", 3: "c"}
+
+
+def test_a_stream_ends_at_a_commit_that_it_is_not_told_of_and_goes_on_when_told_to_warn_only(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    source, target = make_table("source", log=True), make_table("target")
+    run: dict[str, Any] = {
+        "checkpoint_location": str(tmp_path / "checkpoint"),
+        "available_now": True,
+        "compaction": False,
+    }
+    source.append(pa.table({"id": [1], "v": ["a"]}))
+    finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
+    source.append(pa.table({"id": [2], "v": ["b"]}))
+    source.overwrite(pa.table({"id": [3], "v": ["c"]}), partition={}, change_tracking=False)
+    source.append(pa.table({"id": [4], "v": ["d"]}))
+
+    with pytest.raises(UntrackedCommitError, match=r"snapshot 3, an untracked OVERWRITE.*log\.scan=full"):
+        finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
+    assert content_of(target) == {1: "a", 2: "b"}
+    finish(write_stream(read_stream(spark, source, on_untracked="warn"), target, **run))
+    finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
+
+    assert content_of(target) == {1: "a", 2: "b", 4: "d"}
 
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
