@@ -41,6 +41,8 @@ from storage_lib.schema.schema_changes import (
 )
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.table.ingest import IngestResult, ingest
+from storage_lib.table.source_offsets import SourceRange
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
 
@@ -54,6 +56,7 @@ __all__ = [
     "DropColumn",
     "DynamicTable",
     "HybridSource",
+    "IngestResult",
     "InvalidInputError",
     "LeaseLostError",
     "LogOffsetsExpiredError",
@@ -70,6 +73,7 @@ __all__ = [
     "SetNullable",
     "SetOption",
     "SnapshotExpiredError",
+    "SourceRange",
     "StorageError",
     "StreamPosition",
     "TableAddress",
@@ -78,6 +82,7 @@ __all__ = [
     "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
+    "ingest",
     "load_table_at",
     "open_catalog",
 ]

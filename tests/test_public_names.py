@@ -28,6 +28,7 @@ PUBLIC = {
     "DropColumn",
     "DynamicTable",
     "HybridSource",
+    "IngestResult",
     "InvalidInputError",
     "LeaseLostError",
     "LogOffsetsExpiredError",
@@ -44,6 +45,7 @@ PUBLIC = {
     "SetNullable",
     "SetOption",
     "SnapshotExpiredError",
+    "SourceRange",
     "StorageError",
     "StreamPosition",
     "TableAddress",
@@ -52,6 +54,7 @@ PUBLIC = {
     "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
+    "ingest",
     "load_table_at",
     "open_catalog",
 }

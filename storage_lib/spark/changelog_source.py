@@ -16,10 +16,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.foreign_topic import ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
-from storage_lib.schema.table_options import StartupMode
-from storage_lib.spark.foreign_topic import ForeignTopic
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 from storage_lib.spark.stream_reader import ROWS_UNLIMITED, START
 
@@ -84,7 +83,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the next micro-batch goes; ``start`` itself if nothing is new."""
         log = self._topic.log()
         if start == START:
-            return _offset(self._initial())
+            return _offset(self._topic.first_offsets(log))
         begin = _offsets(start)
         newest = log.latest_offsets() if self._target is None else self._target
         behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
@@ -121,14 +120,6 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 names = [*batch.rows.schema.names, ROW_KIND_COLUMN]
                 rows = pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], names=names)
                 yield conform(rows, self._arrow_schema, self._topic.name)
-
-    def _initial(self) -> LogOffsets:
-        log = self._topic.log()
-        if self._topic.startup is StartupMode.LATEST:
-            return log.latest_offsets()
-        if self._topic.startup is StartupMode.FROM_TIMESTAMP:
-            return log.offsets_at(self._topic.timestamp_millis or 0)
-        return log.earliest_offsets()
 
 
 def _offset(offsets: LogOffsets) -> dict[str, Any]:

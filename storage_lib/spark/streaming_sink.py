@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from storage_lib.catalog.warehouse_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
+from storage_lib.log_store.foreign_topic import COLUMN_TYPES
 from storage_lib.schema.option_values import parse_boolean
 from storage_lib.spark.changelog_verbs import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
-from storage_lib.spark.foreign_topic import COLUMN_TYPES
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
 from storage_lib.spark.spark_schema import struct_of

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
@@ -51,6 +53,7 @@ from storage_lib.table.identity import identity_of
 from storage_lib.table.input_rows import Rows
 from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
 from storage_lib.table.planned_read import PlannedRead
+from storage_lib.table.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.table_overwrite import scope_of
@@ -452,11 +455,12 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         change_tracking: bool | None = None,
+        source: SourceRange | None = None,
     ) -> Snapshot | None:
         """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often this is called. Compacts afterwards
-        where that is due, unless the table is ``write-only``.
+        where that is due, unless the table is ``write-only``. ``source`` as ``commit_write``, also without a row.
         Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
         retried.
         """
@@ -467,7 +471,7 @@ class DynamicTable:
             earlier = self._commit.committed(user, identifier)
             if earlier is not None:
                 return earlier
-        return self._write(self.new_commit(commit_user=user, tracked=change_tracking), rows, identifier)
+        return self._write(self.new_commit(commit_user=user, tracked=change_tracking), rows, identifier, source)
 
     def overwrite(
         self,
@@ -573,10 +577,13 @@ class DynamicTable:
         *,
         watermark: int | None = None,
         defers_tiering: bool = False,
+        source: SourceRange | None = None,
     ) -> Snapshot | None:
         """Make what the tasks wrote one snapshot, and visible in the log; gives the turn back whatever happens.
 
-        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit.
+        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit. With ``source``
+        the snapshot tells that all records of that range are in the table; ``CommitConflictError`` if it does not begin
+        where ``source_offsets`` ends.
         With ``defers_tiering``, rows that are in the log already (``log_comes_first``) are left to the next
         ``tier_log``: None, and no snapshot.
         """
@@ -585,7 +592,15 @@ class DynamicTable:
             return None
         if order.overwrite is not None:
             return self._overwrite.commit(order, messages, commit_identifier)
-        return self._commit.commit(order, messages, commit_identifier, watermark=watermark)
+        sources = None if source is None else partial(SourceOffsets.advanced, by=source)
+        return self._commit.commit(order, messages, commit_identifier, watermark=watermark, sources=sources)
+
+    def source_offsets(self, source: str) -> LogOffsets | None:
+        """Up to where a foreign source is in the newest snapshot; None if nothing of it is.
+
+        A rollback brings back the offsets of the snapshot it goes back to.
+        """
+        return self._commit.source_offsets(self.file_store.snapshots.latest()).of(source)
 
     def abort_write(self, order: WriteOrder, messages: Sequence[TableCommitMessage]) -> None:
         """Undo what the tasks wrote and give the turn back."""
@@ -788,7 +803,9 @@ class DynamicTable:
         if self.log is not None:
             self.log.close()
 
-    def _write(self, order: WriteOrder, rows: Rows, commit_identifier: int) -> Snapshot | None:
+    def _write(
+        self, order: WriteOrder, rows: Rows, commit_identifier: int, source: SourceRange | None = None
+    ) -> Snapshot | None:
         try:
             task = self.new_write(order)
             try:
@@ -800,7 +817,7 @@ class DynamicTable:
         except BaseException:
             self.abort_write(order, [])
             raise
-        snapshot = self.commit_write(order, [message], commit_identifier)
+        snapshot = self.commit_write(order, [message], commit_identifier, source=source)
         if snapshot is not None and order.overwrite is None:
             if message.files:
                 self.compact_after(snapshot, [message])

@@ -26,6 +26,7 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_repair import LogRepair
+from storage_lib.table.source_offsets import SourcesOf
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.turn import Turn, TurnLease
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
@@ -79,14 +80,17 @@ class EventualCommit(TableCommit):
         *,
         watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
+        sources: SourcesOf | None = None,
     ) -> Snapshot | None:
         """Tier the log, in which the rows of all tasks are; the snapshot has this commit's identity.
 
         Raises as ``TableCommit.commit``, but the rows are in the log whatever happens: the next tiering gets them.
         """
         if not order.writes_log:
-            return super().commit(order, messages, commit_identifier, watermark=watermark, properties=properties)
-        if not any(message.row_count for message in messages):
+            return super().commit(
+                order, messages, commit_identifier, watermark=watermark, properties=properties, sources=sources
+            )
+        if sources is None and not any(message.row_count for message in messages):
             self.abort(order, messages)
             return None
         turn = order.turn or self._acquire(order.commit_user, "write")
@@ -98,6 +102,7 @@ class EventualCommit(TableCommit):
                 commit_identifier=commit_identifier,
                 watermark=watermark,
                 properties=properties or {},
+                sources=sources,
                 even_if_nothing_new=True,
             )
 
@@ -135,6 +140,7 @@ class EventualCommit(TableCommit):
         commit_identifier: int,
         watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
+        sources: SourcesOf | None = None,
         even_if_nothing_new: bool = False,
         skip_expired: bool = False,
     ) -> Snapshot | None:
@@ -151,7 +157,14 @@ class EventualCommit(TableCommit):
         if not is_new and not even_if_nothing_new:
             return None
         return newest.commit_log_part(
-            order, base, start, end, commit_identifier=commit_identifier, watermark=watermark, properties=properties
+            order,
+            base,
+            start,
+            end,
+            commit_identifier=commit_identifier,
+            watermark=watermark,
+            properties=properties,
+            sources=sources,
         )
 
     def _under_newest_schema(self) -> EventualCommit:
@@ -192,6 +205,7 @@ class EventualCommit(TableCommit):
         commit_identifier: int,
         watermark: int | None,
         properties: Mapping[str, str] | None,
+        sources: SourcesOf | None = None,
     ) -> Snapshot:
         """Records from ``start`` up to ``end`` as files, and ``end`` as offsets, in one snapshot."""
         write = self._file_store.new_write(base)
@@ -203,7 +217,7 @@ class EventualCommit(TableCommit):
                     write.write(partition, bucket, group, kinds if everything else kinds.take(pa.array(indices)))
             files = write.prepare_commit()
             snapshot, _ = self._create_snapshot(
-                order, files, (), commit_identifier, watermark, properties or {}, reached=end
+                order, files, (), commit_identifier, watermark, properties or {}, reached=end, sources=sources
             )
         except CommitOutcomeUnknownError:
             raise

@@ -146,6 +146,7 @@ class TableBranches:
                 commit_identifier=identifier,
                 properties={RESTORED_BRANCH: name, RESTORED_SNAPSHOT: str(head.id)},
                 guard=guard,
+                history=history,
             )
 
     def _guard(self, name: str, synced: int) -> Callable[[Snapshot | None], None]:

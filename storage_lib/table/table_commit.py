@@ -32,11 +32,14 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.log_repair import LogRepair, MissingChanges
 from storage_lib.table.log_share import two_tasks_for_one_bucket
+from storage_lib.table.source_offsets import SourceOffsets, SourcesOf, as_they_were
 from storage_lib.table.turn import Turn, TurnLease
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 
 _REPAIR_ATTEMPTS_MAX = 5
 
@@ -122,12 +125,14 @@ class TableCommit:
         *,
         watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
+        sources: SourcesOf | None = None,
     ) -> Snapshot | None:
         """Make the messages of all tasks one snapshot; the turn is given back whatever happens.
 
         Returns the snapshot, also of an earlier commit under the same identity; None if there was nothing to write.
-        ``properties`` are added to the snapshot's. Raises ``CommitConflictError`` or ``LeaseLostError`` with everything
-        undone, ``CommitOutcomeUnknownError`` with everything left in place.
+        ``properties`` are added to the snapshot's; ``sources`` says up to where foreign sources are in the table then,
+        and is worth a snapshot of its own. Raises ``CommitConflictError`` or ``LeaseLostError`` with everything undone,
+        ``CommitOutcomeUnknownError`` with everything left in place.
         """
         transactions = tuple(each for message in messages for each in message.transactions)
         files = tuple(each for message in messages for each in message.files)
@@ -136,12 +141,12 @@ class TableCommit:
             if earlier is not None:
                 self.abort(order, messages, release=False, committed=earlier)
                 return earlier
-            if not files and not transactions:
+            if not files and not transactions and sources is None:
                 return None
             try:
                 self._refuse_shared_buckets(transactions)
                 snapshot, part = self._create_snapshot(
-                    order, files, transactions, commit_identifier, watermark, properties or {}
+                    order, files, transactions, commit_identifier, watermark, properties or {}, sources=sources
                 )
             except CommitOutcomeUnknownError:
                 raise
@@ -175,16 +180,32 @@ class TableCommit:
             if release and order.turn is not None:
                 self._lease.release(order.turn)
 
-    def carried_forward(self, previous: Snapshot | None) -> Mapping[str, str]:
+    def carried_forward(self, previous: Snapshot | None, sources: SourcesOf = as_they_were) -> Mapping[str, str]:
         """Properties of a commit that the log does not hear of: the offsets stay what they were."""
         offsets = self._offsets_of(previous)
         if previous is None and self._repair is not None:
             offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
-        return LogPart(tracked=False, offsets=offsets).to_properties()
+        return {
+            **LogPart(tracked=False, offsets=offsets).to_properties(),
+            **sources(self.source_offsets(previous)).to_properties(),
+        }
 
     def snapshots_needed(self) -> int:
-        """How many of the newest snapshots have to stay, so that the log can be completed from them."""
-        return 0 if self._repair is None else self._repair.snapshots_needed()
+        """How many of the newest snapshots have to stay: what the log lacks and up to where sources were read is there.
+
+        Other writers don't carry on what ours say of sources.
+        """
+        needed = 0 if self._repair is None else self._repair.snapshots_needed()
+        latest = self._file_store.snapshots.latest()
+        told = _newest_of_ours(self._file_store.snapshots, latest)
+        if latest is None or told is None or not SourceOffsets.from_properties(told.properties).positions:
+            return needed
+        return max(needed, latest.id - told.id + 1)
+
+    def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
+        """Up to where foreign sources are in a snapshot, of the table or of the branch with this ``history``."""
+        told = _newest_of_ours(history or self._file_store.snapshots, snapshot)
+        return SourceOffsets() if told is None else SourceOffsets.from_properties(told.properties)
 
     @contextmanager
     def _turn_of(self, turn: Turn | None) -> Iterator[None]:
@@ -207,6 +228,7 @@ class TableCommit:
         properties: Mapping[str, str],
         covers_from: Mapping[int, int] | None = None,
         reached: LogOffsets | None = None,
+        sources: SourcesOf | None = None,
     ) -> tuple[Snapshot, LogPart]:
         """``reached``: up to where the log was read into ``files``, which are then upon the offsets of before."""
         part = LogPart(
@@ -217,8 +239,9 @@ class TableCommit:
         )
 
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
+            read_up_to = (sources or as_they_were)(self.source_offsets(previous)).to_properties()
             if self._repair is None:
-                return {**part.to_properties(), **properties}
+                return {**part.to_properties(), **read_up_to, **properties}
             offsets = (self._offsets_of(previous) or LogOffsets()).advanced_to(
                 {each.written.bucket: each.written.next_offset for each in transactions}
                 if reached is None
@@ -227,6 +250,7 @@ class TableCommit:
             return {
                 **part.to_properties(),
                 **LogPart(tracked=part.tracked, offsets=offsets).to_properties(),
+                **read_up_to,
                 **properties,
             }
 
@@ -370,3 +394,12 @@ class TableCommit:
             if each.written.bucket in seen:
                 raise two_tasks_for_one_bucket(self._table, each.written.bucket)
             seen.add(each.written.bucket)
+
+
+def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot up to ``snapshot`` that this library made: other writers drop what ours say."""
+    earliest = None
+    while snapshot is not None and LogPart.from_properties(snapshot.properties) is None:
+        earliest = (history.earliest_id() or 1) if earliest is None else earliest
+        snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
+    return snapshot

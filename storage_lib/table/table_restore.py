@@ -17,11 +17,13 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit import Guard
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.content_difference import ContentDifference, places_that_differ
+from storage_lib.table.source_offsets import SourceOffsets
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_write import TableWrite
 from storage_lib.table.write_order import WriteOrder
@@ -62,21 +64,35 @@ class TableRestore:
         commit_identifier: int,
         properties: Mapping[str, str],
         guard: Guard | None = None,
+        history: SnapshotHistory | None = None,
     ) -> Snapshot | None:
         """Commit the content of ``target`` as the newest; None if it is that already.
 
-        ``guard`` may object to the snapshot that is followed. Properties of the target that are not this library's
-        (source offsets) come back with it. Ask ``committed`` first. Raises as ``TableCommit.commit``.
+        ``guard`` may object to the snapshot that is followed. The offsets of foreign sources come back with the
+        target, whose ``history`` is the table's unless it is a branch's, and so do properties that are not this
+        library's. Ask ``committed`` first. Raises as ``TableCommit.commit``.
         """
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
+        offsets = self._commit.source_offsets(target, history)
         if tracked:
-            return self._append_difference(target, commit_user, commit_identifier, {**own, **properties}, guard)
+            return self._append_difference(
+                target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
+            )
+
+        def sources(_: SourceOffsets) -> SourceOffsets:
+            return offsets
+
         committable = Committable(
             commit_user=commit_user, commit_identifier=commit_identifier, properties={**own, **properties}
         )
-        return self._file_store.commit.restore(
-            committable, target, guard=guard, properties_of=self._commit.carried_forward
-        )
+
+        def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
+            return self._commit.carried_forward(previous, sources)
+
+        restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)
+        if restored is None and self._are_others(offsets, self._file_store.snapshots.latest()):
+            return self._file_store.commit.commit(committable, guard=guard, properties_of=properties_of)
+        return restored
 
     def _append_difference(
         self,
@@ -85,6 +101,7 @@ class TableRestore:
         commit_identifier: int,
         properties: Mapping[str, str],
         guard: Guard | None,
+        offsets: SourceOffsets,
     ) -> Snapshot | None:
         if self._refuse_tracked is not None:
             message = (
@@ -112,7 +129,17 @@ class TableRestore:
         except BaseException:
             self._commit.abort(order, [])
             raise
-        return self._commit.commit(order, [message_of_task], commit_identifier, properties=properties)
+        rewinds = self._are_others(offsets, base)
+        return self._commit.commit(
+            order,
+            [message_of_task],
+            commit_identifier,
+            properties=properties,
+            sources=(lambda _: offsets) if rewinds else None,
+        )
+
+    def _are_others(self, offsets: SourceOffsets, than_of: Snapshot | None) -> bool:
+        return offsets != self._commit.source_offsets(than_of)
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
         return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -11,13 +11,11 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from storage_lib.log_store.foreign_topic import ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.table_options import StartupMode
 from storage_lib.spark.changelog_source import ChangelogReader, TopicPartition
 from storage_lib.spark.stream_reader import START
-
-if TYPE_CHECKING:
-    from storage_lib.spark.foreign_topic import ForeignTopic
 
 
 class GrowingTopic:
@@ -33,6 +31,9 @@ class GrowingTopic:
 
     def log(self) -> GrowingTopic:
         return self
+
+    def first_offsets(self, log: Any) -> LogOffsets:
+        return ForeignTopic.first_offsets(cast("ForeignTopic", self), log)
 
     def latest_offsets(self) -> LogOffsets:
         return LogOffsets(dict(enumerate(self.ends)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,9 @@ from storage_lib.schema.type_spelling import parse_type
 
 if TYPE_CHECKING:
     from storage_lib.log_store.kafka_log_store import KafkaLogStore
+    from storage_lib.log_store.log_offsets import LogOffsets
+    from storage_lib.log_store.log_store import LogStore
+    from storage_lib.schema.table_schema import TableSchema
 
 _ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 _SCAN = "log.scan"
@@ -73,8 +76,10 @@ class ForeignTopic:
             rows_per_trigger_max=rows_max,
         )
 
-    def log(self) -> KafkaLogStore:
+    def log(self, table: TableSchema | None = None) -> KafkaLogStore:
         """The topic as a log, one bucket for each of its partitions; connections are shared within the process.
+
+        Its columns are those of ``table``, exactly as that has them, unless there is none.
 
         Raises ``NotFoundError`` if Kafka has no such topic: it is for others to make.
         """
@@ -93,15 +98,20 @@ class ForeignTopic:
                 "or make it: whoever writes the changes there has to come first"
             )
             raise NotFoundError(message) from error
-        schema = new_table_schema(
-            self.columns,
-            primary_keys=(),
-            partition_keys=(),
-            options={"bucket": str(len(partitions))},
-            comment=None,
-            time_millis=0,
-        )
+        buckets = {"bucket": str(len(partitions))}
+        if table is None:
+            schema = new_table_schema(self.columns, options=buckets, time_millis=0)
+        else:
+            schema = replace(table, options=buckets, primary_keys=(), partition_keys=())
         return KafkaLogStore(schema, settings, clock)
+
+    def first_offsets(self, log: LogStore) -> LogOffsets:
+        """Where somebody starts who has read nothing of it yet."""
+        if self.startup is StartupMode.LATEST:
+            return log.latest_offsets()
+        if self.startup is StartupMode.FROM_TIMESTAMP:
+            return log.offsets_at(self.timestamp_millis or 0)
+        return log.earliest_offsets()
 
 
 def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:

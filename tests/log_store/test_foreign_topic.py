@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
-from storage_lib.spark.foreign_topic import ForeignTopic
+from storage_lib.log_store.foreign_topic import ForeignTopic
 from storage_lib.spark.spark_errors import storage_error_in
 
 if TYPE_CHECKING:

@@ -1,0 +1,140 @@
+"""``ingest``: what is new in a foreign topic of changes into a table, exactly once.
+
+    newest snapshot ─▶ offsets of the source ─▶ records from there ─▶ rows and new offsets in one snapshot ─▶ and again
+
+There is nothing else to remember, so there is nothing that could disagree: whoever dies has committed both or neither,
+and after a rollback the source is read again from where the restored content ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.log_store.foreign_topic import ForeignTopic
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.source_offsets import SourceRange
+
+_ROWS_PER_COMMIT = 1_000_000
+_BYTES_PER_COMMIT = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestResult:
+    """What an ``ingest`` did: ``snapshot`` is its last commit, None if there was nothing new."""
+
+    row_count: int
+    commit_count: int
+    snapshot: Snapshot | None
+    offsets: LogOffsets
+
+
+def ingest(
+    table: DynamicTable,
+    topic: str,
+    *,
+    options: Mapping[str, str],
+    source: str | None = None,
+    startup: str | None = None,
+    timestamp_millis: int | None = None,
+    rows_per_commit: int = _ROWS_PER_COMMIT,
+    change_tracking: bool | None = None,
+    skip_expired: bool = False,
+) -> IngestResult:
+    """Write the changes that a foreign debezium-json topic holds now, and the table does not, into the table.
+
+    It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
+    only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
+    ``timestamp_millis``. ``options`` are those of the Kafka client, ``log.kafka.*``. Columns go by name: those that the
+    table lacks are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that
+    is in memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.
+
+    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change, ``InvalidInputError``
+    for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
+    ``LeaseLostError`` and ``CommitConflictError`` (somebody else reads the same source) are to be retried. What was
+    committed before stays.
+    """
+    if rows_per_commit < 1:
+        message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
+        raise InvalidInputError(message)
+    said = {"log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
+    given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
+    foreign = ForeignTopic.parse({**given, "topic": topic}, table.arrow_schema)
+    log = foreign.log(table.schema)
+    reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
+    return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
+
+
+class SourceReader:
+    """Reads one source into one table."""
+
+    def __init__(
+        self,
+        table: DynamicTable,
+        foreign: ForeignTopic,
+        log: LogStore,
+        source: str,
+        rows_per_commit: int,
+        *,
+        skip_expired: bool,
+    ) -> None:
+        self._table = table
+        self._foreign = foreign
+        self._log = log
+        self._source = source
+        self._rows_per_commit = rows_per_commit
+        self._skip_expired = skip_expired
+
+    def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
+        """Commit by commit; the first one also where there is no row, so that the place to start is fixed."""
+        row_count = commit_count = 0
+        snapshot = None
+        recorded = self._table.source_offsets(self._source)
+        position = self._start(recorded)
+        for rows, reached in self._batches(position, end):
+            if recorded == reached:
+                break
+            snapshot = self._table.append(
+                rows,
+                change_tracking=change_tracking,
+                source=SourceRange(source=self._source, start=recorded, end=reached),
+            )
+            recorded, row_count, commit_count = reached, row_count + rows.num_rows, commit_count + 1
+        return IngestResult(
+            row_count=row_count, commit_count=commit_count, snapshot=snapshot, offsets=recorded or position
+        )
+
+    def _start(self, recorded: LogOffsets | None) -> LogOffsets:
+        if recorded is not None:
+            return recorded.advanced_to(self._log.earliest_offsets().next_offsets) if self._skip_expired else recorded
+        return self._foreign.first_offsets(self._log)
+
+    def _batches(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.Table, LogOffsets]]:
+        """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""
+        kind_column = self._table.options.row_kind_field
+        schema = self._table.arrow_schema.append(pa.field(kind_column, pa.string()))
+        reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
+        try:
+            for batch in self._log.read(start, start.advanced_to(end.next_offsets)):
+                kinds = pa.array(ROW_KIND_SYMBOLS).take(batch.kinds)
+                gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], schema=schema))
+                reached = reached.advanced_to({batch.bucket: batch.next_offset})
+                row_count, byte_count = row_count + batch.rows.num_rows, byte_count + batch.rows.nbytes
+                if row_count >= self._rows_per_commit or byte_count >= _BYTES_PER_COMMIT:
+                    yield pa.Table.from_batches(gathered, schema), reached
+                    gathered, row_count, byte_count = [], 0, 0
+        except LogOffsetsExpiredError as error:
+            message = (
+                f"table {self._table.name}: source {self._source!r} was read up to offsets {start.to_json()}, but "
+                f"topic {self._foreign.name!r} does not hold what follows: {error}. Read it more often, or raise the "
+                "topic's retention; ingest(skip_expired=True) goes on with what it still holds, without the rest"
+            )
+            raise LogOffsetsExpiredError(message) from error
+        yield pa.Table.from_batches(gathered, schema), reached

@@ -1,0 +1,85 @@
+"""Where a table's foreign sources have been read up to, in its snapshots' ``properties`` (docs/format.md).
+
+Rows and offsets are in one snapshot, so each record of a source gets into the table once, whoever dies. Every commit of
+ours carries the offsets on, so that the newest of our snapshots tells those of all sources. A snapshot that brings
+older content back brings the offsets of that content back, too: whoever reads the source next reads on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from storage_lib.errors import CommitConflictError
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.table_options import OWN_PREFIX
+
+SOURCES = f"{OWN_PREFIX}source-offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRange:
+    """What one commit holds of a source: its records from ``start`` up to, not including, ``end``.
+
+    ``start`` is None where nothing of it is in the table yet. ``source`` names it among the table's sources, usually by
+    its topic.
+    """
+
+    source: str
+    start: LogOffsets | None
+    end: LogOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOffsets:
+    """For every source of a table where to read on."""
+
+    positions: Mapping[str, LogOffsets] = field(default_factory=dict)
+
+    def of(self, source: str) -> LogOffsets | None:
+        """Where to read on in ``source``; None if nothing of it is in the table."""
+        return self.positions.get(source)
+
+    def advanced(self, by: SourceRange) -> SourceOffsets:
+        """These, after a commit of ``by``.
+
+        Raises ``CommitConflictError`` if the range does not begin where the table ends: somebody else has read the
+        source meanwhile, or the table was rolled back.
+        """
+        reached = self.of(by.source)
+        if reached != by.start:
+            message = (
+                f"source {by.source!r}: these are its records from {_text(by.start)} on, but the table has it up to "
+                f"{_text(reached)}: it was rolled back, or somebody else has read the same source into it. Nothing "
+                "became visible; read again from where the newest snapshot says"
+            )
+            raise CommitConflictError(message)
+        return SourceOffsets(positions={**self.positions, by.source: by.end})
+
+    def to_properties(self) -> dict[str, str]:
+        """The snapshot properties; none without a source."""
+        if not self.positions:
+            return {}
+        value = {source: json.loads(offsets.to_json()) for source, offsets in sorted(self.positions.items())}
+        return {SOURCES: json.dumps(value)}
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> SourceOffsets:
+        """What a snapshot of ours says."""
+        found = json.loads(properties.get(SOURCES, "{}"))
+        return cls(positions={source: LogOffsets.from_json(json.dumps(value)) for source, value in found.items()})
+
+
+SourcesOf: TypeAlias = Callable[[SourceOffsets], SourceOffsets]
+"""The offsets that a snapshot shall tell, from those of the one before it; may raise."""
+
+
+def as_they_were(sources: SourceOffsets) -> SourceOffsets:
+    """Of a commit that reads no source."""
+    return sources
+
+
+def _text(offsets: LogOffsets | None) -> str:
+    return "the beginning" if offsets is None else f"offsets {offsets.to_json()}"

@@ -1,0 +1,284 @@
+"""A foreign topic into a table: rows and the source's offsets are in one snapshot, and go back together."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import (
+    CommitConflictError,
+    DynamicTable,
+    InvalidInputError,
+    LogOffsetsExpiredError,
+    MemoryCatalog,
+    SourceRange,
+    ingest,
+)
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.log_store.foreign_topic import ForeignTopic
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.memory_log_store import MemoryLogStore
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.schema.table_options import StartupMode
+from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.table.ingest import IngestResult, SourceReader
+from tests.support.fake_environment import FakeClock, fake_environment
+from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import COLUMNS, applied, content, orders, reopened, rows, streamed
+
+SOURCE = "shop-cdc"
+KINDS_OF_TABLES = pytest.mark.parametrize(
+    "options",
+    [{"log.system": "none"}, {"log.system": "kafka"}, {"log.consistency": "eventual"}],
+    ids=["files", "transactional", "eventual"],
+)
+
+
+class Topic:
+    """A topic of two partitions that others write to."""
+
+    def __init__(self) -> None:
+        schema = new_table_schema(COLUMNS, options={"bucket": "2"}, time_millis=0)
+        self.log = MemoryLogStore(schema, f"{SOURCE}-{uuid4()}", "theirs", FakeClock())
+        self.log.create()
+
+    def tell(self, partition: int, *changes: str) -> None:
+        batch = rows(*changes).combine_chunks().to_batches()[0]
+        codes = pa.array([ROW_KIND_SYMBOLS.index(kind) for kind in batch.column(3).to_pylist()], pa.int8())
+        appender = self.log.open_appender()
+        appender.write(partition, batch.select(COLUMNS.names), codes)
+        appender.finish()
+
+    def ingest(
+        self,
+        table: DynamicTable,
+        *,
+        startup: StartupMode = StartupMode.FULL,
+        rows_per_commit: int = 1000,
+        skip_expired: bool = False,
+    ) -> IngestResult:
+        foreign = ForeignTopic(name=SOURCE, columns=COLUMNS, client_options={}, startup=startup)
+        reader = SourceReader(table, foreign, self.log, SOURCE, rows_per_commit, skip_expired=skip_expired)
+        return reader.read_up_to(self.log.latest_offsets(), change_tracking=None)
+
+
+def recorded(table: DynamicTable) -> dict[int, int] | None:
+    offsets = reopened(table).source_offsets(SOURCE)
+    return None if offsets is None else dict(offsets.next_offsets)
+
+
+@KINDS_OF_TABLES
+def test_each_run_goes_on_where_the_newest_snapshot_says(options: dict[str, str]) -> None:
+    topic, table = Topic(), orders(None, **options)
+    topic.tell(0, "+I a 1 10", "+I a 2 20")
+    topic.tell(1, "+I b 3 30")
+
+    first = topic.ingest(table)
+    assert (first.row_count, first.commit_count) == (3, 1)
+    assert recorded(table) == dict(topic.log.latest_offsets().next_offsets)
+    topic.tell(0, "+U a 1 11", "-D a 2 20")
+    second = topic.ingest(reopened(table))
+    third = topic.ingest(reopened(table))
+
+    assert second.row_count == 2
+    assert (third.row_count, third.commit_count, third.snapshot) == (0, 0, None)
+    assert content(table) == {"a 1 11", "b 3 30"}
+    if table.log is not None:
+        assert applied(streamed(table)) == content(table)
+
+
+@KINDS_OF_TABLES
+def test_a_rollback_rewinds_the_source(options: dict[str, str]) -> None:
+    topic, table = Topic(), orders(None, **options)
+    topic.tell(0, "+I a 1 10")
+    kept = topic.ingest(table).snapshot
+    topic.tell(1, "+I b 2 20")
+    topic.ingest(table)
+    before = recorded(table)
+    assert kept is not None
+
+    table.rollback_to(snapshot_id=kept.id)
+    assert content(table) == {"a 1 10"}
+    assert recorded(table) != before
+
+    assert topic.ingest(table).row_count == 1
+    assert content(table) == {"a 1 10", "b 2 20"}
+    assert recorded(table) == before
+    if table.log is not None:
+        assert applied(streamed(table)) == content(table)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_rollback_to_equal_rows_rewinds_the_source_too(*, tracked: bool) -> None:
+    topic, table = Topic(), orders(None)
+    kept = topic.ingest(table).snapshot
+    topic.tell(0, "-D a 1 10")
+    topic.ingest(table)
+    assert kept is not None
+
+    table.rollback_to(snapshot_id=kept.id, change_tracking=tracked)
+
+    assert recorded(table) == {0: 0, 1: 0}
+    assert table.rollback_to(snapshot_id=kept.id, change_tracking=tracked) is None
+
+
+def test_a_rollback_to_before_the_first_run_forgets_the_source() -> None:
+    topic, table = Topic(), orders(None)
+    table.append(rows("+I z 9 90"))
+    topic.tell(0, "+I a 1 10")
+    topic.ingest(table)
+
+    table.rollback_to(snapshot_id=1)
+
+    assert recorded(table) is None
+    assert topic.ingest(table).row_count == 1
+
+
+def test_every_commit_carries_the_offsets_on_also_over_those_of_other_engines() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    topic.ingest(table)
+    told = recorded(table)
+
+    table.append(rows("+I a 5 50"))
+    table.compact()
+    table.overwrite(rows("+I b 6 60"), partition={"dt": "b"}, change_tracking=False)
+    table.overwrite(rows("+I b 7 70"), partition={"dt": "b"})
+    table.drop_partitions([{"dt": "b"}])
+    table.analyze()
+    assert recorded(table) == told
+    for identifier in range(3):
+        table.file_store.commit.commit(Committable(commit_user="flink", commit_identifier=identifier))
+    table.expire_snapshots(retain_last=1)
+    assert recorded(table) == told
+    table.append(rows("+I a 8 80"))
+    table.expire_snapshots(retain_last=1)
+    assert recorded(table) == told
+    assert topic.ingest(table).row_count == 0
+
+
+def test_two_sources_do_not_disturb_each_other() -> None:
+    topic, table = Topic(), orders(None)
+    table.append(rows("+I z 9 90"), source=SourceRange(source="other", start=None, end=LogOffsets({0: 7})))
+    topic.tell(0, "+I a 1 10")
+
+    topic.ingest(table)
+
+    assert table.source_offsets("other") == LogOffsets({0: 7})
+    assert recorded(table) == dict(topic.log.latest_offsets().next_offsets)
+
+
+@pytest.mark.parametrize("log", ["none", "kafka"])
+def test_of_two_who_read_the_same_records_one_commits(log: str) -> None:
+    topic, table = Topic(), orders(None, **{"log.system": log})
+    topic.tell(0, "+I a 1 10")
+    slow = reopened(table)
+    stale = SourceRange(source=SOURCE, start=slow.source_offsets(SOURCE), end=topic.log.latest_offsets())
+
+    topic.ingest(table)
+    with pytest.raises(CommitConflictError, match="somebody else has read the same source"):
+        slow.append(rows("+I a 1 10"), source=stale)
+
+    assert content(table) == {"a 1 10"}
+    assert table.lease.holder() is None
+    if table.log is not None:
+        assert streamed(table) == ["+I a 1 10"]
+
+
+def test_a_start_at_the_end_is_remembered_although_there_is_no_row() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+
+    assert topic.ingest(table, startup=StartupMode.LATEST).row_count == 0
+    topic.tell(0, "+I a 2 20")
+    assert topic.ingest(table, startup=StartupMode.LATEST).row_count == 1
+    assert content(table) == {"a 2 20"}
+
+
+def test_what_is_much_becomes_several_commits() -> None:
+    topic, table = Topic(), orders(None, bucket="2")
+    topic.tell(0, *(f"+I a {each} 1" for each in range(10)))
+    topic.tell(1, *(f"+I b {each} 1" for each in range(10)))
+
+    result = topic.ingest(table, rows_per_commit=5)
+
+    assert (result.row_count, result.commit_count) == (20, 2)
+    assert len(content(table)) == 20
+    assert recorded(table) == dict(result.offsets.next_offsets)
+
+
+def test_records_that_the_topic_has_lost_are_not_passed_over_in_silence() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    topic.ingest(table)
+    topic.tell(0, "+I a 2 20")
+    topic.log.expire(LogOffsets({0: 2}))
+    topic.tell(0, "+I a 3 30")
+
+    with pytest.raises(LogOffsetsExpiredError, match=r"source 'shop-cdc' was read up to .*skip_expired=True"):
+        topic.ingest(table)
+    assert content(table) == {"a 1 10"}
+
+    assert topic.ingest(table, skip_expired=True).row_count == 1
+    assert content(table) == {"a 1 10", "a 3 30"}
+
+
+def test_a_fast_forward_brings_the_offsets_of_the_branch() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    topic.ingest(table)
+    table.branches.create("load")
+    topic.tell(0, "+I a 2 20")
+
+    topic.ingest(table.branch("load"))
+    assert recorded(table) == {0: 1, 1: 0}
+    table.branches.fast_forward("load")
+
+    assert content(table) == {"a 1 10", "a 2 20"}
+    assert topic.ingest(table).row_count == 0
+
+
+@pytest.mark.parametrize("log", ["none", "kafka"])
+def test_a_crash_at_any_act_loses_no_record_and_doubles_none(log: str) -> None:
+    topic = Topic()
+    topic.tell(0, "+I a 1 10", "+I a 2 20")
+    topic.tell(1, "+I b 3 30")
+    options = {"log.system": log, "write-only": "true"}
+
+    def fresh(files: MemoryFileIO) -> DynamicTable:
+        return orders(MemoryCatalog(environment=fake_environment(files)), **options)
+
+    files = MemoryFileIO()
+    counted = FaultyFileIO(files)
+    topic.ingest(reopened_in(counted, fresh(files), names="sound"), rows_per_commit=1)
+    acts = sum(operation in WRITES or operation.startswith("log.") for operation, _ in counted.calls)
+    assert acts > 8
+    for at in range(1, acts + 1):
+        files = MemoryFileIO()
+        sound = fresh(files)
+        doing = frozenset(operation for operation, _ in counted.calls if operation in WRITES or "log." in operation)
+        faulty = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at, operation=doing))
+        with suppress(SimulatedCrash):
+            topic.ingest(reopened_in(faulty, sound, names="first"), rows_per_commit=1)
+
+        survivor = reopened_in(FaultyFileIO(files), sound, names="second")
+        topic.ingest(survivor)
+
+        assert content(survivor) == {"a 1 10", "a 2 20", "b 3 30"}, f"act {at}"
+        assert sum(survivor.files().column("rows").to_pylist()) == 3, f"act {at}: each record is in the files once"
+        if survivor.log is not None:
+            # Whatever a snapshot left open in the log is ended by whoever writes next.
+            survivor.abort_write(survivor.new_commit(commit_user="next"), [])
+            assert sorted(streamed(survivor)) == ["+I a 1 10", "+I a 2 20", "+I b 3 30"], f"act {at}"
+
+
+def test_a_commit_of_no_row_at_all_is_refused() -> None:
+    table = orders(None)
+
+    with pytest.raises(InvalidInputError, match="rows_per_commit is 0"):
+        ingest(table, SOURCE, options={}, rows_per_commit=0)

@@ -1,0 +1,70 @@
+"""``ingest`` over a real broker: what other clients wrote, read on from the table's own snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, ingest, open_catalog
+from tests.support.spark_topics import produce
+
+if TYPE_CHECKING:
+    from local_kafka import LocalKafka
+    from storage_lib import DynamicTable
+
+COLUMNS = pa.schema([("id", pa.int64()), ("price", pa.decimal128(10, 2)), ("at", pa.timestamp("us"))])
+
+
+@pytest.fixture
+def table(kafka: LocalKafka, tmp_path: Path) -> DynamicTable:
+    catalog = open_catalog(str(tmp_path), {"log.kafka.bootstrap.servers": kafka.bootstrap_servers})
+    options = {"log.kafka.topic": f"own-{tmp_path.name}"}
+    return catalog.create_table("shop.prices", COLUMNS, primary_key=["id"], options=options)
+
+
+def row(key: int, price: str) -> dict[str, object]:
+    return {"id": key, "price": price, "at": 1_715_648_523_456_789, "unasked": [1]}
+
+
+def test_a_topic_that_others_write_gets_into_the_table_once(table: DynamicTable, kafka: LocalKafka) -> None:
+    topic, options = f"cdc-of-{table.uuid}", {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    produce(
+        kafka.bootstrap_servers,
+        topic,
+        {"before": None, "after": row(1, "Ag=="), "op": "r"},
+        {"before": None, "after": row(2, "AMg="), "op": "c"},
+        None,
+        {"before": row(1, "Ag=="), "after": row(1, "/w=="), "op": "u"},
+    )
+
+    first = ingest(table, topic, options=options)
+    produce(kafka.bootstrap_servers, topic, {"before": row(2, "AMg="), "after": None, "op": "d"})
+    second = ingest(table, topic, options=options)
+
+    assert (first.row_count, second.row_count, dict(second.offsets.next_offsets)) == (4, 1, {0: 5})
+    held = table.to_arrow().to_pylist()
+    assert [(each["id"], str(each["price"]), str(each["at"])) for each in held] == [
+        (1, "-0.01", "2024-05-14 01:02:03.456789")
+    ]
+    assert first.snapshot is not None
+    table.rollback_to(snapshot_id=first.snapshot.id)
+    assert table.to_arrow().num_rows == 2
+    assert ingest(table, topic, options=options).row_count == 1
+    assert table.to_arrow().num_rows == 1
+
+
+def test_what_can_not_be_read_is_told_and_nothing_of_it_is_written(table: DynamicTable, kafka: LocalKafka) -> None:
+    topic, options = f"cdc-of-{table.uuid}", {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    with pytest.raises(NotFoundError, match="has no topic"):
+        ingest(table, topic, options=options)
+    with pytest.raises(InvalidInputError, match="from-timestamp needs"):
+        ingest(table, topic, options=options, startup="from-timestamp")
+
+    produce(kafka.bootstrap_servers, topic, {"before": None, "after": row(1, "Ag=="), "op": "c"}, {"op": "x"})
+    with pytest.raises(CorruptFileError, match="offset 1: "):
+        ingest(table, topic, options=options)
+
+    assert table.snapshots().num_rows == 0
