@@ -5,6 +5,7 @@ Builders live in ``tests/support``, other fixtures near their use.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from local_hdfs import LocalHdfs
 from local_kafka import JARS, LocalKafka
 from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
+from quick_spark import quick_spark
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 
@@ -28,6 +30,9 @@ MARKS_OF_FIXTURES = {
     "spark": ("spark", "integration"),
 }
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
+
+# Every Spark that a test starts, in this process or in another, lives for seconds.
+os.environ.update(quick_spark())
 
 # Chance is seeded: the same examples at every run, everywhere.
 settings.register_profile("seeded", derandomize=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_rest import AirflowError, AirflowRest
+from quick_spark import quick_spark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,6 +169,7 @@ class LocalAirflow:
         ]
         connection = {"conn_type": "dynamic_table", "extra": dict(self.connection_extra)}
         return inherited | {
+            **quick_spark(),
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT": json.dumps(connection),
             "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",

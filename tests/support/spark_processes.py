@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
+QUICK = {name: os.environ[name] for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name in os.environ}
 
 
 def clean_environment() -> dict[str, str]:
@@ -14,4 +15,4 @@ def clean_environment() -> dict[str, str]:
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_", "SPARK_", "_PYSPARK"))
     }
-    return {**inherited, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
+    return {**inherited, **QUICK, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
