@@ -42,6 +42,7 @@ from storage_lib.log_store.debezium_nested import (
     to_json_text,
 )
 from storage_lib.log_store.json_lines import json_lines, needs_care, one_line_each
+from storage_lib.log_store.log_codec import CorruptRecordError, DecodedChanges, EncodedChanges
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
@@ -59,32 +60,6 @@ _UPDATE, _DELETE = 1, 2
 _NOT_FINITE_SUFFIX = "\x01"
 
 
-class CorruptRecordError(ValueError):
-    """The value at ``index`` of a decoded batch is not a change of this table."""
-
-    def __init__(self, index: int, reason: str) -> None:
-        """Say which one, and why."""
-        super().__init__(reason)
-        self.index = index
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedChanges:
-    """Records ready for a log: ``keys`` and ``values`` are binary arrays of one length; keys may be null."""
-
-    keys: pa.Array
-    values: pa.Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedChanges:
-    """Changes out of a log; ``record_indices[i]`` (int64, ascending) is the record that row ``i`` came from."""
-
-    rows: pa.RecordBatch
-    kinds: pa.Array
-    record_indices: np.ndarray[tuple[int], np.dtype[np.int64]]
-
-
 @dataclass(frozen=True)
 class DebeziumJson:
     """The codec of one table; ``with_update_before`` is changelog-mode ``all``."""
@@ -92,12 +67,13 @@ class DebeziumJson:
     schema: TableSchema
     with_update_before: bool
 
-    def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
-        """Spell the changes, some thousand rows at a time.
+    @property
+    def name(self) -> str:
+        """See ``ChangeDecoder.name``."""
+        return "debezium-json"
 
-        ``rows`` has the table's columns, ``kinds`` int8 codes of ``RowKind``. Raises ``InvalidInputError`` for values
-        that have no spelling.
-        """
+    def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
+        """See ``LogCodec.encode``."""
         codes = kinds.to_numpy(zero_copy_only=False)
         if not self.with_update_before:
             kept = codes != RowKind.UPDATE_BEFORE
@@ -106,11 +82,8 @@ class DebeziumJson:
         for start, stop in self._slices(rows, codes):
             yield self._encode_slice(rows.slice(start, stop - start), codes[start:stop])
 
-    def decode(self, values: pa.Array) -> DecodedChanges:
-        """Read values (binary; null is a tombstone) with the table's types.
-
-        Raises ``CorruptRecordError`` for the first value that is not a change of this table.
-        """
+    def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
+        """See ``ChangeDecoder.decode``; a null is a tombstone, which is no change."""
         record_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         present = values.drop_null()
         try:

@@ -1,16 +1,18 @@
-"""A debezium-json topic that is no table's log: its columns are its reader's to say, its partitions Kafka's."""
+"""A topic of changes that is no table's log: its columns are its reader's to say, its partitions Kafka's."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
+from storage_lib.log_store.upsert_json import UpsertJson
 from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.type_spelling import parse_type
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 _ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
+_FORMAT = "log.format"
+_KEY_COLUMNS = "primary-key"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
 COLUMN_TYPES = "column.types"
@@ -32,13 +36,25 @@ knows only one precision.
 """
 
 
+class ForeignFormat(StrEnum):
+    """How others spell their changes."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    UPSERT_KAFKA = "upsert-kafka"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTopic:
-    """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets."""
+    """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
+
+    ``primary_keys`` are the columns of an upsert-kafka topic's keys, where no table says it.
+    """
 
     name: str
     columns: pa.Schema
     client_options: Mapping[str, str] = field(repr=False)
+    format: ForeignFormat = ForeignFormat.DEBEZIUM_JSON
+    primary_keys: tuple[str, ...] = ()
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
@@ -53,11 +69,13 @@ class ForeignTopic:
             raise InvalidInputError(message)
         try:
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
+            spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
         except ValueError as error:
             message = (
-                f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, the other two are whole numbers"
+                f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
+                f"{', '.join(ForeignFormat)}, the other two are whole numbers"
             )
             raise InvalidInputError(message) from error
         if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
@@ -71,6 +89,8 @@ class ForeignTopic:
             name=name,
             columns=_typed(name, columns, given.get(COLUMN_TYPES)),
             client_options=client,
+            format=spelled,
+            primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
             startup=startup,
             timestamp_millis=timestamp,
             rows_per_trigger_max=rows_max,
@@ -100,10 +120,12 @@ class ForeignTopic:
             raise NotFoundError(message) from error
         buckets = {"bucket": str(len(partitions))}
         if table is None:
-            schema = new_table_schema(self.columns, options=buckets, time_millis=0)
+            keys = self.primary_keys if self.format is ForeignFormat.UPSERT_KAFKA else ()
+            schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
-            schema = replace(table, options=buckets, primary_keys=(), partition_keys=())
-        return KafkaLogStore(schema, settings, clock)
+            schema = replace(table, options=buckets, partition_keys=())
+        decoder = UpsertJson(schema) if self.format is ForeignFormat.UPSERT_KAFKA else None
+        return KafkaLogStore(schema, settings, clock, decoder)
 
     def first_offsets(self, log: LogStore) -> LogOffsets:
         """Where somebody starts who has read nothing of it yet."""

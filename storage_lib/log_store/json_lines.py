@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 
 _MAY_FOLLOW_BRACE = np.zeros(256, bool)
 _MAY_FOLLOW_BRACE[np.frombuffer(b",}]\n", np.uint8)] = True
@@ -47,6 +48,24 @@ def one_line_each(text: pa.Array) -> pa.Array:
             message = "not a JSON object"
             raise ValueError(message)  # noqa: TRY004  the value is wrong, not an argument's type
     return pc.utf8_trim_whitespace(pc.replace_substring(text, "\n", " "))
+
+
+def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:
+    """The columns of JSON objects (a string array without nulls); ``ValueError`` for what is no object of them."""
+    if not len(text):
+        return [pa.nulls(0, column.type) for column in columns]
+    lines = json_lines(text)
+    if needs_care(text, lines):
+        lines = json_lines(one_line_each(text))
+    table = pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore"),
+    )
+    if len(table) != len(text):
+        message = "more than one JSON object"
+        raise ValueError(message)
+    return [table.column(name).combine_chunks() for name in columns.names]
 
 
 def _is_after_brace(lines: bytes) -> np.ndarray:

@@ -20,9 +20,9 @@ from storage_lib.log_store.kafka_record_batch import (
 )
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.debezium_json import DebeziumJson
     from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
     from storage_lib.log_store.kafka_topic import KafkaTopic
+    from storage_lib.log_store.log_codec import LogCodec
     from storage_lib.log_store.log_store import WrittenRange
 
 _COMPRESSION_SLACK = 0.99
@@ -36,7 +36,7 @@ class KafkaChangeWriter:
         self,
         *,
         topic: KafkaTopic,
-        codec: DebeziumJson,
+        codec: LogCodec,
         settings: KafkaLogSettings,
         now_millis: Callable[[], int],
         producer_id: int,

@@ -20,10 +20,10 @@ from storage_lib.log_store.kafka_cluster import refuse
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
-    from storage_lib.log_store.debezium_json import DebeziumJson
     from storage_lib.log_store.kafka_cluster import KafkaCluster
     from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
     from storage_lib.log_store.kafka_topic import KafkaTopic
+    from storage_lib.log_store.log_codec import LogCodec
     from storage_lib.log_store.log_store import WrittenRange
 
 _INIT_VERSION_MAX = 4
@@ -71,7 +71,7 @@ class KafkaLogAppender:
         cluster: KafkaCluster,
         topic: KafkaTopic,
         producer: IdempotentProducer,
-        codec: DebeziumJson,
+        codec: LogCodec,
         settings: KafkaLogSettings,
         clock: Clock,
         give_back: Callable[[IdempotentProducer], None],

@@ -26,6 +26,7 @@ from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHan
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
     from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+    from storage_lib.log_store.log_codec import ChangeDecoder, LogCodec
     from storage_lib.schema.table_schema import TableSchema
 
 _BATCH_ROWS_MAX = 65_536
@@ -35,12 +36,16 @@ _BATCH_BYTES_MAX = 16 << 20
 class KafkaLogStore:
     """A ``LogStore`` on Kafka. Connects at the first act; thread-safe but for its transactions; picklable."""
 
-    def __init__(self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock) -> None:
-        """Speak to the table's topic; ``create`` makes it."""
+    def __init__(
+        self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock, decoder: ChangeDecoder | None = None
+    ) -> None:
+        """Speak to the table's topic; ``create`` makes it. ``decoder`` reads a topic that others write in their way."""
         self._schema = schema
         self.settings = settings
         self._clock = clock
-        self._codec = DebeziumJson.for_table(schema, settings.changelog_mode)
+        self._codec: LogCodec = DebeziumJson.for_table(schema, settings.changelog_mode)
+        self._foreign = decoder
+        self._decoder = decoder or self._codec
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         self._topic = KafkaTopic(self._cluster, settings.topic, settings.table_uuid, clock)
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
@@ -48,9 +53,11 @@ class KafkaLogStore:
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
         """With the process that they belong to: a forked child would repeat its parent's sequence numbers."""
 
-    def __reduce__(self) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
         """Travel as data; connections are made where it is unpacked."""
-        return KafkaLogStore, (self._schema, self.settings, self._clock)
+        return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
 
     def create(self) -> None:
         """See ``LogStore.create``."""
@@ -184,9 +191,9 @@ class KafkaLogStore:
             reported = start.of(bucket)
             for columns, reached in self._visible_columns(bucket, reported, stop):
                 reported = reached
-                yield read_columns(self._codec, columns, log=self.settings.topic, bucket=bucket, next_offset=reached)
+                yield read_columns(self._decoder, columns, log=self.settings.topic, bucket=bucket, next_offset=reached)
             if reported < stop or reported == start.of(bucket):
-                yield end_of_bucket(self._codec, bucket, stop)
+                yield end_of_bucket(self._decoder, bucket, stop)
 
     def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
         """Committed records and the position after them; the next fetch is on its way while one is decoded."""

@@ -12,11 +12,11 @@ from storage_lib.log_store.kafka_change_writer import KafkaChangeWriter
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
-    from storage_lib.log_store.debezium_json import DebeziumJson
     from storage_lib.log_store.kafka_cluster import KafkaCluster
     from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
     from storage_lib.log_store.kafka_topic import KafkaTopic
     from storage_lib.log_store.kafka_transactions import KafkaTransactions
+    from storage_lib.log_store.log_codec import LogCodec
     from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
 
 
@@ -30,7 +30,7 @@ class KafkaLogTransaction:
         topic: KafkaTopic,
         transactions: KafkaTransactions,
         handle: TransactionHandle,
-        codec: DebeziumJson,
+        codec: LogCodec,
         settings: KafkaLogSettings,
         clock: Clock,
     ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import CorruptFileError
-from storage_lib.log_store.debezium_json import CorruptRecordError, DebeziumJson
+from storage_lib.log_store.log_codec import ChangeDecoder, CorruptRecordError
 from storage_lib.log_store.log_store import LogBatch
 
 if TYPE_CHECKING:
@@ -71,14 +71,14 @@ def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
     )
 
 
-def read_columns(codec: DebeziumJson, columns: LogColumns, *, log: str, bucket: int, next_offset: int) -> LogBatch:
+def read_columns(codec: ChangeDecoder, columns: LogColumns, *, log: str, bucket: int, next_offset: int) -> LogBatch:
     """Decode what lies in the log; ``CorruptFileError`` names log, bucket and offset of a value that can't be read."""
     try:
-        changes = codec.decode(columns.values)
+        changes = codec.decode(columns.values, columns.keys)
     except CorruptRecordError as error:
         excerpt = (columns.values[error.index].as_py() or b"")[:_EXCERPT_BYTES]
         message = (
-            f"log {log!r}, bucket {bucket}, offset {columns.offsets[error.index]}: not a debezium-json change of this "
+            f"log {log!r}, bucket {bucket}, offset {columns.offsets[error.index]}: not a {codec.name} change of this "
             f"table: {error}. It starts with {excerpt!r}. Find out who else writes this topic"
         )
         raise CorruptFileError(message) from error
@@ -94,7 +94,7 @@ def read_columns(codec: DebeziumJson, columns: LogColumns, *, log: str, bucket: 
     )
 
 
-def end_of_bucket(codec: DebeziumJson, bucket: int, next_offset: int) -> LogBatch:
+def end_of_bucket(codec: ChangeDecoder, bucket: int, next_offset: int) -> LogBatch:
     """A batch without rows that only says where to read on."""
     nothing = np.zeros(0, np.int64)
     columns = LogColumns(

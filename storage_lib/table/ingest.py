@@ -15,15 +15,16 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.log_store.foreign_topic import ForeignTopic
+from storage_lib.log_store.foreign_topic import ForeignFormat, ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.source_offsets import SourceRange
 
 _ROWS_PER_COMMIT = 1_000_000
 _BYTES_PER_COMMIT = 256 << 20
+_KIND = "\0kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ def ingest(
     topic: str,
     *,
     options: Mapping[str, str],
+    format: str = ForeignFormat.DEBEZIUM_JSON,  # noqa: A002  the field's word for it
     source: str | None = None,
     startup: str | None = None,
     timestamp_millis: int | None = None,
@@ -48,11 +50,12 @@ def ingest(
     change_tracking: bool | None = None,
     skip_expired: bool = False,
 ) -> IngestResult:
-    """Write the changes that a foreign debezium-json topic holds now, and the table does not, into the table.
+    """Write the changes that a foreign topic holds now, and the table does not, into the table.
 
     It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
     only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
-    ``timestamp_millis``. ``options`` are those of the Kafka client, ``log.kafka.*``. Columns go by name: those that the
+    ``timestamp_millis``. ``format`` is ``debezium-json`` or ``upsert-kafka`` (JSON keys and values; no value deletes
+    the row of the key). ``options`` are those of the Kafka client, ``log.kafka.*``. Columns go by name: those that the
     table lacks are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that
     is in memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.
 
@@ -64,7 +67,7 @@ def ingest(
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
         raise InvalidInputError(message)
-    said = {"log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
+    said = {"log.format": format, "log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
     given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
     foreign = ForeignTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log(table.schema)
@@ -102,7 +105,7 @@ class SourceReader:
             if recorded == reached:
                 break
             snapshot = self._table.append(
-                rows,
+                self._whole(rows),
                 change_tracking=change_tracking,
                 source=SourceRange(source=self._source, start=recorded, end=reached),
             )
@@ -111,6 +114,13 @@ class SourceReader:
             row_count=row_count, commit_count=commit_count, snapshot=snapshot, offsets=recorded or position
         )
 
+    def _whole(self, changes: pa.Table) -> pa.Table:
+        """The changes as the table takes them: with symbols for kinds, and deletions of whole rows."""
+        rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
+        if self._foreign.format is ForeignFormat.UPSERT_KAFKA:
+            rows, kinds = with_whole_deletes(self._table, rows, kinds)
+        return with_kind_column(rows, kinds, self._table.options.row_kind_field)
+
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:
         if recorded is not None:
             return recorded.advanced_to(self._log.earliest_offsets().next_offsets) if self._skip_expired else recorded
@@ -118,17 +128,15 @@ class SourceReader:
 
     def _batches(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.Table, LogOffsets]]:
         """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""
-        kind_column = self._table.options.row_kind_field
-        schema = self._table.arrow_schema.append(pa.field(kind_column, pa.string()))
+        columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
         reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
         try:
             for batch in self._log.read(start, start.advanced_to(end.next_offsets)):
-                kinds = pa.array(ROW_KIND_SYMBOLS).take(batch.kinds)
-                gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], schema=schema))
+                gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, batch.kinds], schema=columns))
                 reached = reached.advanced_to({batch.bucket: batch.next_offset})
                 row_count, byte_count = row_count + batch.rows.num_rows, byte_count + batch.rows.nbytes
                 if row_count >= self._rows_per_commit or byte_count >= _BYTES_PER_COMMIT:
-                    yield pa.Table.from_batches(gathered, schema), reached
+                    yield pa.Table.from_batches(gathered, columns), reached
                     gathered, row_count, byte_count = [], 0, 0
         except LogOffsetsExpiredError as error:
             message = (
@@ -137,4 +145,4 @@ class SourceReader:
                 "topic's retention; ingest(skip_expired=True) goes on with what it still holds, without the rest"
             )
             raise LogOffsetsExpiredError(message) from error
-        yield pa.Table.from_batches(gathered, schema), reached
+        yield pa.Table.from_batches(gathered, columns), reached

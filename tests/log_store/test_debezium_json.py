@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.debezium_json import CorruptRecordError, DebeziumJson
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.log_store.log_codec import CorruptRecordError
 from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema, new_table_schema

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage_lib import MemoryCatalog
-from storage_lib.log_store.debezium_json import CorruptRecordError, DebeziumJson
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.log_store.log_codec import CorruptRecordError
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema, new_table_schema

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
-from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, ingest, open_catalog
+from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, StreamPosition, ingest, open_catalog
+from storage_lib.log_store.log_offsets import LogOffsets
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -68,3 +71,27 @@ def test_what_can_not_be_read_is_told_and_nothing_of_it_is_written(table: Dynami
         ingest(table, topic, options=options)
 
     assert table.snapshots().num_rows == 0
+
+
+def test_a_topic_of_newest_rows_deletes_what_has_no_value(table: DynamicTable, kafka: LocalKafka) -> None:
+    topic, options = f"newest-of-{table.uuid}", {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    produce(kafka.bootstrap_servers, topic)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for key, value in [(1, row(1, "1.5")), (2, row(2, "2.5")), (1, None), (2, row(2, "2.6")), (3, None)]:
+        spelled = None if value is None else json.dumps({**value, "at": "2024-05-14 01:02:03.000004"})
+        producer.produce(topic, spelled, key=json.dumps({"id": key}))
+        producer.flush(20)
+        ingest(table, topic, options=options, format="upsert-kafka")
+
+    held = table.to_arrow().to_pylist()
+    assert [(each["id"], str(each["price"]), str(each["at"])) for each in held] == [
+        (2, "2.60", "2024-05-14 01:02:03.000004")
+    ]
+    told = table.stream(position=StreamPosition(snapshot_id=0, offsets=LogOffsets()))
+    changes = [each for batch in iter(told.poll, None) for each in batch.to_pylist()]
+    assert [(each["_row_kind"], each["id"], str(each["price"])) for each in changes] == [
+        ("+I", 1, "1.50"),
+        ("+I", 2, "2.50"),
+        ("-D", 1, "1.50"),
+        ("+I", 2, "2.60"),
+    ]

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.ingest import IngestOperator
 from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
@@ -108,6 +109,33 @@ def test_tiering_a_log_whose_files_are_up_to_it_announces_nothing(table: Recordi
 
     assert task.execute(context)["version"] is None
     assert announced(context) == []
+
+
+def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_snapshot(
+    table: RecordingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    def ingest(*arguments: Any, **named: Any) -> SimpleNamespace:
+        calls.append((*arguments, named))
+        return SimpleNamespace(snapshot=SimpleNamespace(id=7) if len(calls) == 1 else None, row_count=2 - len(calls))
+
+    monkeypatch.setattr("storage_lib.ingest", ingest)
+    servers = {"log.kafka.bootstrap.servers": "kafka:9092"}
+    monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.options", servers)
+    task = IngestOperator(task_id="ingest", table="db.t", topic="cdc", options={"log.kafka.client.id": "x"})
+    context = task_context(task)
+
+    results = [task.execute(context), task.execute(context)]
+
+    assert results == [
+        {"table": "db.t", "version": 7, "op": "ingest", "partitions": [], "rows": 1},
+        {"table": "db.t", "version": None, "op": "ingest", "partitions": [], "rows": 0},
+    ]
+    assert [event["version"] for event in announced(context)] == [7]
+    opened, topic, named = calls[0]
+    assert (opened, topic, named["format"], named["startup"]) == (table, "cdc", "debezium-json", "full")
+    assert named["options"] == {**servers, "log.kafka.client.id": "x"}
 
 
 def test_a_declared_asset_gets_the_event_instead_of_the_alias(table: RecordingTable) -> None:

@@ -1,0 +1,63 @@
+"""What turns changes into the keys and values of a topic and back, whatever its format is; whole batches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class CorruptRecordError(ValueError):
+    """The value at ``index`` of a decoded batch is not a change of this table."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        """Say which one, and why."""
+        super().__init__(reason)
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedChanges:
+    """Records ready for a log: ``keys`` and ``values`` are binary arrays of one length; keys may be null."""
+
+    keys: pa.Array
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedChanges:
+    """Changes out of a log; ``record_indices[i]`` (int64, ascending) is the record that row ``i`` came from."""
+
+    rows: pa.RecordBatch
+    kinds: pa.Array
+    record_indices: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class ChangeDecoder(Protocol):
+    """Reads a topic's records."""
+
+    @property
+    def name(self) -> str:
+        """What the format is called."""
+
+    def decode(self, values: pa.Array, keys: pa.Array) -> DecodedChanges:
+        """Read records (binary, either may be null) with the table's types.
+
+        Raises ``CorruptRecordError`` for the first one that is not a change of this table.
+        """
+
+
+class LogCodec(ChangeDecoder, Protocol):
+    """Also writes them."""
+
+    def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
+        """Spell the changes, some thousand rows at a time.
+
+        ``rows`` has the table's columns, ``kinds`` int8 codes of ``RowKind``. Raises ``InvalidInputError`` for values
+        that have no spelling.
+        """
