@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
-from dynamic_table.operators.ingest import IngestOperator
+from dynamic_table.operators.ingest_topic import IngestOperator
 from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
