@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.upsert_json import UpsertJson
 from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
@@ -19,7 +20,6 @@ from storage_lib.schema.type_spelling import parse_type
 
 if TYPE_CHECKING:
     from storage_lib.log_store.kafka_log_store import KafkaLogStore
-    from storage_lib.log_store.log_offsets import LogOffsets
     from storage_lib.log_store.log_store import LogStore
     from storage_lib.schema.table_schema import TableSchema
 
@@ -28,6 +28,9 @@ _FORMAT = "log.format"
 _KEY_COLUMNS = "primary-key"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
+START = "log.scan.offsets"
+"""JSON of partition -> offset to begin at, before anything that ``log.scan`` says."""
+
 COLUMN_TYPES = "column.types"
 """JSON of column -> type as a table spells it (``TIMESTAMP(3)``), where Spark's type does not tell how the topic does.
 
@@ -47,14 +50,17 @@ class ForeignFormat(StrEnum):
 class ForeignTopic:
     """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
 
-    ``primary_keys`` are the columns of an upsert-kafka topic's keys, where no table says it.
+    ``primary_keys`` are the columns of an upsert-kafka topic's keys, where no table says it. Who has read nothing yet
+    begins at ``start``, else where ``startup`` says.
     """
 
     name: str
     columns: pa.Schema
     client_options: Mapping[str, str] = field(repr=False)
+    source_name: str | None = None
     format: ForeignFormat = ForeignFormat.DEBEZIUM_JSON
     primary_keys: tuple[str, ...] = ()
+    start: LogOffsets | None = None
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
@@ -68,11 +74,12 @@ class ForeignTopic:
             message = "a changelog read needs .option('topic', <the topic>)"
             raise InvalidInputError(message)
         try:
+            start = None if START not in given else LogOffsets.from_json(given[START])
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
             spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
-        except ValueError as error:
+        except (ValueError, AttributeError) as error:
             message = (
                 f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
                 f"{', '.join(ForeignFormat)}, the other two are whole numbers"
@@ -89,8 +96,10 @@ class ForeignTopic:
             name=name,
             columns=_typed(name, columns, given.get(COLUMN_TYPES)),
             client_options=client,
+            source_name=given.get("source"),
             format=spelled,
             primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
+            start=start,
             startup=startup,
             timestamp_millis=timestamp,
             rows_per_trigger_max=rows_max,
@@ -127,8 +136,15 @@ class ForeignTopic:
         decoder = UpsertJson(schema) if self.format is ForeignFormat.UPSERT_KAFKA else None
         return KafkaLogStore(schema, settings, clock, decoder)
 
+    @property
+    def source(self) -> str:
+        """What a table that it is read into remembers it by."""
+        return self.source_name or self.name
+
     def first_offsets(self, log: LogStore) -> LogOffsets:
         """Where somebody starts who has read nothing of it yet."""
+        if self.start is not None:
+            return self.start
         if self.startup is StartupMode.LATEST:
             return log.latest_offsets()
         if self.startup is StartupMode.FROM_TIMESTAMP:

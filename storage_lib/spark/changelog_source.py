@@ -6,7 +6,7 @@ Kafka partition; the first batch is empty and fixes where the stream starts, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.foreign_topic import ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
+from storage_lib.spark.batch_sources import offset_of, offsets_in
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 from storage_lib.spark.stream_reader import ROWS_UNLIMITED, START
 
@@ -83,8 +84,8 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the next micro-batch goes; ``start`` itself if nothing is new."""
         log = self._topic.log()
         if start == START:
-            return _offset(self._topic.first_offsets(log))
-        begin = _offsets(start)
+            return offset_of(self._topic.source, self._topic.first_offsets(log))
+        begin = offsets_in(start)
         newest = log.latest_offsets() if self._target is None else self._target
         behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
         if not behind:
@@ -92,7 +93,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED:
             share = max(1, limit.max_rows // len(behind))
             behind = {partition: min(end, begin.of(partition) + share) for partition, end in behind.items()}
-        return _offset(begin.advanced_to(behind))
+        return offset_of(self._topic.source, begin.advanced_to(behind))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Fix the end of this run."""
@@ -102,10 +103,10 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What lies between, one Spark partition for each Kafka partition that has news."""
         if start == START:
             return []
-        begin = _offsets(start)
+        begin = offsets_in(start)
         return [
             TopicPartition(partition, begin.of(partition), stop)
-            for partition, stop in sorted(_offsets(end).next_offsets.items())
+            for partition, stop in sorted(offsets_in(end).next_offsets.items())
             if stop > begin.of(partition)
         ]
 
@@ -120,11 +121,3 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 names = [*batch.rows.schema.names, ROW_KIND_COLUMN]
                 rows = pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], names=names)
                 yield conform(rows, self._arrow_schema, self._topic.name)
-
-
-def _offset(offsets: LogOffsets) -> dict[str, Any]:
-    return {str(partition): offset for partition, offset in sorted(offsets.next_offsets.items())}
-
-
-def _offsets(offset: Mapping[str, Any]) -> LogOffsets:
-    return LogOffsets({int(partition): int(at) for partition, at in offset.items()})

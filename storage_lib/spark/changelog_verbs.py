@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StringType, StructField, StructType
 
+from storage_lib.log_store.foreign_topic import START
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.spark.changelog_source import SOURCE_NAME
 from storage_lib.spark.table_source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.log_store.log_offsets import LogOffsets
 
 
 def read_changelog(
@@ -22,17 +25,22 @@ def read_changelog(
     schema: str | StructType,
     options: Mapping[str, str],
     rows_per_trigger_max: int | None = None,
+    start: LogOffsets | None = None,
 ) -> DataFrame:
-    """A debezium-json topic as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
+    """A topic of changes as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
 
     ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
     ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
-    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``).
+    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``); ``start``, such as what
+    ``table.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``, or ``upsert-kafka``
+    with the columns of the keys in ``primary-key``. ``source`` is what a table remembers the topic by, if not its name.
     """
     register(spark)
     columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     wanted = StructType([*columns.fields, StructField(ROW_KIND_COLUMN, StringType(), nullable=False)])
     given = {**options, "topic": topic}
+    if start is not None:
+        given[START] = start.to_json()
     if rows_per_trigger_max is not None:
         given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
     return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()

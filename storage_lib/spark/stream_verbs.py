@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import statement_options as said
+from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.checkpoint_identity import settled_query_id
 from storage_lib.spark.dataframe_verbs import write
@@ -49,7 +50,10 @@ def write_stream(
     ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a micro-batch is in the log at least
     once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
 
-    Raises ``InvalidInputError`` before anything starts for a data frame that does not fit the table.
+    In ``append`` mode the snapshots tell up to where the topics of ``read_changelog`` are in the table, so that a
+    rollback rewinds them: a checkpoint from before it is refused (not with ``log.consistency=eventual``).
+
+    Raises ``InvalidInputError`` before anything starts for a data frame or a checkpoint that does not fit the table.
     """
     _check(df, table, checkpoint_location, output_mode)
     spark = df.sparkSession
@@ -57,6 +61,13 @@ def write_stream(
     user = settled_query_id(spark, checkpoint_location)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     if output_mode == "append":
+        past = (
+            None
+            if tracked and table.log_comes_first
+            else CheckpointSources.of(checkpoint_location, table.address.options)
+        )
+        if past is not None:
+            past.refuse_another_past(table)
         options = said.options_of(table) | {said.COMMIT_USER: user}
         if change_tracking is not None:
             options[said.CHANGE_TRACKING] = str(change_tracking).lower()

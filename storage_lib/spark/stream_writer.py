@@ -12,11 +12,12 @@ A replayed batch is written again, and the files are made of the log beside the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.spark.driver_turn import give_up
 from storage_lib.spark.stream_tiering import tier_if_overdue
 from storage_lib.spark.table_cache import TableKey, table_at
@@ -26,6 +27,9 @@ from storage_lib.table.write_order import WriteOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from storage_lib.log_store.log_offsets import LogOffsets
+    from storage_lib.table.source_offsets import SourceRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +43,12 @@ class BatchPlan:
 class TableStreamWriter(DataSourceStreamArrowWriter):
     """``plan`` is None in the commit process, which learns it from the tasks."""
 
-    def __init__(self, address: TableAddress, commit_user: str, plan: BatchPlan | None) -> None:
+    def __init__(
+        self, address: TableAddress, commit_user: str, checkpoint_location: str | None, plan: BatchPlan | None
+    ) -> None:
         self._address = address
         self._commit_user = commit_user
+        self._checkpoint_location = checkpoint_location
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
@@ -54,14 +61,35 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
         finished = [message for message in messages_of(messages) if message is not None]
+        sources = self._sources(batchId)
         if finished:
             table, order = finished[0].key.table(), finished[0].order
-            commit_tasks(table, order, finished, batchId, defers_tiering=True)
+            commit_tasks(table, order, finished, batchId, defers_tiering=True, sources=sources)
             if table.log_comes_first and order.writes_log:
                 tier_if_overdue(table)
-        else:
-            give_up(table_at(self._address), self._commit_user, [])
+            return
+        table = table_at(self._address)
+        give_up(table, self._commit_user, [])
+        if sources:
+            order = replace(table.new_commit(commit_user=self._commit_user), identifiers_ascend=True)
+            table.commit_write(order, [], batchId, defers_tiering=True, sources=sources)
+
+    def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
+        """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
+        known = None
+        if self._checkpoint_location is not None:
+            known = CheckpointSources.of(self._checkpoint_location, self._address.options)
+        ranges = () if known is None else known.ranges(batch_id)
+        if batch_id == 0:
+            # A query's first batch only says where it begins: where the table ends, if it goes on there.
+            table = table_at(self._address)
+            ranges = tuple(replace(each, start=_agreed(table.source_offsets(each.source), each.end)) for each in ranges)
+        return ranges if any(each.start != each.end for each in ranges) else ()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
         """On the driver, when a task or the commit has failed: undo the others, give the turn back."""
         give_up(table_at(self._address), self._commit_user, messages_of(messages))
+
+
+def _agreed(reached: LogOffsets | None, begun: LogOffsets) -> LogOffsets | None:
+    return begun if reached == begun else None

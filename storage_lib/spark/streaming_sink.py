@@ -180,13 +180,16 @@ def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable,
         )
     # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
-    as_table = {} if source.schema else {COLUMN_TYPES: types}
+    as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
+    # Only rows that go into the table as they come can go on where it ends: what is summed up is in Spark's state.
+    goes_on = spec.output_mode == "append"
     return read_changelog(
         spark,
         topic=source.name,
         schema=source.schema or struct_of(table.schema),
         options={**spec.resolved_catalog_options(os.environ), **as_table, **source.options},
         rows_per_trigger_max=spec.max_rows_per_trigger,
+        start=table.source_offsets(source.options.get("source", source.name)) if goes_on else None,
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.source_offsets import SourceRange
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ def commit_tasks(
     commit_identifier: int,
     *,
     defers_tiering: bool = False,
+    sources: Sequence[SourceRange] = (),
 ) -> Snapshot | None:
     """Commit what all tasks wrote under one order; undone if it fails for sure.
 
-    ``defers_tiering`` as ``DynamicTable.commit_write``.
+    ``defers_tiering`` and ``sources`` as ``DynamicTable.commit_write``.
     """
     written = [message.written for message in finished]
     try:
@@ -73,7 +75,7 @@ def commit_tasks(
     except InvalidInputError:
         table.abort_write(order, written)
         raise
-    snapshot = table.commit_write(order, written, commit_identifier, defers_tiering=defers_tiering)
+    snapshot = table.commit_write(order, written, commit_identifier, defers_tiering=defers_tiering, sources=sources)
     if snapshot is not None and order.overwrite is None:
         # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
         table.compact_after(snapshot, written, only_crowded=True)

@@ -460,7 +460,8 @@ class DynamicTable:
         """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often this is called. Compacts afterwards
-        where that is due, unless the table is ``write-only``. ``source`` as ``commit_write``, also without a row.
+        where that is due, unless the table is ``write-only``. ``source``: these are all rows of that range, even if
+        there is none (``commit_write``).
         Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
         retried.
         """
@@ -577,13 +578,13 @@ class DynamicTable:
         *,
         watermark: int | None = None,
         defers_tiering: bool = False,
-        source: SourceRange | None = None,
+        sources: Sequence[SourceRange] = (),
     ) -> Snapshot | None:
         """Make what the tasks wrote one snapshot, and visible in the log; gives the turn back whatever happens.
 
-        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit. With ``source``
-        the snapshot tells that all records of that range are in the table; ``CommitConflictError`` if it does not begin
-        where ``source_offsets`` ends.
+        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit.
+        With ``sources`` the snapshot tells that all records of these ranges are in the table; ``CommitConflictError``
+        if one does not begin where ``source_offsets`` ends.
         With ``defers_tiering``, rows that are in the log already (``log_comes_first``) are left to the next
         ``tier_log``: None, and no snapshot.
         """
@@ -592,8 +593,8 @@ class DynamicTable:
             return None
         if order.overwrite is not None:
             return self._overwrite.commit(order, messages, commit_identifier)
-        sources = None if source is None else partial(SourceOffsets.advanced, by=source)
-        return self._commit.commit(order, messages, commit_identifier, watermark=watermark, sources=sources)
+        advanced = partial(SourceOffsets.advanced, by=sources) if sources else None
+        return self._commit.commit(order, messages, commit_identifier, watermark=watermark, sources=advanced)
 
     def source_offsets(self, source: str) -> LogOffsets | None:
         """Up to where a foreign source is in the newest snapshot; None if nothing of it is.
@@ -817,7 +818,7 @@ class DynamicTable:
         except BaseException:
             self.abort_write(order, [])
             raise
-        snapshot = self.commit_write(order, [message], commit_identifier, source=source)
+        snapshot = self.commit_write(order, [message], commit_identifier, sources=[source] if source else [])
         if snapshot is not None and order.overwrite is None:
             if message.files:
                 self.compact_after(snapshot, [message])

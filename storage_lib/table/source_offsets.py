@@ -8,7 +8,7 @@ older content back brings the offsets of that content back, too: whoever reads t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -42,21 +42,22 @@ class SourceOffsets:
         """Where to read on in ``source``; None if nothing of it is in the table."""
         return self.positions.get(source)
 
-    def advanced(self, by: SourceRange) -> SourceOffsets:
+    def advanced(self, by: Sequence[SourceRange]) -> SourceOffsets:
         """These, after a commit of ``by``.
 
-        Raises ``CommitConflictError`` if the range does not begin where the table ends: somebody else has read the
+        Raises ``CommitConflictError`` for a range that does not begin where the table ends: somebody else has read the
         source meanwhile, or the table was rolled back.
         """
-        reached = self.of(by.source)
-        if reached != by.start:
-            message = (
-                f"source {by.source!r}: these are its records from {_text(by.start)} on, but the table has it up to "
-                f"{_text(reached)}: it was rolled back, or somebody else has read the same source into it. Nothing "
-                "became visible; read again from where the newest snapshot says"
-            )
-            raise CommitConflictError(message)
-        return SourceOffsets(positions={**self.positions, by.source: by.end})
+        for each in by:
+            reached = self.of(each.source)
+            if reached != each.start:
+                message = (
+                    f"source {each.source!r}: these are its records from {_text(each.start)} on, but the table has it "
+                    f"up to {_text(reached)}: it was rolled back, or somebody else has read the same source into it. "
+                    "Nothing became visible; read again from where the newest snapshot says"
+                )
+                raise CommitConflictError(message)
+        return SourceOffsets(positions={**self.positions, **{each.source: each.end for each in by}})
 
     def to_properties(self) -> dict[str, str]:
         """The snapshot properties; none without a source."""

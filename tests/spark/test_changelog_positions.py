@@ -21,7 +21,8 @@ from storage_lib.spark.stream_reader import START
 class GrowingTopic:
     """A topic and its log in one, with records from 5 up to ``ends``, and from 7 on since the time 1000."""
 
-    name = "cdc"
+    name = source = "cdc"
+    start = None
     timestamp_millis = 1000
     rows_per_trigger_max = None
 
@@ -60,7 +61,7 @@ def test_the_first_batch_is_empty_and_says_where_the_stream_starts(startup: Star
 
     chosen = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
 
-    assert chosen == {"0": first}
+    assert chosen == {"0": first, "source": "cdc"}
     assert reader.partitions(START, chosen) == []
 
 
@@ -78,12 +79,12 @@ def test_the_rows_of_a_batch_are_shared_out_over_the_partitions_that_have_news(
 ) -> None:
     reader = reader_of(GrowingTopic(9, 20, 6))
 
-    assert reader.latestOffset({"0": 5, "1": 5, "2": 6}, limit) == reached
+    assert reader.latestOffset({"0": 5, "1": 5, "2": 6}, limit) == {**reached, "source": "cdc"}
 
 
 def test_without_news_a_batch_goes_nowhere_and_partitions_without_news_have_no_task() -> None:
     reader = reader_of(GrowingTopic(9, 6))
-    begin = {"0": 9, "1": 6}
+    begin = {"0": 9, "1": 6, "source": "cdc"}
 
     assert reader.latestOffset(begin, ReadAllAvailable()) == begin
     assert reader.latestOffset(begin, ReadMaxRows(1)) == begin
@@ -97,4 +98,4 @@ def test_what_comes_after_the_start_of_a_run_of_what_is_there_now_is_left_to_the
     reader.prepareForTriggerAvailableNow()
     topic.ends = [12]
 
-    assert reader.latestOffset({"0": 5}, ReadAllAvailable()) == {"0": 9}
+    assert reader.latestOffset({"0": 5}, ReadAllAvailable()) == {"0": 9, "source": "cdc"}

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
 from storage_lib.spark.sink_spec import SinkSource, SinkSpec
 from tests.support.spark_topics import produce
@@ -59,6 +60,7 @@ def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
     assert last.row_count == 6
     assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == {key: f"v{key}" for key in range(1, 5)}
     assert table.lease.holder() is None
+    assert table.source_offsets(topic) == LogOffsets({0: 6})
 
 
 def test_a_sink_that_can_not_start_says_why(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""A stream from a foreign topic: its offsets are in the table's snapshots, and a checkpoint has to agree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib import InvalidInputError, ingest
+from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.spark import read_changelog, write_stream
+from storage_lib.spark.batch_sources import CheckpointSources
+from storage_lib.table.source_offsets import SourceRange
+from tests.support.orders_table import orders, rows
+from tests.support.spark_topics import produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def change(operation: str, key: int, value: str) -> dict[str, object]:
+    row, side = {"id": key, "v": value}, "before" if operation == "d" else "after"
+    return {"before": None, "after": None, "op": operation, side: row}
+
+
+@pytest.mark.spark
+def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
+) -> None:
+    table, topic = make_table(log=True), f"cdc-{tmp_path.name}"
+    options = {"log.kafka.bootstrap.servers": bootstrap_servers}
+
+    def stream(checkpoint: str, start: LogOffsets | None = None) -> None:
+        df = read_changelog(spark, topic=topic, schema="id BIGINT, v STRING", options=options, start=start)
+        location = str(tmp_path / checkpoint)
+        write_stream(df, table, checkpoint_location=location, available_now=True, compaction=False).awaitTermination()
+
+    def held() -> dict[int, str]:
+        return {row["id"]: row["v"] for row in table.to_arrow().to_pylist()}
+
+    produce(bootstrap_servers, topic, change("c", 1, "a"), change("c", 2, "b"))
+    stream("first")
+    kept = table.file_store.snapshots.latest_id()
+    assert table.source_offsets(topic) == LogOffsets({0: 2})
+    produce(bootstrap_servers, topic, change("d", 1, "a"), None)
+    stream("first")
+    assert (held(), table.source_offsets(topic)) == ({2: "b"}, LogOffsets({0: 4}))
+    assert ingest(table, topic, options=options).row_count == 0
+
+    table.rollback_to(snapshot_id=kept)
+    assert table.source_offsets(topic) == LogOffsets({0: 2})
+    with pytest.raises(InvalidInputError, match=r"up to offsets .*2.*goes on from offsets .*4.* new checkpoint"):
+        stream("first")
+
+    produce(bootstrap_servers, topic, change("c", 3, "c"))
+    stream("second", table.source_offsets(topic))
+    assert (held(), table.source_offsets(topic)) == ({2: "b", 3: "c"}, LogOffsets({0: 5}))
+
+
+def checkpoint(directory: Path, *batches: str, done: int) -> CheckpointSources:
+    """As Spark writes it: a batch's line for a topic, one of another source, and one that has not begun."""
+    for name in ("offsets", "commits"):
+        (directory / name).mkdir(parents=True)
+    for batch_id, line in enumerate(batches):
+        (directory / "offsets" / str(batch_id)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n5\n{line}\n-')
+    for batch_id in range(done):
+        (directory / "commits" / str(batch_id)).write_text("v1\n{}")
+    return CheckpointSources(LocalFileIO(), str(directory))
+
+
+def test_a_batch_holds_what_lies_between_its_offsets_and_those_before_it(tmp_path: Path) -> None:
+    sources = checkpoint(tmp_path, '{"0":5,"source":"cdc"}', '{"0":9,"1":1,"source":"cdc"}', '{"0":10}', done=0)
+
+    assert sources.ranges(0) == (SourceRange(source="cdc", start=None, end=LogOffsets({0: 5})),)
+    assert sources.ranges(1) == (SourceRange(source="cdc", start=LogOffsets({0: 5}), end=LogOffsets({0: 9, 1: 1})),)
+    assert sources.ranges(2) == sources.ranges(3) == ()
+
+
+@pytest.mark.parametrize(
+    ("done", "reached", "agrees"),
+    [(2, 9, True), (2, 5, False), (2, None, False), (1, 9, True), (1, 5, True), (1, 7, False), (0, None, True)],
+)
+def test_a_checkpoint_agrees_with_a_table_that_ends_where_it_goes_on(
+    tmp_path: Path, done: int, reached: int | None, *, agrees: bool
+) -> None:
+    lines = ['{"0":5,"source":"cdc"}', '{"0":9,"source":"cdc"}'][: max(done, 1) if reached is None and done == 0 else 2]
+    sources, table = checkpoint(tmp_path, *lines, done=done), orders(None)
+    if reached is not None:
+        table.append(rows("+I a 1 1"), source=SourceRange(source="cdc", start=None, end=LogOffsets({0: reached})))
+
+    if agrees:
+        sources.refuse_another_past(table)
+    else:
+        with pytest.raises(InvalidInputError, match="new checkpoint_location"):
+            sources.refuse_another_past(table)
