@@ -127,7 +127,7 @@ def write(
     user = commit_user or system_environment().new_name()
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
     if commit_identifier is not None:
-        earlier = table.file_store.snapshots.find_commit(user, identifier)
+        earlier = table.committed(user, identifier)
         if earlier is not None:
             return earlier
     options = said.options_of(table) | {

@@ -169,6 +169,10 @@ def _commit_batch(
     """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
+        if table.committed(commit_user, batch_id) is not None:
+            # A replay. Nothing is to be written, but a stateful query's state has to get to the end of this batch, too.
+            batch.write.format("noop").mode("append").save()
+            return
         write(
             batch,
             table,

@@ -524,6 +524,13 @@ class DynamicTable:
             overwrite=overwrite,
         )
 
+    def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
+        """The snapshot that this identity was committed as, None if it was not yet; for who would rather not repeat it.
+
+        Ends the log transactions that it may have died before.
+        """
+        return self._commit.committed(commit_user, commit_identifier)
+
     def new_write(self, order: WriteOrder, *, task_index: int = 0) -> TableWrite:
         """The writer of one task. Tasks that may have rows of one bucket each need an index of their own."""
         base = None

@@ -105,6 +105,21 @@ def test_a_repair_that_is_lost_as_well_is_repaired_in_its_turn() -> None:
     _assert_every_start_leads_to_the_same_table(table)
 
 
+def test_who_finds_a_commit_done_also_ends_its_log_transactions() -> None:
+    table, log = _breaking(orders())
+    log.dies_before_commit = True
+    with pytest.raises(SimulatedCrash):
+        table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=7)
+    log.dies_before_commit = False
+    assert streamed(table) == []
+
+    assert table.committed("job", 8) is None
+    snapshot = table.committed("job", 7)
+
+    assert snapshot == table.file_store.snapshots.latest()
+    assert streamed(table) == ["+I a 1 10"]
+
+
 def test_an_untracked_commit_never_leaks_into_a_repair() -> None:
     table, log = _breaking(orders())
     log.dies_before_commit = True
