@@ -13,6 +13,7 @@ import base64
 import os
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import time
@@ -39,10 +40,7 @@ JVM = (
 )
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
     "default.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "0",
@@ -75,8 +73,10 @@ class KafkaNotSetUpError(LocalKafkaError):
 class LocalKafka(LocalServer):
     """A broker in ``home``, on ``port`` (by default a free one, kept over restarts). Not for use by several threads.
 
-    ``settings`` go over the broker's own. A broker ends with the process that started it, however that ends, unless
-    ``outlives_us``; then ``LocalKafka(home).stop()`` ends it from any process.
+    ``settings`` go over the broker's own; with another ``protocol`` than PLAINTEXT they say where its certificates and
+    users are. With ``joins`` it is one more broker of that one's cluster, which must be running, under a ``node_id`` of
+    its own. A broker ends with the process that started it, however that ends, unless ``outlives_us``; then
+    ``LocalKafka(home).stop()`` ends it from any process.
     """
 
     def __init__(
@@ -85,10 +85,16 @@ class LocalKafka(LocalServer):
         *,
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
+        protocol: str = "PLAINTEXT",
+        node_id: int = 1,
+        joins: LocalKafka | None = None,
         outlives_us: bool = False,
         jars: Path = JARS,
     ) -> None:
         self.home = Path(home).resolve()
+        self.node_id = node_id
+        self._protocol = protocol
+        self._joins = joins
         self._wanted_port = port
         self._settings = dict(settings or {})
         self._jars = jars
@@ -103,6 +109,11 @@ class LocalKafka(LocalServer):
     def bootstrap_servers(self) -> str:
         """What a Kafka client wants to know."""
         return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def controller_port(self) -> int:
+        """Where other brokers of its cluster find its controller."""
+        return self._known_ports()[1]
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the broker and return once it answers requests; with one already running in ``home``, at once."""
@@ -151,8 +162,8 @@ class LocalKafka(LocalServer):
             msg = f"The broker in {self.home} has not been started yet, so it has no port."
             raise LocalKafkaError(msg)
         lines = dict(line.split("=", 1) for line in self._properties.read_text().splitlines())
-        broker, controller = (int(listener.rsplit(":", 1)[1]) for listener in lines["listeners"].split(","))
-        return broker, controller
+        ports = [int(listener.rsplit(":", 1)[1]) for listener in lines["listeners"].split(",")]
+        return ports[0], ports[1] if len(ports) > 1 else 0
 
     def _choose_ports(self) -> tuple[int, int]:
         """Take the wanted port, else last time's, else a free one; refuse one that somebody listens on."""
@@ -171,11 +182,19 @@ class LocalKafka(LocalServer):
 
     def _write_properties(self, port: int, controller_port: int) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
+        listener, controller = f"{self._protocol}://{LOOPBACK}:{port}", f"CONTROLLER://{LOOPBACK}:{controller_port}"
+        leads = self._joins is None
+        voter = self if self._joins is None else self._joins
+        voter_port = controller_port if self._joins is None else self._joins.controller_port
         settings = {
             **SETTINGS,
-            "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
-            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            "node.id": str(self.node_id),
+            "process.roles": "broker,controller" if leads else "broker",
+            "listeners": f"{listener},{controller}" if leads else listener,
+            "advertised.listeners": listener,
+            "listener.security.protocol.map": f"{self._protocol}:{self._protocol},CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": self._protocol,
+            "controller.quorum.voters": f"{voter.node_id}@{LOOPBACK}:{voter_port}",
             "log.dirs": str(self.home / "data"),
             **self._settings,
         }
@@ -185,19 +204,27 @@ class LocalKafka(LocalServer):
         """Give the data folder a cluster id, as KRaft demands before the first start."""
         if (self.home / "data" / "meta.properties").exists():
             return
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        cluster_id = _new_cluster_id() if self._joins is None else self._joins.cluster_id
         tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
         formatted = subprocess.run(self._java(java, *tool), capture_output=True, text=True, check=False)
         if formatted.returncode != 0:
             msg = f"Kafka could not format {self.home / 'data'}:\n{formatted.stdout}{formatted.stderr}"
             raise LocalKafkaError(msg)
 
+    @property
+    def cluster_id(self) -> str:
+        """What the broker was formatted with; known once it has been started in ``home``."""
+        lines = (self.home / "data" / "meta.properties").read_text().splitlines()
+        return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
+
     def _java(self, java: Path, *arguments: str) -> list[str]:
         return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
 
     def _wait_until_ready(self, port: int, deadline: float) -> None:
         try:
-            self._process.wait_until(lambda: _answers(port), deadline=deadline, what="Kafka", error=LocalKafkaError)
+            is_encrypted = self._protocol.endswith("SSL")
+            answers = lambda: _answers(port, is_encrypted=is_encrypted)  # noqa: E731
+            self._process.wait_until(answers, deadline=deadline, what="Kafka", error=LocalKafkaError)
         except LocalKafkaError as error:
             if "Address already in use" not in self.log_file.read_text(errors="replace"):
                 raise
@@ -205,14 +232,31 @@ class LocalKafka(LocalServer):
             raise PortInUseError(msg) from error
 
 
-def _answers(port: int) -> bool:
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+
+
+def _answers(port: int, *, is_encrypted: bool = False) -> bool:
     """Ask for the versions the broker speaks, as every client does first: it listens before it can answer."""
     client = b"local_kafka"
     request = struct.pack(f">hhih{len(client)}s", 18, 0, 1, len(client), client)
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+        plain = socket.create_connection((LOOPBACK, port), timeout=1)
+        with _encrypted(plain) if is_encrypted else plain as connection:
             connection.settimeout(5)
             connection.sendall(struct.pack(">i", len(request)) + request)
             return len(connection.recv(8)) > 0
     except OSError:
         return False
+
+
+def _encrypted(plain: socket.socket) -> socket.socket:
+    """Whoever answers there will do: nothing is told that needs protection."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        return context.wrap_socket(plain)
+    except OSError:
+        plain.close()
+        raise

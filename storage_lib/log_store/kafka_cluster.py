@@ -1,8 +1,8 @@
 """This process's connections to one Kafka cluster: who leads, who coordinates, ask them, try again.
 
-The one file that knows kafka-python's private names (its connection manager and event loop, 3.0.12). Everything else
-sees requests, answers and ``Patience``. Connections are shared by all stores of the process with the same options and
-live on when a store is closed, so that a stream's many short-lived stores cost no reconnect.
+This file and ``kafka_connections.py`` are all that know kafka-python's private names (3.0.12). Everything else sees
+requests, answers and ``Patience``. Connections are shared by all stores of the process with the same options and live
+on when a store is closed, so that a stream's many short-lived stores cost no reconnect.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.log_store.kafka_connections import KafkaConnections, refuse_for_good
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -60,7 +61,7 @@ class Patience:
         """Sleep before the next try; ``UnavailableError`` when time is up."""
         if self.clock.monotonic() + self.pause_seconds > self.deadline:
             is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
-            why = "no broker answers" if is_silent else reason
+            why = "no broker answers" if is_silent else str(reason).removeprefix("KafkaConnectionError: ")
             message = (
                 f"could not {self.act} within {self.limit_ms} ms: {why}. Is Kafka running at {self.servers}, and can "
                 "it be reached from here? Try again when it is"
@@ -86,7 +87,7 @@ class KafkaCluster:
         }
         self._answer_seconds = limit_ms / 1_000 + _ANSWER_SECONDS_BEYOND_TIMEOUT
         self._net = NetworkSelector(slow_task_threshold_secs=0)
-        self._manager = KafkaConnectionManager(self._net, **config)
+        self._manager = KafkaConnections(self._net, **config)
         self._net.start()
         self._connecting = threading.Lock()
         self._leaders: dict[str, dict[int, int]] = {}
@@ -127,7 +128,7 @@ class KafkaCluster:
         try:
             self._connect()
             self._net.call_soon_threadsafe(start)
-        except (kafka.errors.KafkaError, RuntimeError) as error:
+        except (kafka.errors.KafkaError, InvalidInputError, RuntimeError) as error:
             answer.set_exception(error)
         return answer
 
@@ -140,12 +141,9 @@ class KafkaCluster:
             raise kafka.errors.KafkaTimeoutError(message) from None
         except RuntimeError as error:
             raise kafka.errors.KafkaConnectionError(str(error)) from error
-        except (kafka.errors.SaslAuthenticationFailedError, kafka.errors.UnsupportedSaslMechanismError) as error:
-            message = (
-                f"Kafka at {self._servers} refuses the credentials ({type(error).__name__}); check "
-                "log.kafka.security.protocol and the log.kafka.sasl.* options of the connection"
-            )
-            raise InvalidInputError(message) from error
+        except kafka.errors.KafkaError as error:
+            refuse_for_good(error, self._servers)
+            raise
 
     def ask(self, node: int | None, request: object) -> Any:
         """Send one request and wait for its answer."""
@@ -243,7 +241,7 @@ class KafkaCluster:
             return
         with self._connecting:
             if not self._manager.bootstrapped:
-                self._manager.bootstrap(self._limit_ms)
+                self._manager.connect(self._limit_ms)
 
     def _learn_brokers(self, metadata: Any) -> None:
         """Brokers may have come or moved since the first connection."""

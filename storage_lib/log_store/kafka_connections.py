@@ -1,0 +1,128 @@
+"""kafka-python's connection manager, which here hears a broker out and remembers why a connection could not be made.
+
+Its own (3.0.12) throws away what a broker said right before it hung up, which is how a broker refuses credentials; and
+while it looks for a first broker it tries again whatever happened, and then only tells that time ran out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import kafka.errors
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+from storage_lib.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SLICE_MS = 1_000
+_CREDENTIALS_REFUSED = (
+    kafka.errors.SaslAuthenticationFailedError,
+    kafka.errors.UnsupportedSaslMechanismError,
+    kafka.errors.IllegalSaslStateError,
+)
+_CERTIFICATE_REFUSED = "CERTIFICATE_VERIFY_FAILED"
+_UNENCRYPTED = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
+
+
+class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
+    """As its base. ``connect`` instead of ``bootstrap``."""
+
+    def __init__(self, net: Any, **config: object) -> None:
+        super().__init__(net, **config)
+        self._failure: BaseException | None = None
+
+    def connect(self, limit_ms: int) -> None:
+        """Find a first broker, trying for ``limit_ms``.
+
+        Raises ``KafkaConnectionError`` with the newest reason, and ``InvalidInputError`` as soon as a broker refuses
+        our credentials or shows a certificate that nobody we trust has signed.
+        """
+        for _ in range(0, limit_ms, _SLICE_MS):
+            try:
+                self.bootstrap(min(_SLICE_MS, limit_ms))
+            except kafka.errors.KafkaTimeoutError:
+                refuse_for_good(self._failure, self._servers)
+            else:
+                return
+        raise kafka.errors.KafkaConnectionError(self._reason()) from self._failure
+
+    def get_connection(self, *arguments: Any, **named: Any) -> Any:
+        """As the base's; listens to what becomes of it."""
+        connection = super().get_connection(*arguments, **named)
+        if not connection.init_future.is_done:
+            connection.init_future.add_errback(self._note)
+        return connection
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        """As the base's, which leaves the socket open when the handshake fails."""
+        options, proxy = self.config["socket_options"], self.config["proxy_url"]
+        connected = await create_connection(
+            self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at
+        )
+        try:
+            transport = self._transport(connected, node.host)
+        except BaseException:
+            connected.close()
+            raise
+        try:
+            await transport.handshake()
+        except Exception as failure:
+            transport._sock.close()  # noqa: SLF001  closing the transport would wait for a reader that it never had
+            message = f"handshake failed: {failure}"
+            raise kafka.errors.KafkaConnectionError(message) from failure
+        return transport
+
+    def _transport(self, connected: Any, host: str) -> Any:
+        if self.ssl_enabled:
+            options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
+            transport = KafkaSSLTransport(self._net, connected, host=host, **options)
+        else:
+            transport = KafkaTCPTransport(self._net, connected, host=host)
+        transport._sock_recv = _words_before_the_end(transport._sock_recv)  # noqa: SLF001
+        return transport
+
+    @property
+    def _servers(self) -> str:
+        return str(self.config["bootstrap_servers"])
+
+    def _note(self, failure: BaseException) -> None:
+        self._failure = failure
+
+    def _reason(self) -> str:
+        if isinstance(self._failure, OSError) or "ECONNREFUSED" in str(self._failure):
+            return "no broker answers"
+        is_open = str(self.config["security_protocol"]) in _UNENCRYPTED
+        hint = "; does it want TLS? See log.kafka.security.protocol" if is_open else ""
+        return f"the broker does not let us connect ({self._failure}){hint}"
+
+
+def refuse_for_good(failure: BaseException | None, servers: str) -> None:
+    """Raise ``InvalidInputError`` for a failure to connect that trying again does not mend."""
+    if isinstance(failure, _CREDENTIALS_REFUSED):
+        message = (
+            f"Kafka at {servers} refuses the credentials ({type(failure).__name__}); check "
+            "log.kafka.security.protocol and the log.kafka.sasl.* options of the connection"
+        )
+        raise InvalidInputError(message) from failure
+    if _CERTIFICATE_REFUSED in str(failure):
+        message = (
+            f"Kafka at {servers} shows a certificate that can't be verified ({failure}); let log.kafka.ssl.cafile name "
+            "the certificates of the authority that signed it, and bootstrap.servers the names it was signed for"
+        )
+        raise InvalidInputError(message) from failure
+
+
+def _words_before_the_end(
+    receive: Callable[[], tuple[bytes, BaseException | None]],
+) -> Callable[[], tuple[bytes, BaseException | None]]:
+    """The end of a connection is found again by the next read; what came before it would be lost."""
+
+    def received() -> tuple[bytes, BaseException | None]:
+        data, failure = receive()
+        return (data, None) if data else (data, failure)
+
+    return received
