@@ -15,6 +15,8 @@ from hypothesis import settings
 from local_hdfs import JARS as HDFS_JARS
 from local_hdfs import LocalHdfs
 from local_kafka import JARS, LocalKafka
+from local_registry import APP as REGISTRY_APP
+from local_registry import LocalRegistry
 from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
 from quick_spark import quick_spark
@@ -26,6 +28,7 @@ MARKS_OF_FIXTURES = {
     "hdfs": ("hdfs", "integration"),
     "kafka": ("kafka", "integration"),
     "paimon_core": ("paimon_core", "integration"),
+    "registry": ("registry", "integration"),
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
@@ -43,7 +46,10 @@ def pytest_report_header() -> list[str]:
     """Say before the first test what is not set up, and how to get it."""
     parts = (
         ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON))),
-        ("make servers", (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS), ("Paimon's Java core", PAIMON_CORE))),
+        (
+            "make servers",
+            (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS), ("registry", REGISTRY_APP), ("Paimon's Java core", PAIMON_CORE)),
+        ),
     )
     said = []
     for command, places in parts:
@@ -89,6 +95,15 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHdfs]:
     if not HDFS_JARS.exists():
         pytest.skip("there is no HDFS here: run `make servers`")
     with LocalHdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    """One real schema registry for the whole session; name your topics after your test."""
+    if not REGISTRY_APP.exists():
+        pytest.skip("there is no schema registry here: run `make servers`")
+    with LocalRegistry(tmp_path_factory.mktemp("registry")) as server:
         yield server
 
 

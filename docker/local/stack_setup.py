@@ -9,6 +9,7 @@ and, for who asks for them, servers to test stores with: `make servers`
 
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
+    .local/registry a schema registry, Apicurio
 
 and, with them, another reader and writer of our files:
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
-S3, HDFS, PAIMON_CORE = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core"
+S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
@@ -103,6 +104,8 @@ def set_up_servers(java: Path) -> None:
     """Bring the servers up to date that only some tests need."""
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
+    make_jars(REGISTRY, "a schema registry (109 MB)", java)
+    unpack_registry()
     make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
 
 
@@ -211,10 +214,25 @@ def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     ivy = next(VENV.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar"))
-    settings = ("-settings", os.environ["IVY_SETTINGS"]) if "IVY_SETTINGS" in os.environ else ()
+    own = parts.with_name(f"{parts.stem}settings.xml")
+    settings: tuple[object, ...] = ("-settings", own) if own.exists() else ()
+    if "IVY_SETTINGS" in os.environ:
+        settings = ("-settings", os.environ["IVY_SETTINGS"])
     places = ("-cache", aside / "cache", "-retrieve", f"{aside}/lib/[artifact]-[revision].[ext]")
     run(java, "-jar", ivy, *settings, "-ivy", parts, *places, output=aside / "ivy.log")
     return aside
+
+
+def unpack_registry() -> None:
+    """Take the registry's program out of its archive."""
+    app = REGISTRY / "app"
+    if app.exists():
+        return
+    aside = REGISTRY / "app.part"
+    shutil.rmtree(aside, ignore_errors=True)
+    (archive,) = (REGISTRY / "lib").glob("*.tar.gz")
+    shutil.unpack_archive(archive, aside)
+    aside.rename(app)
 
 
 def build_s3_server() -> None:
@@ -242,7 +260,7 @@ def build_s3_server() -> None:
 
 
 def jar_sums(folder: Path) -> dict[str, str]:
-    return {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in sorted(folder.glob("*.jar"))}
+    return {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in sorted(folder.glob("*.*"))}
 
 
 def write_locks(arguments: list[str], java: Path) -> None:
@@ -254,7 +272,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, HDFS, PAIMON_CORE):
+        for place in (KAFKA, HDFS, PAIMON_CORE, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

@@ -30,6 +30,7 @@ from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     KAFKA_PREFIX,
+    REGISTRY_PREFIX,
     UUID_OPTION,
     LogSystem,
     TableOptions,
@@ -215,7 +216,7 @@ class WarehouseCatalog:
             if key.startswith(STORE_OPTION_PREFIXES):
                 message = f"table {name}: option {key} is about the storage; give it to the catalog (the connection)"
                 raise InvalidInputError(message)
-        of_connections = (KAFKA_PREFIX, *STORE_OPTION_PREFIXES)
+        of_connections = (KAFKA_PREFIX, REGISTRY_PREFIX, *STORE_OPTION_PREFIXES)
         defaults = {
             key: value
             for key, value in self.options.items()
@@ -276,6 +277,9 @@ class WarehouseCatalog:
             changelog_mode=options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)),
             retention_ms=options.log_retention_ms,
             transaction_timeout_ms=options.log_transaction_timeout_ms,
+            format=options.log_format,
+            key_format=options.log_key_format,
+            registry_options=options.log_schema_registry,
         )
         return KafkaLogStore(schema, settings, self._environment.clock)
 

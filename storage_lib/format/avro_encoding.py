@@ -25,6 +25,11 @@ def encoded_rows(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> byte
     return _bytes_of(_record(columns, record))
 
 
+def encoded_records(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> pa.Array:
+    """As ``encoded_rows``, each row a value of a binary array."""
+    return _record(columns, record)
+
+
 def _record(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> pa.Array:
     return _joined([_encoded(column, each["type"]) for column, each in zip(columns, record["fields"], strict=True)])
 

@@ -33,6 +33,7 @@ from storage_lib.log_store.debezium_columns import (
     json_type,
     to_json_column,
 )
+from storage_lib.log_store.debezium_envelope import Sides, enveloped, first_corrupt, opened, slices
 from storage_lib.log_store.debezium_nested import (
     from_json,
     from_parsed,
@@ -42,7 +43,7 @@ from storage_lib.log_store.debezium_nested import (
     to_json_text,
 )
 from storage_lib.log_store.json_lines import json_lines, needs_care, one_line_each
-from storage_lib.log_store.log_codec import CorruptRecordError, DecodedChanges, EncodedChanges
+from storage_lib.log_store.log_codec import DecodedChanges, EncodedChanges
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
@@ -50,13 +51,7 @@ from storage_lib.schema.table_options import ChangelogMode
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import DataField, TableSchema
 
-_SLICE_ROWS_MAX = 65_536
-_SLICE_BYTES_MAX = 32 << 20
-_NULL_ROW = "null"
-_OPERATIONS = pa.array(["c", "u", "d", "r"])
-_OPERATION_OF_KIND = pa.array([b"c", b"d", b"u", b"d"])
-_KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
-_UPDATE, _DELETE = 1, 2
+_NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
 
 
@@ -79,7 +74,7 @@ class DebeziumJson:
             kept = codes != RowKind.UPDATE_BEFORE
             if not kept.all():
                 rows, codes = rows.filter(pa.array(kept)), codes[kept]
-        for start, stop in self._slices(rows, codes):
+        for start, stop in slices(rows, codes):
             yield self._encode_slice(rows.slice(start, stop - start), codes[start:stop])
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
@@ -89,7 +84,12 @@ class DebeziumJson:
         try:
             changes = self._decode_present(present)
         except (ValueError, pa.ArrowException) as error:
-            raise self._first_corrupt(present, record_indices, error) from error
+            raise first_corrupt(
+                len(present),
+                lambda start, stop: self._decode_present(present[start:stop]),
+                error,
+                record_indices,
+            ) from error
         return DecodedChanges(
             rows=changes.rows,
             kinds=changes.kinds,
@@ -113,54 +113,24 @@ class DebeziumJson:
 
     # Encoding
 
-    def _slices(self, rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Cut where neither memory nor a pair of -U and +U suffers."""
-        row_bytes = max(1, rows.nbytes // max(1, len(codes)))
-        step = max(1, min(_SLICE_ROWS_MAX, _SLICE_BYTES_MAX // row_bytes))
-        start = 0
-        while start < len(codes):
-            stop = min(len(codes), start + step)
-            if stop < len(codes) and codes[stop - 1] == RowKind.UPDATE_BEFORE:
-                stop += 1
-            yield start, stop
-            start = stop
-
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:
-        text = self._json_text(rows, self.schema.fields)
-        keys = self._keys(rows)
-        is_pair = np.zeros(len(codes), bool)
-        if self.with_update_before:
-            is_pair[:-1] = (codes[:-1] == RowKind.UPDATE_BEFORE) & (codes[1:] == RowKind.UPDATE_AFTER)
-            if self.schema.primary_keys:
-                is_pair[:-1] &= pc.equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
-        is_retract = (codes == RowKind.UPDATE_BEFORE) | (codes == RowKind.DELETE)
-        before = _rows_or_null(text, is_retract)
-        after = _rows_or_null(text, ~is_retract)
-        operations = _OPERATION_OF_KIND.take(pa.array(codes))
-        if is_pair.any():
-            next_rows = text.take(pa.array(np.minimum(np.arange(1, len(codes) + 1), len(codes) - 1)))
-            after = pc.if_else(pa.array(is_pair), next_rows, after)
-            operations = pc.if_else(pa.array(is_pair), b"u", operations)
-        values = pc.binary_join_element_wise(
-            b'{"before":',
-            before,
-            b',"after":',
-            after,
-            b',"op":"',
-            operations,
-            b'"}',
-            b"",
+        keys = self.keys(rows)
+        told = enveloped(
+            self._json_text(rows, self.schema.fields),
+            codes,
+            keys if self.schema.primary_keys else None,
+            with_update_before=self.with_update_before,
+            nothing=_NULL_ROW,
         )
-        if is_pair.any():
-            is_record = np.ones(len(codes), bool)
-            is_record[1:] = ~is_pair[:-1]
-            keys, values = (
-                keys.filter(pa.array(is_record)),
-                values.filter(pa.array(is_record)),
-            )
+        values = pc.binary_join_element_wise(
+            b'{"before":', told.before, b',"after":', told.after, b',"op":"', told.operations, b'"}', b""
+        )
+        if told.is_record is not None:
+            keys, values = keys.filter(told.is_record), values.filter(told.is_record)
         return EncodedChanges(keys=keys, values=values)
 
-    def _keys(self, rows: pa.RecordBatch) -> pa.Array:
+    def keys(self, rows: pa.RecordBatch) -> pa.Array:
+        """The keys of rows, as JSON (binary; null without a primary key)."""
         if not self.schema.primary_keys:
             return pa.nulls(len(rows), pa.binary())
         return self._json_text(rows, tuple(self.schema.field(name) for name in self.schema.primary_keys))
@@ -207,56 +177,17 @@ class DebeziumJson:
     def _float_names(self) -> list[str]:
         return [field.name for field in self.schema.fields if pa.types.is_floating(field.type.arrow)]
 
-    def _first_corrupt(self, values: pa.Array, record_indices: np.ndarray, error: Exception) -> CorruptRecordError:
-        """Halve the batch until one value is left: its position, and what is wrong with it."""
-        start, stop = 0, len(values)
-        while stop - start > 1:
-            middle = (start + stop) // 2
-            try:
-                self._decode_present(values[start:middle])
-            except (ValueError, pa.ArrowException) as left_error:
-                stop, error = middle, left_error
-            else:
-                start = middle
-        try:
-            self._decode_present(values[start:stop])
-        except (ValueError, pa.ArrowException) as value_error:
-            error = value_error
-        return CorruptRecordError(int(record_indices[start]), str(error))
-
     def _decode_present(self, values: pa.Array) -> DecodedChanges:
         table = self._parse(values)
-        operations = pc.index_in(table["op"], _OPERATIONS).to_numpy(zero_copy_only=False)
-        if np.isnan(operations.astype(np.float64)).any():
-            message = "op is none of c, u, d, r"
-            raise ValueError(message)
-        operations = operations.astype(np.int64)
-        has_before = table["before"].is_valid().to_numpy(zero_copy_only=False)
-        has_after = table["after"].is_valid().to_numpy(zero_copy_only=False)
-        is_delete = operations == _DELETE
-        if not np.where(is_delete, has_before, has_after).all():
-            message = "a deletion without before, or another change without after"
-            raise ValueError(message)
-        is_pair = (operations == _UPDATE) & has_before
-        record_indices = np.repeat(np.arange(len(values)), 1 + is_pair)
-        kinds, is_before = (
-            _KIND_OF_OPERATION[operations[record_indices]],
-            is_delete[record_indices],
-        )
-        if is_pair.any():
-            first_of_pair = np.flatnonzero(is_pair) + np.arange(np.count_nonzero(is_pair))
-            kinds[first_of_pair], is_before[first_of_pair] = RowKind.UPDATE_BEFORE, True
-        sides = _SideColumns(
+        return opened(
             table["before"],
             table["after"],
-            record_indices if is_pair.any() else None,
-            is_before,
+            table["op"],
+            self.schema,
+            lambda sides: [self._column(field, sides) for field in self.schema.fields],
         )
-        columns = [self._column(field, sides) for field in self.schema.fields]
-        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema.arrow_schema)
-        return DecodedChanges(rows=rows, kinds=pa.array(kinds), record_indices=record_indices)
 
-    def _column(self, field: DataField, sides: _SideColumns) -> pa.Array:
+    def _column(self, field: DataField, sides: Sides) -> pa.Array:
         column = sides.column(field.name)
         if pa.types.is_floating(column.type):
             not_finite = sides.column(field.name + _NOT_FINITE_SUFFIX)
@@ -308,30 +239,6 @@ class DebeziumJson:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class _SideColumns:
-    """Columns picked row by row from ``before`` or ``after``; ``record_indices`` None means a row per record."""
-
-    before: pa.Array
-    after: pa.Array
-    record_indices: np.ndarray | None
-    is_before: np.ndarray
-
-    def column(self, name: str) -> pa.Array:
-        if not self.is_before.any():
-            return pc.struct_field(self.after, name)
-        if self.is_before.all():
-            return pc.struct_field(self.before, name)
-        before, after = (
-            pc.struct_field(self.before, name),
-            pc.struct_field(self.after, name),
-        )
-        if self.record_indices is not None:
-            indices = pa.array(self.record_indices)
-            before, after = before.take(indices), after.take(indices)
-        return pc.if_else(pa.array(self.is_before), before, after)
-
-
 def _with_parsed(rows: pa.StructArray, parsed: list[Any], fields: tuple[DataField, ...]) -> pa.StructArray:
     """Rows of before or after with the columns that Arrow's reader was not told of, out of ``json.loads``."""
     names = [rows.type.field(index).name for index in range(rows.type.num_fields)]
@@ -340,13 +247,6 @@ def _with_parsed(rows: pa.StructArray, parsed: list[Any], fields: tuple[DataFiel
         values = [None if row is None else row.get(field.name) for row in parsed]
         arrays[field.name] = from_parsed(values, field.type, field.name)
     return pa.StructArray.from_arrays(list(arrays.values()), list(arrays), mask=rows.is_null())
-
-
-def _rows_or_null(text: pa.Array, has_row: np.ndarray) -> pa.Array | pa.Scalar:
-    if has_row.all():
-        return text
-    null = pa.scalar(_NULL_ROW.encode(), pa.binary())
-    return pc.if_else(pa.array(has_row), text, null) if has_row.any() else null
 
 
 def _has_not_finite(column: pa.Array) -> bool:

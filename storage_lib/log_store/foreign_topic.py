@@ -12,14 +12,16 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
+from storage_lib.log_store.log_codecs import avro_codec
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.upsert_json import UpsertJson
-from storage_lib.schema.table_options import KAFKA_PREFIX, StartupMode, canonical_key
+from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.type_spelling import parse_type
 
 if TYPE_CHECKING:
     from storage_lib.log_store.kafka_log_store import KafkaLogStore
+    from storage_lib.log_store.log_codec import ChangeDecoder
     from storage_lib.log_store.log_store import LogStore
     from storage_lib.schema.table_schema import TableSchema
 
@@ -43,6 +45,7 @@ class ForeignFormat(StrEnum):
     """How others spell their changes."""
 
     DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO = "debezium-avro"
     UPSERT_KAFKA = "upsert-kafka"
 
 
@@ -57,6 +60,7 @@ class ForeignTopic:
     name: str
     columns: pa.Schema
     client_options: Mapping[str, str] = field(repr=False)
+    registry_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     source_name: str | None = None
     format: ForeignFormat = ForeignFormat.DEBEZIUM_JSON
     primary_keys: tuple[str, ...] = ()
@@ -96,6 +100,11 @@ class ForeignTopic:
             name=name,
             columns=_typed(name, columns, given.get(COLUMN_TYPES)),
             client_options=client,
+            registry_options={
+                key.removeprefix(REGISTRY_PREFIX): value
+                for key, value in given.items()
+                if key.startswith(REGISTRY_PREFIX)
+            },
             source_name=given.get("source"),
             format=spelled,
             primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
@@ -133,8 +142,14 @@ class ForeignTopic:
             schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
             schema = replace(table, options=buckets, partition_keys=())
-        decoder = UpsertJson(schema) if self.format is ForeignFormat.UPSERT_KAFKA else None
-        return KafkaLogStore(schema, settings, clock, decoder)
+        return KafkaLogStore(schema, settings, clock, self._decoder(schema))
+
+    def _decoder(self, schema: TableSchema) -> ChangeDecoder | None:
+        if self.format is ForeignFormat.UPSERT_KAFKA:
+            return UpsertJson(schema)
+        if self.format is ForeignFormat.DEBEZIUM_AVRO:
+            return avro_codec(schema, self.name, self.registry_options)
+        return None
 
     @property
     def source(self) -> str:

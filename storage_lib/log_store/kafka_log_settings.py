@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.kafka_cluster import CLIENT_DEFAULTS
 from storage_lib.log_store.kafka_compression import Compression
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat
 
 _SERVERS = "bootstrap.servers"
 _COMPRESSION = "compression.type"
@@ -38,6 +38,7 @@ class KafkaLogSettings:
     ``bootstrap.servers`` (must be there), ``compression.type`` (none, lz4, zstd; default lz4),
     ``replication.factor`` (default: the cluster's), and what the client takes, such as ``security.protocol``,
     ``sasl.mechanism``, ``sasl.plain.username``, ``ssl.cafile``. They may hold secrets and are in no repr.
+    ``registry_options`` are the ``log.schema-registry.*`` options without that prefix, for Avro alone.
     ``limit_ms`` is how long one act may try before it is an ``UnavailableError``.
     """
 
@@ -45,6 +46,9 @@ class KafkaLogSettings:
     table_uuid: str
     client_options: Mapping[str, str] = field(repr=False)
     changelog_mode: ChangelogMode = ChangelogMode.AUTO
+    format: LogFormat = LogFormat.DEBEZIUM_JSON
+    key_format: LogKeyFormat = LogKeyFormat.JSON
+    registry_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     retention_ms: int | None = None
     transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     limit_ms: int = _LIMIT_MS

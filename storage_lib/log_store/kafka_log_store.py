@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import UnavailableError
-from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.errors import StorageError, UnavailableError
 from storage_lib.log_store.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
 from storage_lib.log_store.kafka_cluster import KafkaCluster
 from storage_lib.log_store.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
 from storage_lib.log_store.kafka_log_transaction import KafkaLogTransaction
 from storage_lib.log_store.kafka_topic import KafkaTopic
 from storage_lib.log_store.kafka_transactions import KafkaTransactions
+from storage_lib.log_store.log_codec import TopicSchemas
+from storage_lib.log_store.log_codecs import codec_of
 from storage_lib.log_store.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
@@ -43,7 +45,7 @@ class KafkaLogStore:
         self._schema = schema
         self.settings = settings
         self._clock = clock
-        self._codec: LogCodec = DebeziumJson.for_table(schema, settings.changelog_mode)
+        self._codec: LogCodec = codec_of(schema, settings)
         self._foreign = decoder
         self._decoder = decoder or self._codec
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
@@ -61,21 +63,55 @@ class KafkaLogStore:
 
     def create(self) -> None:
         """See ``LogStore.create``."""
-        self._topic.create(
-            partition_count=len(self._schema.bucket_numbers),
-            retention_ms=self.settings.retention_ms,
-            replication_factor=self.settings.replication_factor,
-        )
+        with self._registered():
+            self._topic.create(
+                partition_count=len(self._schema.bucket_numbers),
+                retention_ms=self.settings.retention_ms,
+                replication_factor=self.settings.replication_factor,
+            )
 
     def drop(self) -> None:
         """See ``LogStore.drop``."""
         self._topic.drop()
+        schemas = self._schemas
+        if schemas is not None:
+            schemas.unregister()
+
+    def evolve(self, schema: TableSchema) -> None:
+        """See ``LogStore.evolve``."""
+        codec: LogCodec = codec_of(schema, self.settings)
+        if isinstance(codec, TopicSchemas):
+            codec.register()
+
+    @property
+    def _schemas(self) -> TopicSchemas | None:
+        """The codec, where it keeps schemas elsewhere."""
+        return self._codec if isinstance(self._codec, TopicSchemas) else None
+
+    @contextmanager
+    def _registered(self) -> Iterator[None]:
+        """With the topic's schemas in the registry, where there are any; without those that came, should it fail."""
+        schemas = self._schemas
+        if schemas is None:
+            yield
+            return
+        is_new = schemas.refuse_taken()
+        schemas.register()
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                # Why the topic could not be made matters more than what is left in the registry.
+                with suppress(StorageError):
+                    schemas.unregister()
+            raise
 
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
         retention_ms = int(self._topic.configs().get("retention.ms") or -1)
         return {
             "log.system": "kafka",
+            "log.format": self.settings.format,
             "log.kafka.bootstrap.servers": self.settings.servers,
             "log.kafka.topic": self.settings.topic,
             "log.retention": "forever" if retention_ms < 0 else f"{retention_ms} ms",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -50,6 +50,20 @@ class ChangeDecoder(Protocol):
 
         Raises ``CorruptRecordError`` for the first one that is not a change of this table.
         """
+
+
+@runtime_checkable
+class TopicSchemas(Protocol):
+    """What a codec can do whose schemas are kept apart from the records."""
+
+    def refuse_taken(self) -> bool:
+        """Raise ``AlreadyExistsError`` if somebody else's schemas are there; whether there are none at all."""
+
+    def register(self) -> None:
+        """Have the schemas there; again if need be."""
+
+    def unregister(self) -> None:
+        """Take the table's own away; fine if they are gone."""
 
 
 class LogCodec(ChangeDecoder, Protocol):

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from storage_lib.log_store.log_offsets import LogOffsets
+
+if TYPE_CHECKING:
+    from storage_lib.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,12 @@ class LogStore(Protocol):
 
     def drop(self) -> None:
         """Delete the log; fine if it is gone. Refuses (``InvalidInputError``) one that is not this table's."""
+
+    def evolve(self, schema: TableSchema) -> None:
+        """Make ready for records of another version of the table's schema, which may come or not. Repeatable.
+
+        Raises ``InvalidInputError`` for a schema that the log can't bear, ``UnavailableError``.
+        """
 
     def description(self) -> Mapping[str, str]:
         """For DESCRIBE: ``log.system``, ``log.kafka.topic``, ``log.retention`` (effective), … ; no secrets."""

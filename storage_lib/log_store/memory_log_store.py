@@ -88,6 +88,9 @@ class MemoryLogStore:
             raise InvalidInputError(message)
         _LOGS.pop(self._name, None)
 
+    def evolve(self, schema: TableSchema) -> None:
+        """See ``LogStore.evolve``: JSON needs no making ready."""
+
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
         retention_ms = self._log().retention_ms

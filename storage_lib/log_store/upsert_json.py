@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.debezium_columns import from_json_column
+from storage_lib.log_store.debezium_envelope import first_corrupt
 from storage_lib.log_store.json_lines import parsed_objects
-from storage_lib.log_store.log_codec import CorruptRecordError, DecodedChanges
+from storage_lib.log_store.log_codec import DecodedChanges
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.row_kind import RowKind
 
@@ -59,7 +60,12 @@ class UpsertJson:
         try:
             rows, kinds = self._decoded(values, keys)
         except (ValueError, pa.ArrowException) as error:
-            raise self._first_corrupt(values, keys, error) from error
+            raise first_corrupt(
+                len(values),
+                lambda start, stop: self._decoded(values[start:stop], keys[start:stop]),
+                error,
+                np.arange(len(values)),
+            ) from error
         return DecodedChanges(rows=rows, kinds=kinds, record_indices=np.arange(len(values), dtype=np.int64))
 
     def _decoded(self, values: pa.Array, keys: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
@@ -92,23 +98,6 @@ class UpsertJson:
             texts.cast(pa.string()), pa.schema([(field.name, _json_type(field.type.arrow)) for field in fields])
         )
         return {field.name: _typed(column, field) for field, column in zip(fields, parsed, strict=True)}
-
-    def _first_corrupt(self, values: pa.Array, keys: pa.Array, error: Exception) -> CorruptRecordError:
-        """Halve the batch until one record is left: its position, and what is wrong with it."""
-        start, stop = 0, len(values)
-        while stop - start > 1:
-            middle = (start + stop) // 2
-            try:
-                self._decoded(values[start:middle], keys[start:middle])
-            except (ValueError, pa.ArrowException) as left_error:
-                stop, error = middle, left_error
-            else:
-                start = middle
-        try:
-            self._decoded(values[start:stop], keys[start:stop])
-        except (ValueError, pa.ArrowException) as record_error:
-            error = record_error
-        return CorruptRecordError(start, str(error))
 
 
 def _json_type(arrow: pa.DataType) -> pa.DataType:

@@ -36,6 +36,7 @@ from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE
 
 FILE_FORMATS = ("parquet", "orc", "avro")
 KAFKA_PREFIX = "log.kafka."
+REGISTRY_PREFIX = "log.schema-registry."
 OWN_PREFIX = "dynamic-table."
 UUID_OPTION = f"{OWN_PREFIX}uuid"
 """Marks a table that this library made, and tells it from one of the same name that was dropped."""
@@ -76,6 +77,20 @@ class WriteMode(StrEnum):
 
     CHANGE_LOG = "change-log"
     APPEND_ONLY = APPEND_ONLY
+
+
+class LogFormat(StrEnum):
+    """How the log's values are spelled."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO = "debezium-avro"
+
+
+class LogKeyFormat(StrEnum):
+    """How the log's keys are spelled."""
+
+    JSON = "json"
+    AVRO = "avro"
 
 
 class LogSystem(StrEnum):
@@ -371,8 +386,19 @@ class TableOptions:
         "For log.changelog-mode=all with a primary key: lookup finds the row before each change in the table, input "
         "takes it from the input, which has to have it.",
     )
-    log_format: str = _option("log.format", "debezium-json", parse_text, "Format of the log's values.")
-    log_key_format: str = _option("log.key.format", "json", parse_text, "Format of the log's keys.")
+    log_format: LogFormat = _option(
+        "log.format",
+        LogFormat.DEBEZIUM_JSON,
+        parse_word(LogFormat),
+        "Format of the log's values: debezium-json, or debezium-avro with a schema registry "
+        "(log.schema-registry.url, .username, .password, usually the connection's).",
+    )
+    log_key_format: LogKeyFormat = _option(
+        "log.key.format",
+        LogKeyFormat.JSON,
+        parse_word(LogKeyFormat),
+        "Format of the log's keys: json, or avro with log.format=debezium-avro.",
+    )
     log_transaction_timeout_ms: int = _option(
         "log.transaction.timeout", 600_000, parse_millis, "After which Kafka aborts an open transaction."
     )
@@ -410,6 +436,7 @@ class TableOptions:
     )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)
+    log_schema_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     others: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -421,6 +448,7 @@ class TableOptions:
         """
         values: dict[str, Any] = {}
         client: dict[str, str] = {}
+        registry: dict[str, str] = {}
         others: dict[str, str] = {}
         for given, text in options.items():
             key = canonical_key(given)
@@ -431,10 +459,12 @@ class TableOptions:
                 )
             elif key.startswith(KAFKA_PREFIX):
                 client[key.removeprefix(KAFKA_PREFIX)] = str(text)
+            elif key.startswith(REGISTRY_PREFIX):
+                registry[key.removeprefix(REGISTRY_PREFIX)] = str(text)
             else:
                 _refuse_slip(given, key)
                 others[key] = str(text)
-        parsed = cls(**values, log_kafka_client=client, others=others)
+        parsed = cls(**values, log_kafka_client=client, log_schema_registry=registry, others=others)
         parsed._refuse_unsupported()
         return parsed
 
@@ -462,14 +492,13 @@ class TableOptions:
         return self.num_levels or self.num_sorted_run_compaction_trigger + 1
 
     def _refuse_unsupported(self) -> None:
-        for key, value, only in (
-            ("file.format", self.file_format, FILE_FORMATS),
-            ("log.format", self.log_format, ("debezium-json",)),
-            ("log.key.format", self.log_key_format, ("json",)),
-        ):
+        for key, value, only in (("file.format", self.file_format, FILE_FORMATS),):
             if value not in only:
                 message = f"option {key}={value} is not supported by this version; use {' or '.join(only)}"
                 raise InvalidInputError(message)
+        if self.log_key_format is LogKeyFormat.AVRO and self.log_format is not LogFormat.DEBEZIUM_AVRO:
+            message = f"option log.key.format=avro goes with log.format=debezium-avro, not {self.log_format}; use json"
+            raise InvalidInputError(message)
 
 
 _BY_KEY = {each.metadata["key"]: each for each in fields(TableOptions) if "key" in each.metadata}

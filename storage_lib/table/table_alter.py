@@ -9,6 +9,7 @@ from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
+from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.alter_schema import alter_schema
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
@@ -26,13 +27,13 @@ class TableAlter:
         table: str,
         environment: Environment,
         history: SchemaHistory,
-        has_log: bool,
+        log: LogStore | None,
         check_table: Callable[[], None],
     ) -> None:
         self._table = table
         self._environment = environment
         self._history = history
-        self._has_log = has_log
+        self._log = log
         self._check_table = check_table
 
     def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
@@ -67,8 +68,9 @@ class TableAlter:
         kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):
             self._refuse_other_rows(schema)
-        if self._has_log and altered is not schema:
+        if self._log is not None and altered is not schema:
             refuse_for_log(altered, [self._history.load(each) for each in self._history.ids()])
+            self._log.evolve(altered)
         return altered
 
     def _refuse_other_rows(self, schema: TableSchema) -> None:

@@ -196,7 +196,7 @@ class TableParts:
             table=name,
             environment=environment,
             history=SchemaHistory(environment.file_io, paths),
-            has_log=log is not None,
+            log=log,
             check_table=self.file_store.check_still_there,
         )
         self.lookup = PointLookup(

@@ -1,4 +1,4 @@
-"""The local S3 server and HDFS say what they lack, listen on loopback only, and are gone when they are stopped."""
+"""The local servers say what they lack, listen on loopback only, and are gone when they are stopped."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from local_hdfs import HdfsNotSetUpError, LocalHdfs, LocalHdfsError
 from local_process import LOOPBACK, PORTS
+from local_registry import LocalRegistry, LocalRegistryError, RegistryNotSetUpError
 from local_s3 import PROGRAM, LocalS3, LocalS3Error, S3NotSetUpError
 
 
@@ -18,16 +19,20 @@ def test_what_is_not_installed_asks_for_make_servers(tmp_path: Path) -> None:
         LocalS3(tmp_path, program=tmp_path / "nowhere").start()
     with pytest.raises(HdfsNotSetUpError, match="make servers"):
         LocalHdfs(tmp_path, jars=tmp_path / "nowhere").start()
+    with pytest.raises(RegistryNotSetUpError, match="make servers"):
+        LocalRegistry(tmp_path, app=tmp_path / "nowhere").start()
 
 
 def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: Path) -> None:
-    for server in (LocalS3(tmp_path), LocalHdfs(tmp_path)):
+    for server in (LocalS3(tmp_path), LocalHdfs(tmp_path), LocalRegistry(tmp_path)):
         server.stop()
         assert server.pid is None
     with pytest.raises(LocalS3Error, match="not been started"):
         _ = LocalS3(tmp_path).options
     with pytest.raises(LocalHdfsError, match="not been started"):
         _ = LocalHdfs(tmp_path).url
+    with pytest.raises(LocalRegistryError, match="not been started"):
+        _ = LocalRegistry(tmp_path).url
 
 
 def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:

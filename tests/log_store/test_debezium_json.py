@@ -83,7 +83,7 @@ def test_all_mode_spells_a_lone_half_apart() -> None:
 
 
 def test_a_pair_is_never_cut_by_the_size_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage_lib.log_store.debezium_json._SLICE_ROWS_MAX", 2)
+    monkeypatch.setattr("storage_lib.log_store.debezium_envelope._SLICE_ROWS_MAX", 2)
 
     values = spelled(KEYLESS, ChangelogMode.AUTO, "+I 1 a, -U 1 a, +U 1 b, -U 1 b, +U 1 c")
 

@@ -14,6 +14,7 @@ from storage_lib.log_store.log_store import (
     TransactionHandle,
     WrittenRange,
 )
+from storage_lib.schema.table_schema import TableSchema
 
 
 class DelegatingLog:
@@ -27,6 +28,9 @@ class DelegatingLog:
 
     def drop(self) -> None:
         self.delegate.drop()
+
+    def evolve(self, schema: TableSchema) -> None:
+        self.delegate.evolve(schema)
 
     def description(self) -> Mapping[str, str]:
         return self.delegate.description()

@@ -1,0 +1,89 @@
+"""One real schema registry on this machine, without Docker: Apicurio, in memory, loopback only.
+
+    with LocalRegistry(folder) as registry:
+        open_catalog(folder, {"log.kafka.bootstrap.servers": ..., "log.schema-registry.url": registry.url})
+
+It speaks Confluent's API. The archive comes from `make servers`. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from java_runtime import find_java
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["LocalRegistry", "LocalRegistryError", "RegistryNotSetUpError"]
+
+APP = Path(__file__).resolve().parents[2] / ".local" / "registry" / "app"
+JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+class LocalRegistryError(RuntimeError):
+    """The registry did not come up; the message ends with what it said."""
+
+
+class RegistryNotSetUpError(LocalRegistryError):
+    """The program is not there; `make servers` fetches it."""
+
+
+class LocalRegistry(LocalServer):
+    """A registry that forgets when it ends, which is with the process that started it. Not for several threads."""
+
+    def __init__(self, home: str | os.PathLike[str], *, app: Path = APP) -> None:
+        self.home = Path(home).resolve()
+        self._app = app
+        self._process = LocalProcess(self.home, f"-Ddynamic-tables.home={self.home}", name="registry")
+        self._port: int | None = None
+
+    @property
+    def url(self) -> str:
+        """The root of Confluent's API."""
+        if self._port is None:
+            msg = f"The schema registry in {self.home} has not been started, so it has no address."
+            raise LocalRegistryError(msg)
+        return f"http://{LOOPBACK}:{self._port}/apis/ccompat/v7"
+
+    def start(self, *, timeout: float = 120) -> Self:
+        """Start the registry, on the port of last time if it had one, and return once it answers."""
+        java = find_java()
+        programs = list(self._app.glob("*-runner.jar"))
+        if not programs:
+            msg = f"There is no schema registry in {self._app}. Run `make servers`."
+            raise RegistryNotSetUpError(msg)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._port = self._port or free_port()
+        settings = {
+            "dynamic-tables.home": str(self.home),
+            "quarkus.http.host": LOOPBACK,
+            "quarkus.http.port": str(self._port),
+            "quarkus.management.enabled": "false",
+            "apicurio.storage.kind": "sql",
+            "apicurio.storage.sql.kind": "h2",
+        }
+        self._process.launch(
+            java, *JVM, *(f"-D{name}={value}" for name, value in settings.items()), "-jar", programs[0]
+        )
+        deadline = time.monotonic() + timeout
+        self._process.wait_until(self._answers, deadline=deadline, what="The schema registry", error=LocalRegistryError)
+        return self
+
+    def stop(self) -> None:
+        """End it, and with it all that it knew. Does nothing when it is down."""
+        self._process.end(signal.SIGTERM, 10)
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(f"{self.url}/subjects", timeout=1):  # noqa: S310 - our own address
+                return True
+        except (URLError, OSError):
+            return False

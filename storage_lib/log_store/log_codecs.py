@@ -1,0 +1,59 @@
+"""The codec of a table's log, as its options say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage_lib.log_store.debezium_avro import DebeziumAvro
+    from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+    from storage_lib.schema.table_schema import TableSchema
+
+
+def codec_of(schema: TableSchema, settings: KafkaLogSettings) -> DebeziumJson | DebeziumAvro:
+    """The codec of a topic of ours. Raises ``InvalidInputError`` for what the format can't hold, or lacks."""
+    as_json = DebeziumJson.for_table(schema, settings.changelog_mode)
+    if settings.format is LogFormat.DEBEZIUM_JSON:
+        return as_json
+    return avro_codec(
+        schema,
+        settings.topic,
+        settings.registry_options,
+        changelog_mode=settings.changelog_mode,
+        avro_keys=settings.key_format is LogKeyFormat.AVRO,
+        table_uuid=settings.table_uuid,
+    )
+
+
+def avro_codec(
+    schema: TableSchema,
+    topic: str,
+    registry_options: Mapping[str, str],
+    *,
+    changelog_mode: ChangelogMode = ChangelogMode.AUTO,
+    avro_keys: bool = False,
+    table_uuid: str = "",
+) -> DebeziumAvro:
+    """The codec of a topic in Avro. Raises ``InvalidInputError`` where no registry is known."""
+    try:
+        from storage_lib.log_store.debezium_avro import DebeziumAvro, refuse_names
+        from storage_lib.log_store.schema_registry import SchemaRegistry
+    except ImportError as error:
+        message = f"topic {topic!r} is in Avro, which needs an extra: pip install 'dynamic-tables[registry]' ({error})"
+        raise InvalidInputError(message) from error
+    if table_uuid:
+        refuse_names(schema)
+    return DebeziumAvro(
+        schema,
+        SchemaRegistry.of(registry_options),
+        topic,
+        with_update_before=DebeziumJson.for_table(schema, changelog_mode).with_update_before,
+        avro_keys=avro_keys,
+        table_uuid=table_uuid,
+    )

@@ -1,0 +1,74 @@
+"""The registry's API as we use it, on a real registry, and what is said when there is none."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_process import free_port
+from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.log_store.schema_registry import SchemaRegistry
+
+if TYPE_CHECKING:
+    from local_registry import LocalRegistry
+
+FIRST = '{"type":"record","name":"Value","fields":[{"name":"a","type":"int"}]}'
+SECOND = '{"type":"record","name":"Value","fields":[{"name":"a","type":"int"},{"name":"b","type":"int"}]}'
+
+
+def test_a_subject_has_versions_until_it_is_deleted(registry: LocalRegistry) -> None:
+    client, subject = SchemaRegistry.of({"url": f"{registry.url}/"}), "a subject/with%signs-value"
+    assert client.latest(subject) is None
+
+    first, second = client.register(subject, FIRST), client.register(subject, SECOND)
+
+    assert first != second
+    assert pickle.loads(pickle.dumps(client)).post(subject, FIRST) == first  # noqa: S301  our own
+    assert (client.schema(first), client.schema(second), client.latest(subject)) == (FIRST, SECOND, SECOND)
+    client.delete(subject)
+    client.delete(subject)
+    assert client.latest(subject) is None
+    assert client.register(subject, FIRST) > 0
+    client.delete(subject)
+
+
+def test_what_a_registry_does_not_know_or_refuses_is_said(registry: LocalRegistry) -> None:
+    client = SchemaRegistry.of({"url": registry.url})
+
+    with pytest.raises(NotFoundError, match="has no schema of number 4711; is it the one of this topic"):
+        client.schema(4711)
+    with pytest.raises(InvalidInputError, match="refuses to POST /subjects/bad/versions"):
+        client.register("bad", '{"type":"nonsense"}')
+    with pytest.raises(InvalidInputError, match="no schema registry of Confluent's API"):
+        SchemaRegistry.of({"url": registry.url.replace("ccompat/v7", "nothing")}).register("s", FIRST)
+
+
+def test_one_that_is_down_is_an_error_that_may_pass_and_others_are_asked(registry: LocalRegistry) -> None:
+    down = f"http://127.0.0.1:{free_port()}"
+
+    with pytest.raises(UnavailableError, match=rf"{down} can't be reached .*Check log.schema-registry.url"):
+        SchemaRegistry.of({"url": down}).register("s", FIRST)
+    assert SchemaRegistry.of({"url": f"{down},{registry.url}"}).latest("s") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "give the URL of its Confluent API"),
+        ({"url": "registry:8081"}, "is 'registry:8081'"),
+        ({"url": "http://me:sesame@registry"}, r"holds a password; give log.schema-registry.username"),
+        ({"url": "http://r", "usr": "me"}, "log.schema-registry.usr is unknown; known are"),
+        ({"url": "http://r", "timeout-seconds": "soon"}, "'soon'; give a number of seconds"),
+    ],
+)
+def test_options_that_can_not_be_are_refused(options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(InvalidInputError, match=complaint) as refused:
+        SchemaRegistry.of(options)
+
+    assert "sesame" not in str(refused.value)
+
+
+def test_the_password_is_not_shown() -> None:
+    assert "sesame" not in repr(SchemaRegistry.of({"url": "http://r", "username": "me", "password": "sesame"}))
