@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from storage_lib.errors import AlreadyExistsError, InvalidInputError
 from storage_lib.format.avro_encoding import encoded_records
 from storage_lib.log_store.avro_changes import from_avro_column, record_of, to_avro_column
-from storage_lib.log_store.avro_cursor import AvroCursor, with_names_spelled_out
+from storage_lib.log_store.avro_records import WrittenAlike, by_schema, fields_of, head_of, in_order, record_written
 from storage_lib.log_store.debezium_envelope import Sides, enveloped, first_corrupt, opened, slices
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codec import DecodedChanges, EncodedChanges
@@ -37,8 +37,7 @@ TABLE_MARK = "dynamic-table"
 """The attribute of our schemas that holds the uuid of their table."""
 
 _NAMESPACE = "dynamic_table"
-_MAGIC = 0
-_HEAD_BYTES = 5
+_ENVELOPE = frozenset({"before", "after", "op"})
 _NULL, _VALUE = b"\x00", b"\x02"
 _OPERATION_LENGTH = b"\x02"
 
@@ -118,7 +117,7 @@ class DebeziumAvro:
 
     def _head(self, kind: str) -> bytes:
         subject = f"{self.topic}-{kind}"
-        return bytes([_MAGIC]) + self.registry.register(subject, self._schemas[subject]).to_bytes(4, "big")
+        return head_of(self.registry.register(subject, self._schemas[subject]))
 
     # Encoding
 
@@ -178,20 +177,8 @@ class DebeziumAvro:
         )
 
     def _decoded(self, values: pa.Array) -> DecodedChanges:
-        data, start, end = _bytes_of(values)
-        numbers = _schema_numbers(data, start, end)
-        # Nearly always one; where a writer has changed its schema, each stretch is read by its own.
-        read = [
-            (np.flatnonzero(mine), self._sides(int(number), data, start[mine], end[mine]))
-            for number in np.unique(numbers)
-            for mine in (numbers == number,)
-        ]
-        if not read:
-            read = [(np.zeros(0, np.int64), self._nothing())]
-        order = pa.array(np.argsort(np.concatenate([indices for indices, _ in read]), kind="stable"))
-        before, after, operations = (
-            pa.concat_arrays([sides[index] for _, sides in read]).take(order) for index in range(3)
-        )
+        parts = [(each.indices, self._sides(each)) for each in by_schema(values)]
+        before, after, operations = in_order(parts) if parts else self._nothing()
         return opened(before, after, operations, self.schema, self._columns)
 
     def _columns(self, sides: Sides) -> list[pa.Array]:
@@ -204,24 +191,16 @@ class DebeziumAvro:
             columns.append(column)
         return columns
 
-    def _sides(
-        self, number: int, data: np.ndarray, start: np.ndarray, end: np.ndarray
-    ) -> tuple[pa.Array, pa.Array, pa.Array]:
-        written = _envelope_types(self.registry, number)
-        cursor = AvroCursor(data, start + _HEAD_BYTES)
-        found = cursor.fields(written.record, ("before", "after", "op"))
-        if (cursor.positions > end).any():
-            message = "the bytes end before the record does"
+    def _sides(self, records: WrittenAlike) -> list[pa.Array]:
+        record, types = record_written(self.registry, records.number)
+        if not types.keys() >= _ENVELOPE:
+            message = f"schema {records.number} has no before, after and op, so this is no change of Debezium's"
             raise ValueError(message)
-        operations = found["op"]
-        if not pa.types.is_string(operations.type):
+        found = records.fields(record, _ENVELOPE)
+        if not pa.types.is_string(found["op"].type):
             message = "op is no string"
             raise ValueError(message)
-        return (
-            self._rows(found["before"], written.rows["before"]),
-            self._rows(found["after"], written.rows["after"]),
-            operations,
-        )
+        return [*(self._rows(found[side], fields_of(types[side])) for side in ("before", "after")), found["op"]]
 
     def _rows(self, side: pa.Array, types: Mapping[str, AvroSchema]) -> pa.Array:
         if pa.types.is_null(side.type):
@@ -234,57 +213,12 @@ class DebeziumAvro:
         ]
         return pa.StructArray.from_arrays(columns, fields=list(self._row_type), mask=side.is_null())
 
-    def _nothing(self) -> tuple[pa.Array, pa.Array, pa.Array]:
-        return pa.nulls(0, self._row_type), pa.nulls(0, self._row_type), pa.nulls(0, pa.string())
+    def _nothing(self) -> list[pa.Array]:
+        return [pa.nulls(0, self._row_type), pa.nulls(0, self._row_type), pa.nulls(0, pa.string())]
 
     @cached_property
     def _row_type(self) -> pa.StructType:
         return pa.struct([(field.name, field.type.arrow) for field in self.schema.fields])
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """An envelope as its writer has it, and the types of the columns of each side."""
-
-    record: AvroSchema
-    rows: Mapping[str, Mapping[str, AvroSchema]]
-
-
-@lru_cache(maxsize=256)
-def _envelope_types(registry: SchemaRegistry, number: int) -> _Written:
-    record = with_names_spelled_out(json.loads(registry.schema(number)))
-    types = {each["name"]: each["type"] for each in record["fields"]} if isinstance(record, Mapping) else {}
-    if not {"before", "after", "op"} <= types.keys():
-        message = f"schema {number} has no before, after and op, so this is no change of Debezium's"
-        raise ValueError(message)
-    return _Written(record, {side: _columns_of(types[side]) for side in ("before", "after")})
-
-
-def _columns_of(side: AvroSchema) -> Mapping[str, AvroSchema]:
-    for each in side if isinstance(side, list) else [side]:
-        if isinstance(each, Mapping) and each["type"] == "record":
-            return {field["name"]: field["type"] for field in each["fields"]}
-    return {}
-
-
-def _bytes_of(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All bytes, and where in them each value begins and ends."""
-    offset_bytes, data = values.buffers()[1:]
-    offsets = np.frombuffer(offset_bytes, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    return np.frombuffer(data or b"", np.uint8), offsets[:-1], offsets[1:]
-
-
-def _schema_numbers(data: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    if not len(start):
-        return np.zeros(0, np.int64)
-    if (end - start < _HEAD_BYTES).any() or (data[start] != _MAGIC).any():
-        message = (
-            "a value that does not begin with 0 and the number of a schema, as the registry's serializers write it"
-        )
-        raise ValueError(message)
-    heads = np.lib.stride_tricks.sliding_window_view(data, _HEAD_BYTES)[start][:, 1:]
-    numbers: np.ndarray = np.ascontiguousarray(heads).view(">u4").ravel().astype(np.int64)
-    return numbers
 
 
 def refuse_names(schema: TableSchema) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.log_codecs import avro_codec
+from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.upsert_json import UpsertJson
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, StartupMode, canonical_key
@@ -47,6 +47,12 @@ class ForeignFormat(StrEnum):
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_AVRO = "debezium-avro"
     UPSERT_KAFKA = "upsert-kafka"
+    UPSERT_KAFKA_AVRO = "upsert-kafka-avro"
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether a record is the newest row of its key, and a deletion only the key."""
+        return self in (ForeignFormat.UPSERT_KAFKA, ForeignFormat.UPSERT_KAFKA_AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +144,7 @@ class ForeignTopic:
             raise NotFoundError(message) from error
         buckets = {"bucket": str(len(partitions))}
         if table is None:
-            keys = self.primary_keys if self.format is ForeignFormat.UPSERT_KAFKA else ()
+            keys = self.primary_keys if self.format.is_upsert else ()
             schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
             schema = replace(table, options=buckets, partition_keys=())
@@ -147,6 +153,8 @@ class ForeignTopic:
     def _decoder(self, schema: TableSchema) -> ChangeDecoder | None:
         if self.format is ForeignFormat.UPSERT_KAFKA:
             return UpsertJson(schema)
+        if self.format is ForeignFormat.UPSERT_KAFKA_AVRO:
+            return avro_upserts(schema, self.name, self.registry_options)
         if self.format is ForeignFormat.DEBEZIUM_AVRO:
             return avro_codec(schema, self.name, self.registry_options)
         return None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from storage_lib.log_store.debezium_avro import DebeziumAvro
     from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
+    from storage_lib.log_store.schema_registry import SchemaRegistry
+    from storage_lib.log_store.upsert_avro import UpsertAvro
     from storage_lib.schema.table_schema import TableSchema
 
 
@@ -41,19 +43,31 @@ def avro_codec(
     table_uuid: str = "",
 ) -> DebeziumAvro:
     """The codec of a topic in Avro. Raises ``InvalidInputError`` where no registry is known."""
-    try:
-        from storage_lib.log_store.debezium_avro import DebeziumAvro, refuse_names
-        from storage_lib.log_store.schema_registry import SchemaRegistry
-    except ImportError as error:
-        message = f"topic {topic!r} is in Avro, which needs an extra: pip install 'dynamic-tables[registry]' ({error})"
-        raise InvalidInputError(message) from error
+    from storage_lib.log_store.debezium_avro import DebeziumAvro, refuse_names
+
     if table_uuid:
         refuse_names(schema)
     return DebeziumAvro(
         schema,
-        SchemaRegistry.of(registry_options),
+        _registry(topic, registry_options),
         topic,
         with_update_before=DebeziumJson.for_table(schema, changelog_mode).with_update_before,
         avro_keys=avro_keys,
         table_uuid=table_uuid,
     )
+
+
+def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str, str]) -> UpsertAvro:
+    """The decoder of a foreign topic of newest rows in Avro. Raises as ``avro_codec``."""
+    from storage_lib.log_store.upsert_avro import UpsertAvro
+
+    return UpsertAvro(schema, _registry(topic, registry_options))
+
+
+def _registry(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
+    try:
+        from storage_lib.log_store.schema_registry import SchemaRegistry
+    except ImportError as error:
+        message = f"topic {topic!r} is in Avro, which needs an extra: pip install 'dynamic-tables[registry]' ({error})"
+        raise InvalidInputError(message) from error
+    return SchemaRegistry.of(options)

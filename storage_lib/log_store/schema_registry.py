@@ -6,6 +6,7 @@ Schemas never change under their number, so each is asked for once in a process.
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -119,7 +120,7 @@ class SchemaRegistry:
         for _ in range(_ATTEMPTS):
             for root in self.url.split(","):
                 try:
-                    answer = _client(self).request(
+                    answer = _client(self, os.getpid()).request(
                         method, root.strip().rstrip("/") + path, json=body, headers={"Content-Type": _MEDIA_TYPE}
                     )
                 except httpx.HTTPError as error:
@@ -160,7 +161,7 @@ def _register(registry: SchemaRegistry, subject: str, schema: str) -> int:
 
 
 @lru_cache(maxsize=16)
-def _client(registry: SchemaRegistry) -> httpx.Client:
+def _client(registry: SchemaRegistry, process: int) -> httpx.Client:  # noqa: ARG001  a forked child needs its own
     auth = None if registry.username is None else (registry.username, registry.password or "")
     verify: ssl.SSLContext | bool = True
     if registry.ca_location is not None:

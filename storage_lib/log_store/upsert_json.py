@@ -10,22 +10,21 @@ Columns the table does not know are ignored; columns a value lacks are taken fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.debezium_columns import from_json_column
-from storage_lib.log_store.debezium_envelope import first_corrupt
 from storage_lib.log_store.json_lines import parsed_objects
-from storage_lib.log_store.log_codec import DecodedChanges
+from storage_lib.log_store.upserts import decoded_upserts, refuse_without_key
 from storage_lib.schema.nested_types import is_nested
-from storage_lib.schema.row_kind import RowKind
 
 if TYPE_CHECKING:
+    from storage_lib.log_store.log_codec import DecodedChanges
     from storage_lib.schema.table_schema import DataField, TableSchema
 
 _ANY_DAY = "1970-01-01"
@@ -39,14 +38,12 @@ class UpsertJson:
 
     def __post_init__(self) -> None:
         """Refuse a table that such a topic can't be read into."""
-        if not self.schema.primary_keys:
-            message = "an upsert-kafka topic needs a table with a primary key: each record is the newest of its key"
-            raise InvalidInputError(message)
+        refuse_without_key(self.schema)
         nested = [field.name for field in self.schema.fields if is_nested(field.type)]
         if nested:
             message = (
                 f"column {nested[0]!r} is {self.schema.field(nested[0]).type}, and nested columns can't be read from "
-                "an upsert-kafka topic; use debezium-json, or a table without the column"
+                "an upsert-kafka topic in JSON; use debezium-json, or a table without the column"
             )
             raise InvalidInputError(message)
 
@@ -57,47 +54,15 @@ class UpsertJson:
 
     def decode(self, values: pa.Array, keys: pa.Array) -> DecodedChanges:
         """See ``ChangeDecoder.decode``; every record is one row."""
-        try:
-            rows, kinds = self._decoded(values, keys)
-        except (ValueError, pa.ArrowException) as error:
-            raise first_corrupt(
-                len(values),
-                lambda start, stop: self._decoded(values[start:stop], keys[start:stop]),
-                error,
-                np.arange(len(values)),
-            ) from error
-        return DecodedChanges(rows=rows, kinds=kinds, record_indices=np.arange(len(values), dtype=np.int64))
+        return decoded_upserts(self.schema, values, keys, of_values=json_columns, of_keys=json_columns)
 
-    def _decoded(self, values: pa.Array, keys: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
-        is_upsert = values.is_valid()
-        upserts = values.drop_null()
-        columns = self._columns(upserts, self.schema.fields)
-        key_fields = [self.schema.field(name) for name in self.schema.primary_keys]
-        needs_key = len(upserts) < len(values) or any(columns[field.name].null_count for field in key_fields)
-        if needs_key:
-            if keys.null_count:
-                message = "a record without a key"
-                raise ValueError(message)
-            of_keys = self._columns(keys, key_fields)
-            columns = {name: _spread(column, is_upsert) for name, column in columns.items()}
-            columns |= {name: pc.coalesce(columns[name], column) for name, column in of_keys.items()}
-        for field in key_fields:
-            if columns[field.name].null_count:
-                message = f"neither key nor value has column {field.name!r} of the primary key"
-                raise ValueError(message)
-        for field in self.schema.fields:
-            if not field.type.nullable and pc.any(pc.and_(columns[field.name].is_null(), is_upsert)).as_py():
-                message = f"column {field.name!r} is null or missing, but NOT NULL"
-                raise ValueError(message)
-        kinds = pc.if_else(is_upsert, *(pa.scalar(int(kind), pa.int8()) for kind in (RowKind.INSERT, RowKind.DELETE)))
-        schema = pa.schema([field.with_nullable(True) for field in self.schema.arrow_schema])
-        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema), kinds
 
-    def _columns(self, texts: pa.Array, fields: tuple[DataField, ...] | list[DataField]) -> dict[str, pa.Array]:
-        parsed = parsed_objects(
-            texts.cast(pa.string()), pa.schema([(field.name, _json_type(field.type.arrow)) for field in fields])
-        )
-        return {field.name: _typed(column, field) for field, column in zip(fields, parsed, strict=True)}
+def json_columns(texts: pa.Array, fields: Sequence[DataField]) -> dict[str, pa.Array]:
+    """Columns of JSON objects (binary); ``ValueError`` for what is none."""
+    parsed = parsed_objects(
+        texts.cast(pa.string()), pa.schema([(field.name, _json_type(field.type.arrow)) for field in fields])
+    )
+    return {field.name: _typed(column, field) for field, column in zip(fields, parsed, strict=True)}
 
 
 def _json_type(arrow: pa.DataType) -> pa.DataType:
@@ -113,9 +78,3 @@ def _typed(column: pa.Array, field: DataField) -> pa.Array:
     if pa.types.is_temporal(arrow):
         return column.cast(arrow)
     return from_json_column(column, field) if pa.types.is_binary(arrow) else column
-
-
-def _spread(column: pa.Array, where: pa.Array) -> pa.Array:
-    """The values of ``column`` at the places where there is one, and nulls elsewhere."""
-    places = np.cumsum(where.to_numpy(zero_copy_only=False)) - 1
-    return column.take(pa.array(places, mask=~where.to_numpy(zero_copy_only=False)))

@@ -54,11 +54,11 @@ def ingest(
 
     It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
     only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
-    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-avro`` or ``upsert-kafka`` (JSON keys and
-    values; no value deletes the row of the key). ``options`` are those of the Kafka client, ``log.kafka.*``, and
-    ``log.schema-registry.*``. Columns go by name: those that the
-    table lacks are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that
-    is in memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.
+    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-avro``, or ``upsert-kafka`` (JSON keys and values;
+    no value deletes the row of the key), or ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
+    ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
+    are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
+    memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.
 
     Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change, ``InvalidInputError``
     for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
@@ -118,7 +118,7 @@ class SourceReader:
     def _whole(self, changes: pa.Table) -> pa.Table:
         """The changes as the table takes them: with symbols for kinds, and deletions of whole rows."""
         rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
-        if self._foreign.format is ForeignFormat.UPSERT_KAFKA:
+        if self._foreign.format.is_upsert:
             rows, kinds = with_whole_deletes(self._table, rows, kinds)
         return with_kind_column(rows, kinds, self._table.options.row_kind_field)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
-from storage_lib.log_store.foreign_topic import ForeignTopic
+from storage_lib.log_store.foreign_topic import ForeignFormat, ForeignTopic
 from storage_lib.spark.spark_errors import storage_error_in
+from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka
@@ -24,6 +26,8 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
     [
         ({}, "'topic'"),
         ({"log.scan": "sometimes"}, "full, latest, from-timestamp"),
+        ({"log.format": "csv"}, "debezium-json, debezium-avro, upsert-kafka, upsert-kafka-avro"),
+        ({"log.scan.offsets": "x"}, "log.scan is one of"),
         ({"log.scan": "from-timestamp"}, "log.scan.timestamp-millis"),
         ({"maxRowsPerTrigger": "many"}, "whole numbers"),
         ({"maxRowsPerTrigger": "0"}, "use 1 or more"),
@@ -49,10 +53,29 @@ def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
 
 
 def test_a_topics_secrets_are_not_shown() -> None:
-    topic = ForeignTopic.parse({"topic": "cdc", "kafka.sasl.plain.password": "sesame"}, COLUMNS)
+    secrets = {"kafka.sasl.plain.password": "sesame", "log.schema-registry.password": "sesame"}
+    topic = ForeignTopic.parse({"topic": "cdc", **secrets}, COLUMNS)
 
     assert topic.client_options == {"sasl.plain.password": "sesame"}
+    assert topic.registry_options == {"password": "sesame"}
     assert "sesame" not in repr(topic)
+
+
+@pytest.mark.parametrize("format_", list(ForeignFormat))
+@pytest.mark.kafka
+@pytest.mark.integration
+def test_a_topic_is_read_in_its_format_also_elsewhere(kafka: LocalKafka, format_: ForeignFormat) -> None:
+    produce(kafka.bootstrap_servers, "of-any-format")
+    options = {"topic": "of-any-format", "kafka.bootstrap.servers": kafka.bootstrap_servers, "log.format": format_}
+    registry = {"log.schema-registry.url": "http://registry:8081", "primary-key": "id"}
+
+    log = pickle.loads(pickle.dumps(ForeignTopic.parse({**options, **registry}, COLUMNS).log()))  # noqa: S301  ours
+
+    assert log._decoder.name == format_
+    assert [batch.rows.num_rows for batch in log.read(log.earliest_offsets())] == [0]
+    if "avro" in format_:
+        with pytest.raises(InvalidInputError, match="needs a schema registry"):
+            ForeignTopic.parse(options, COLUMNS).log()
 
 
 @pytest.mark.kafka
