@@ -39,6 +39,7 @@ from storage_lib.spark.stream_reader import TableStreamReader
 from storage_lib.spark.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.system_table_reader import SystemTableReader, system_struct
 from storage_lib.spark.table_cache import key_of, table_at
+from storage_lib.spark.worker_garbage import spare_what_is_imported
 from storage_lib.table.write_order import OverwriteScope
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class DynamicTableSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""
+        spare_what_is_imported()
         said = StatementOptions.parse(self.options)
         if said.commit_user is None and said.checkpoint_location is None:
             message = (

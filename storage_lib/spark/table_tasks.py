@@ -11,6 +11,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.table_cache import TableKey
+from storage_lib.spark.worker_garbage import spare_what_is_imported
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def write_task(key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatc
 
     A task that Spark has given up may still run to its end; it notices that its turn is over and undoes itself.
     """
+    spare_what_is_imported()
     table = key.table()
     context = TaskContext.get()
     task = table.new_write(order, task_index=0 if context is None else context.partitionId())

@@ -11,12 +11,16 @@ nor do they copy its pages.
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 
 import pandas as pd  # noqa: F401  pyarrow imports it with the first array that it makes of Python values
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
 from storage_lib.spark import batch_reader, batch_writer, stream_reader, stream_writer
+
+with suppress(ImportError):  # an extra
+    import storage_lib.log_store.kafka_log_store  # noqa: F401
 
 __all__ = ["batch_reader", "batch_writer", "main", "stream_reader", "stream_writer"]
 
