@@ -531,8 +531,8 @@ class DynamicTable:
         """
         return self._commit.committed(commit_user, commit_identifier)
 
-    def new_write(self, order: WriteOrder, *, task_index: int = 0) -> TableWrite:
-        """The writer of one task. Tasks that may have rows of one bucket each need an index of their own."""
+    def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
+        """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
         base = None
         if order.base_snapshot_id is not None:
             try:
@@ -543,9 +543,9 @@ class DynamicTable:
         file_write = None
         if not (self.log_comes_first and order.writes_log):
             file_write = self.file_store.new_write(
-                base, overwrite=order.overwrite is not None, sequence_block=task_index
+                base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
             )
-        log = self._log_share(order)
+        log = self._log_share(order, only_task=task_index is None)
         return TableWrite(
             schema=self.schema,
             input_rows=self._input,
@@ -570,12 +570,20 @@ class DynamicTable:
             held_bytes_max=min(self.options.write_buffer_size_bytes, HELD_BYTES_MAX),
         )
 
-    def _log_share(self, order: WriteOrder) -> LogShare | None:
+    def _log_share(self, order: WriteOrder, *, only_task: bool) -> LogShare | None:
         if self.log is None or not order.writes_log:
             return None
         if self.log_comes_first:
             return AppendedShare(self.log)
-        return TransactionalShare(table=self.name, log=self.log, lease=self.lease, turn=order.turn)
+        return TransactionalShare(
+            table=self.name,
+            log=self.log,
+            lease=self.lease,
+            turn=order.turn,
+            only_task=only_task,
+            clock=self.environment.clock,
+            timeout_ms=self.options.log_transaction_timeout_ms,
+        )
 
     def commit_write(
         self,

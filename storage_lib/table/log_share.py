@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -14,6 +15,9 @@ from storage_lib.errors import InvalidInputError, LeaseLostError
 from storage_lib.log_store.log_store import LogAppender, LogStore, LogTransaction
 from storage_lib.table.log_part import BucketTransaction
 from storage_lib.table.turn import Turn, TurnLease
+
+if TYPE_CHECKING:
+    from storage_lib.io.environment import Clock
 
 
 class LogShare(Protocol):
@@ -30,14 +34,28 @@ class LogShare(Protocol):
 
 
 class TransactionalShare:
-    """One open transaction a bucket. ``turn`` tells why one was fenced."""
+    """One open transaction a bucket. ``turn`` tells why one was fenced, and whether this is the ``only_task``."""
 
-    def __init__(self, *, table: str, log: LogStore, lease: TurnLease, turn: Turn | None) -> None:
+    def __init__(
+        self,
+        *,
+        table: str,
+        log: LogStore,
+        lease: TurnLease,
+        turn: Turn | None,
+        only_task: bool,
+        clock: Clock,
+        timeout_ms: int,
+    ) -> None:
         self._table = table
         self._log = log
         self._lease = lease
         self._turn = turn
+        self._only_task = only_task
+        self._clock = clock
+        self._timeout_seconds = timeout_ms / 1000
         self._transactions: dict[int, LogTransaction] = {}
+        self._begun: dict[int, float] = {}
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """See ``LogShare.write``."""
@@ -46,6 +64,7 @@ class TransactionalShare:
                 if self._turn is not None:
                     # To begin is to fence whoever has the slot, and that may be the one who took our turn over.
                     self._lease.check(self._turn)
+                self._begun[bucket] = self._clock.monotonic()
                 self._transactions[bucket] = self._log.begin(bucket)
             self._transactions[bucket].write(bucket, rows, kinds)
 
@@ -63,8 +82,23 @@ class TransactionalShare:
         for transaction in self._transactions.values():
             transaction.abort()
 
-    def _fencing_explained(self, bucket: int) -> AbstractContextManager[None]:
-        return _FencingExplained(self._table, bucket, self._lease, self._turn)
+    @contextmanager
+    def _fencing_explained(self, bucket: int) -> Iterator[None]:
+        """Tell apart the reasons for which a task may find its log transaction fenced.
+
+        A later turn took over; or the broker's patience is at an end; or somebody who had slept since before our turn
+        has begun a transaction of his own: all to be tried again. Or, if there are other tasks, one of the same write
+        has rows of the same bucket; only the engine's distribution can mend that.
+        """
+        try:
+            yield
+        except LeaseLostError as error:
+            if self._turn is None:
+                raise
+            self._lease.check(self._turn)
+            if self._only_task or self._clock.monotonic() - self._begun[bucket] >= self._timeout_seconds:
+                raise
+            raise two_tasks_for_one_bucket(self._table, bucket) from error
 
 
 class AppendedShare:
@@ -92,25 +126,6 @@ class AppendedShare:
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.give_up()
-
-
-class _FencingExplained(AbstractContextManager[None]):
-    """Tells the two reasons apart for which a task may find its log transaction fenced.
-
-    Either a later turn took over, or the turn is still ours and another task of the same write has rows of the
-    same bucket; only the engine's distribution can mend the latter.
-    """
-
-    def __init__(self, table: str, bucket: int, lease: TurnLease, turn: Turn | None) -> None:
-        self._table = table
-        self._bucket = bucket
-        self._lease = lease
-        self._turn = turn
-
-    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, LeaseLostError) and self._turn is not None:
-            self._lease.check(self._turn)
-            raise two_tasks_for_one_bucket(self._table, self._bucket) from error
 
 
 def two_tasks_for_one_bucket(table: str, bucket: int) -> InvalidInputError:

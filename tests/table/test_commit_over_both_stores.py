@@ -15,6 +15,7 @@ from storage_lib.schema.bucketing import group_rows
 from storage_lib.table.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
 from tests.support.delegating_log import DelegatingLog
+from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import FaultyFileIO, SimulatedCrash
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
@@ -149,6 +150,38 @@ def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visibl
     assert content(table) == set()
     assert streamed(table) == []
     assert table.lease.holder() is None
+
+
+@pytest.mark.parametrize("task_index", [None, 0])
+def test_a_transaction_that_timed_out_while_its_turn_lasted_is_to_be_written_again(task_index: int | None) -> None:
+    table = orders()
+    order = table.new_commit(commit_user="job")
+    with table.new_write(order, task_index=task_index) as task:
+        task.write(rows("+I a 1 10"))
+        clock = table.environment.clock
+        assert isinstance(clock, FakeClock)
+        clock.pass_time(3600)
+
+        with pytest.raises(LeaseLostError, match="timed out"):
+            task.write(rows("+I a 2 20"))
+    table.abort_write(order, [])
+    table.append(rows("+I a 1 10"))
+    assert streamed(table) == ["+I a 1 10"]
+
+
+@pytest.mark.parametrize(("task_index", "error"), [(None, LeaseLostError), (0, InvalidInputError)])
+def test_who_is_fenced_in_his_own_turn_blames_another_task_if_there_may_be_one(
+    task_index: int | None, error: type[Exception]
+) -> None:
+    table = orders()
+    order = table.new_commit(commit_user="job")
+    with table.new_write(order, task_index=task_index) as task:
+        task.write(rows("+I a 1 10"))
+        assert table.log is not None
+        table.log.begin(0)  # another task, or a sleeper who had looked at the lease before our turn
+
+        with pytest.raises(error):
+            task.write(rows("+I a 2 20"))
 
 
 def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
