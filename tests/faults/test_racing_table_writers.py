@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,21 +13,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from local_kafka import LocalKafka
-from storage_lib import DynamicTable, InvalidInputError, StreamPosition, open_catalog
+from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.log_store.kafka_cluster import close_connections
 from storage_lib.table.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
+from tests.support.broker_restart import kill_and_restart
+from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
 from tests.support.faulty_file_io import SimulatedCrash
-from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
+from tests.support.orders_table import content, orders, reopened, rows, streamed
 from tests.support.patience import wait_until
 from tests.support.table_writing_process import own_rows
 
 REPOSITORY = Path(__file__).parents[2]
-OP_KINDS = {"c": "+I", "u": "+U", "d": "-D"}
 
 
 @pytest.fixture
@@ -75,31 +74,6 @@ def _finish(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def _committed_log(table: DynamicTable, servers: str) -> list[str]:
-    """Every committed record of every Kafka partition, as confluent-kafka reads it."""
-    assert table.log is not None
-    topic = table.log.description()["log.kafka.topic"]
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "checker", "isolation.level": "read_committed"}
-        | {"enable.auto.commit": False, "enable.partition.eof": True}
-    )
-    found: list[str] = []
-    try:
-        for bucket in range(table.schema.bucket_count):
-            consumer.assign([TopicPartition(topic, bucket, 0)])
-            while True:
-                message = consumer.poll(30)
-                assert message is not None, "no end of the partition in 30 s"
-                if message.error() is not None:
-                    break
-                value = json.loads(message.value() or b"")
-                row = value["before"] if value["op"] == "d" else value["after"]
-                found.append(f"{OP_KINDS[value['op']]} {row['dt']} {row['id']} {row['price']}")
-    finally:
-        consumer.close()
-    return found
-
-
 def _texts(name: str, identifier: int) -> list[str]:
     return [
         f"{row['_row_kind']} {row['dt']} {row['id']} {row['price']}" for row in own_rows(name, identifier).to_pylist()
@@ -115,18 +89,6 @@ def _commits_in_order(table: DynamicTable) -> list[tuple[str, int]]:
         for each in snapshots
         if each.commit_kind is CommitKind.APPEND and each.commit_user.isdigit()
     ]
-
-
-def _of_key(log: list[str], key: str) -> list[str]:
-    return [change for change in log if " ".join(change.split()[1:3]) == key]
-
-
-def _assert_every_start_leads_to_the_table(table: DynamicTable, untracked: str) -> None:
-    tracked = {row for row in content(table) if not row.startswith(untracked)}
-    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
-        changes = streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))
-        seen = {row for row in applied(changes) if not row.startswith(untracked)}
-        assert seen == tracked, f"from snapshot {snapshot_id}"
 
 
 def test_appends_compactions_and_overwrites_of_many_processes_lose_and_repeat_nothing(
@@ -146,16 +108,16 @@ def test_appends_compactions_and_overwrites_of_many_processes_lose_and_repeat_no
         for each in processes:
             each.__exit__(None, None, None)
 
-    log = _committed_log(table, servers)
+    log = committed_log(table, servers)
     order = _commits_in_order(table)
     everything = [(str(n), c) for n in range(1, writers + 1) for c in range(1, commits + 1)]
     assert sorted(order) == everything
     assert sorted(log) == sorted(text for each in everything for text in _texts(*each))
-    assert _of_key(log, "a 0") == [_texts(*each)[1] for each in order]
+    assert of_key(log, "a 0") == [_texts(*each)[1] for each in order]
     newest = int(order[-1][0]) * 1000 + order[-1][1]
     own = {f"{dt} {1000 * int(n) + c} {c}" for n, c in everything for dt in "ab"}
     assert content(table) == {*own, f"a 0 {newest}", "untracked 7 7"}
-    _assert_every_start_leads_to_the_table(table, "untracked")
+    assert_every_start_leads_to_the_table(table, "untracked")
 
 
 def test_a_writer_stopped_in_the_middle_of_its_turn_finds_out_and_leaves_nothing(
@@ -176,10 +138,10 @@ def test_a_writer_stopped_in_the_middle_of_its_turn_finds_out_and_leaves_nothing
 
     assert output == "LeaseLostError\n", errors
     assert waited >= 2
-    assert sorted(_committed_log(table, servers)) == sorted(_texts("2", 1))
+    assert sorted(committed_log(table, servers)) == sorted(_texts("2", 1))
     assert content(table) == {"a 2001 1", "a 0 2001", "b 2001 1"}
     table.append(own_rows("1", 1), commit_user="1", commit_identifier=1)
-    assert _of_key(_committed_log(table, servers), "a 0") == ["+U a 0 2001", "+U a 0 1001"]
+    assert of_key(committed_log(table, servers), "a 0") == ["+U a 0 2001", "+U a 0 1001"]
     assert len(list(Path(warehouse).rglob("data-*"))) == 4
 
 
@@ -196,7 +158,7 @@ def test_a_writer_killed_in_the_middle_of_its_turn_holds_up_neither_writers_nor_
     table.append(rows("+I a 9 90"))
 
     assert streamed(table) == ["+I a 9 90"]
-    assert _committed_log(table, servers) == ["+I a 9 90"]
+    assert committed_log(table, servers) == ["+I a 9 90"]
 
 
 def _dies_before_its_log_part(table: DynamicTable) -> None:
@@ -225,14 +187,14 @@ def test_a_transaction_that_the_broker_timed_out_after_its_snapshot_is_published
     assert table.log is not None
     written, log = part.offsets.of(0), table.log
     wait_until(lambda: log.latest_offsets().of(0) > written)
-    assert _committed_log(table, servers) == ["+I a 5 50"]
+    assert committed_log(table, servers) == ["+I a 5 50"]
 
     reopened(table).append(own_rows("2", 1), commit_user="2", commit_identifier=1)
 
     expected = ["+I a 5 50", *_texts("1", 1), *_texts("2", 1)]
-    assert sorted(_committed_log(table, servers)) == sorted(expected)
-    assert _of_key(_committed_log(table, servers), "a 0") == ["+U a 0 1001", "+U a 0 2001"]
-    _assert_every_start_leads_to_the_table(table, "untracked")
+    assert sorted(committed_log(table, servers)) == sorted(expected)
+    assert of_key(committed_log(table, servers), "a 0") == ["+U a 0 1001", "+U a 0 2001"]
+    assert_every_start_leads_to_the_table(table, "untracked")
 
 
 @pytest.mark.kafka
@@ -243,14 +205,13 @@ def test_a_broker_killed_between_the_snapshot_and_the_end_of_its_transactions(
     servers = own_broker.bootstrap_servers
     table = _table(warehouse, servers, bucket="2")
     _dies_before_its_log_part(table)
-    own_broker.kill()
-    own_broker.start()
+    kill_and_restart(own_broker)
 
     reopened(table).append(own_rows("2", 1), commit_user="2", commit_identifier=1)
 
-    assert sorted(_committed_log(table, servers)) == sorted([*_texts("1", 1), *_texts("2", 1)])
-    assert _of_key(_committed_log(table, servers), "a 0") == ["+U a 0 1001", "+U a 0 2001"]
-    _assert_every_start_leads_to_the_table(table, "untracked")
+    assert sorted(committed_log(table, servers)) == sorted([*_texts("1", 1), *_texts("2", 1)])
+    assert of_key(committed_log(table, servers), "a 0") == ["+U a 0 1001", "+U a 0 2001"]
+    assert_every_start_leads_to_the_table(table, "untracked")
 
 
 def test_a_row_too_large_for_the_topic_is_refused_with_the_remedy_and_nothing_stays(

@@ -14,6 +14,7 @@ import pytest
 from storage_lib import DynamicTable, NotFoundError, StreamPosition
 from storage_lib.errors import RetryableError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.mortal_process import reopened_in
@@ -79,14 +80,14 @@ def _mortal(table: DynamicTable, *faults: Fault) -> tuple[DynamicTable, FaultyFi
     return reopened_in(storage, table, names="mortal"), storage
 
 
-def _every_death(act: Act) -> Iterator[tuple[str, DynamicTable]]:
+def _every_death(act: Act, fresh: Callable[[], DynamicTable] = _table) -> Iterator[tuple[str, DynamicTable]]:
     """The table as each death leaves it: before the first of the act's I/Os, before the second, ..., after the last."""
-    table, storage = _mortal(_table())
+    table, storage = _mortal(fresh())
     act.run(table)
     count = len(storage.calls)
     faults = [Fault(FaultKind.CRASH_BEFORE, at=at) for at in range(1, count + 1)]
     for fault in [*faults, Fault(FaultKind.CRASH_AFTER, at=count)]:
-        table = _table()
+        table = fresh()
         dying, storage = _mortal(table, fault)
         with pytest.raises(SimulatedCrash):
             act.run(dying)
@@ -149,6 +150,48 @@ def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
         return act.run(table)
     except NotFoundError:
         pytest.fail("a replay of a drop has to find its commit before it looks for the partition")
+
+
+def test_whatever_dies_while_it_mends_the_log_the_next_process_finds_everything_once() -> None:
+    """The broker had aborted a transaction after its snapshot: the opener that publishes it again dies as well."""
+    lost = ("+U a 1 12", "+I b 5 50")
+    lost_and_more = Act(
+        lambda table: table.append(rows("-D a 2 20"), commit_user="mortal", commit_identifier=1),
+        frozenset({"a 1 12", "b 3 30", "b 5 50"}),
+        frozenset({"-D a 2 20"}),
+    )
+    committed_before = [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), frozenset(lost)]
+    for death, (when, table) in enumerate(_every_death(lost_and_more, lambda: _with_a_lost_transaction(*lost))):
+        survivor = reopened(table)
+        has_happened = survivor.file_store.snapshots.find_commit("mortal", 1) is not None
+
+        survivor.append(rows("+I c 9 90"), commit_user="survivor", commit_identifier=1)
+        lost_and_more.run(reopened(table))
+
+        own, other = frozenset({"-D a 2 20"}), frozenset({"+I c 9 90"})
+        told = [own, other] if has_happened else [other, own]
+        expected = lost_and_more.content | {"c 9 90"}
+        _assert_sound(survivor, expected, [*committed_before, *told], when)
+        if death % 5 == 0:
+            _assert_every_start_leads_to(survivor, expected, when)
+
+
+def _with_a_lost_transaction(*changes: str) -> DynamicTable:
+    table = _table()
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    dying = reopened(table, log)
+    order = dying.new_commit(commit_user="lost")
+    with dying.new_write(order) as write:
+        write.write(rows(*changes))
+        message = write.prepare_commit()
+        log.dies_before_commit = True
+        with pytest.raises(SimulatedCrash):
+            dying.commit_write(order, [message], 1)
+    clock = table.environment.clock
+    assert isinstance(clock, FakeClock)
+    clock.pass_time(3600)
+    return table
 
 
 @pytest.mark.parametrize("name", ["append", "tracked overwrite"])

@@ -15,6 +15,7 @@ import pytest
 from local_kafka import LocalKafka
 from storage_lib import DynamicTable, StreamPosition, open_catalog
 from storage_lib.log_store.kafka_cluster import close_connections
+from tests.support.broker_restart import kill_and_restart
 from tests.support.orders_table import applied, content, orders, rows, streamed
 from tests.support.tiering_process import own_changes, write_to_log
 
@@ -133,21 +134,16 @@ def test_tierers_that_race_beside_writers_put_each_record_into_the_files_once(sh
 def test_a_broker_killed_between_writes_and_tiering_costs_nothing(own_broker: LocalKafka, tmp_path: Path) -> None:
     shop = Shop(tmp_path, own_broker.bootstrap_servers)
     write_to_log(shop.table, own_changes("1", 1))
-    _kill_and_restart(own_broker)
+    kill_and_restart(own_broker)
     # The same producer goes on, under the sequence numbers of before.
     write_to_log(shop.table, own_changes("1", 2))
     shop.table.tier_log(compact=False)
     write_to_log(shop.table, own_changes("1", 3))
-    _kill_and_restart(own_broker)
+    kill_and_restart(own_broker)
 
     shop.table.tier_log(compact=False)
 
     shop.check([change for number in (1, 2, 3) for change in own_changes("1", number)])
-
-
-def _kill_and_restart(broker: LocalKafka) -> None:
-    broker.kill()
-    broker.start()
 
 
 def test_a_row_of_a_killed_and_repeated_write_is_in_the_log_twice_and_in_the_table_once(shop: Shop) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local_kafka import LocalKafka, PortInUseError
+from local_kafka import LocalKafka
 from storage_lib.errors import InvalidInputError, LeaseLostError, UnavailableError
 from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.kafka_cluster import close_connections
@@ -20,6 +20,7 @@ from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
 from storage_lib.log_store.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle, WrittenRange
+from tests.support.broker_restart import kill_and_restart
 from tests.support.log_changes import changes, log_schema, log_texts
 from tests.support.patience import wait_until
 
@@ -63,20 +64,6 @@ def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
 def _nothing_keeps_trying_to_connect() -> Iterator[None]:
     yield
     close_connections()
-
-
-def kill_and_restart(broker: LocalKafka) -> None:
-    """The kernel takes a moment to close a killed process's port."""
-
-    def is_started() -> bool:
-        try:
-            broker.start()
-        except PortInUseError:
-            return False
-        return True
-
-    broker.kill()
-    wait_until(is_started, seconds=60)
 
 
 def killed_writer(log: KafkaLogStore, row_count: int) -> tuple[TransactionHandle, WrittenRange]:

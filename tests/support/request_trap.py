@@ -1,0 +1,61 @@
+"""Strikes at the k-th request that this process sends to the brokers: before it leaves, or when it was answered.
+
+with request_trap(at=3, moment=Moment.ANSWERED, act=broker.kill) as sent:
+    table.append(rows)
+sent                                           the kinds of requests, in order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any
+
+import kafka.errors
+
+from storage_lib.log_store.kafka_cluster import KafkaCluster
+
+
+class Moment(StrEnum):
+    """When the trap strikes, and what the process hears of the request then."""
+
+    UNSENT = "before it is sent"
+    ANSWERED = "when it was answered"
+    LOST = "answered, but the answer is lost"
+    REFUSED = "not sent, for the connection is lost"
+
+
+@contextmanager
+def request_trap(*, at: int | None, moment: Moment, act: Callable[[], object] = lambda: None) -> Iterator[list[str]]:
+    """While the body runs; ``at`` counts from 1, None only counts."""
+    sent: list[str] = []
+    submit = KafkaCluster.submit
+
+    def trapped(cluster: KafkaCluster, node: int | None, request: object) -> Future[Any]:
+        sent.append(type(request).__name__)
+        if len(sent) != at:
+            return submit(cluster, node, request)
+        if moment is Moment.UNSENT:
+            act()
+        if moment is Moment.REFUSED:
+            return _no_answer()
+        pending = submit(cluster, node, request)
+        if moment is Moment.UNSENT:
+            return pending
+        wait([pending])
+        act()
+        return _no_answer() if moment is Moment.LOST else pending
+
+    KafkaCluster.submit = trapped  # type: ignore[assignment, method-assign]
+    try:
+        yield sent
+    finally:
+        KafkaCluster.submit = submit  # type: ignore[method-assign]
+
+
+def _no_answer() -> Future[Any]:
+    lost: Future[Any] = Future()
+    lost.set_exception(kafka.errors.KafkaConnectionError("simulated"))
+    return lost
