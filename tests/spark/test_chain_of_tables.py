@@ -1,0 +1,183 @@
+"""The standing example: orders joined with their category, summed by day; two queries, each killed, one answer.
+
+The programs are those of docs/chain.md, as they stand there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib import open_catalog
+from tests.support.fenced_blocks import sections
+from tests.support.patience import wait_until
+from tests.support.spark_processes import REPOSITORY, clean_environment
+from tests.support.spark_topics import committed_values
+
+if TYPE_CHECKING:
+    from local_kafka import LocalKafka
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(600)]
+
+TABLES, ORDERS, TOTALS = (section.program for section in sections(REPOSITORY / "docs" / "chain.md"))
+BROKER = "127.0.0.1:9092"
+SEED = 23
+BATCHES = 14
+Order = tuple[int, int, str]  # auction, amount, day
+MOMENTS = ("offsets", "commits", "snapshot")
+"""A micro-batch is planned; it is noted as done; its rows have become visible."""
+
+
+def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(kafka: LocalKafka, tmp_path: Path) -> None:
+    dice = random.Random(SEED)  # noqa: S311  chance, not secrets
+    changes, orders = _changes(dice)
+    _write_input(tmp_path / "incoming", changes)
+    chain = Chain(tmp_path, kafka.bootstrap_servers)
+    assert chain.run("tables", TABLES).wait(60) == 0, chain.said("tables")
+    victims = ["orders", "daily_totals"]
+    dice.shuffle(victims)
+
+    with chain.running("orders", ORDERS), chain.running("daily_totals", TOTALS):
+        for victim in victims:
+            chain.kill_after(victim, dice.choice(MOMENTS), count=dice.randint(1, 3))
+        wait_until(lambda: chain.totals() == _totals(orders), seconds=300)
+
+    told = Counter(
+        (each["op"], (each["after"] or each["before"])["order_id"]) for each in committed_values(chain.table("orders"))
+    )
+    assert told == Counter((op, key) for op, key, _ in changes), "each change is in the log of the first table once"
+    there: dict[tuple[str, int], tuple[int, int]] = {}
+    for each in committed_values(chain.table("daily_totals")):
+        row = each["after"] or each["before"]
+        there.pop((row["dt"], row["category_id"]), None)
+        if each["op"] != "d":
+            there[row["dt"], row["category_id"]] = (row["orders"], row["turnover"])
+    assert there == _totals(orders)
+
+
+class Chain:
+    """The tables, and the two queries as processes that are started again when they were killed."""
+
+    def __init__(self, directory: Path, servers: str) -> None:
+        self._directory = directory
+        self._servers = servers
+        self._database = f"shop_{os.urandom(4).hex()}"
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._programs: dict[str, str] = {}
+
+    def run(self, name: str, program: str) -> subprocess.Popen[bytes]:
+        path = self._directory / f"{name}.py"
+        # Topics are shared by all tests of the session: their names come from that of the directory.
+        path.write_text(program.replace(BROKER, self._servers).replace("shop.", f"{self._database}."))
+        with (self._directory / f"{name}.log").open("ab") as said:
+            return subprocess.Popen(
+                [sys.executable, path.name],
+                cwd=self._directory,
+                env={**clean_environment(), "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC"},
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    @contextmanager
+    def running(self, name: str, program: str) -> Iterator[None]:
+        self._programs[name] = program
+        self._running[name] = self.run(name, program)
+        try:
+            yield
+        finally:
+            self._kill(name)
+
+    def kill_after(self, name: str, moment: str, *, count: int) -> None:
+        """Kill the query, with its JVM and all workers, ``count`` batches further on; then start it again."""
+        last = self._count(name, moment) + count
+        wait_until(lambda: self._all_run() and self._count(name, moment) >= last, seconds=240)
+        self._kill(name)
+        self._running[name] = self.run(name, self._programs[name])
+
+    def table(self, name: str) -> DynamicTable:
+        catalog = open_catalog(str(self._directory / "warehouse"), {"log.kafka.bootstrap.servers": self._servers})
+        return catalog.load_table(f"{self._database}.{name}")
+
+    def said(self, name: str) -> str:
+        return (self._directory / f"{name}.log").read_text()[-4000:]
+
+    def totals(self) -> dict[tuple[str, int], tuple[int, int]]:
+        self._all_run()
+        rows = self.table("daily_totals").to_arrow().to_pylist()
+        return {(row["dt"], row["category_id"]): (row["orders"], row["turnover"]) for row in rows}
+
+    def _count(self, name: str, moment: str) -> int:
+        if moment == "snapshot":
+            return self.table(name).file_store.snapshots.latest_id() or 0
+        return len(list((self._directory / "checkpoints" / name / moment).glob("[0-9]*")))
+
+    def _all_run(self) -> bool:
+        for name, process in self._running.items():
+            assert process.poll() is None, self.said(name)
+        return True
+
+    def _kill(self, name: str) -> None:
+        process = self._running[name]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _changes(dice: random.Random) -> tuple[list[tuple[str, int, Order]], dict[int, Order]]:
+    """(op, order, what it is) of every change, some of an order that was there before, and what they amount to."""
+    orders: dict[int, Order] = {}
+    changes = []
+    for step in range(BATCHES * 10):
+        key = dice.choice(sorted(orders)) if orders and dice.random() < 0.5 else step
+        op = ("d" if dice.random() < 0.3 else "u") if key in orders else "c"
+        # An auction beyond the dimension's has no category.
+        order = (
+            orders.pop(key) if op == "d" else (dice.randrange(10), dice.randrange(100), f"2024-05-1{dice.randrange(3)}")
+        )
+        if op != "d":
+            orders[key] = order
+        changes.append((op, key, order))
+    return changes, orders
+
+
+def _write_input(directory: Path, changes: list[tuple[str, int, Order]]) -> None:
+    directory.mkdir()
+    kinds = {"c": "+I", "u": "+U", "d": "-D"}
+    for batch in range(BATCHES):
+        lines = [
+            {
+                "_row_kind": kinds[op],
+                "order_id": key,
+                "auction_id": auction,
+                "trans_amount": amount,
+                "create_time": f"{day}T12:00:00",
+            }
+            for op, key, (auction, amount, day) in changes[batch * 10 : batch * 10 + 10]
+        ]
+        path = directory / f"{batch:03}.json"
+        path.write_text("\n".join(json.dumps(line) for line in lines))
+        # Spark takes files in the order of their times, which must not be the same.
+        os.utime(path, (1_700_000_000 + batch,) * 2)
+
+
+def _totals(orders: dict[int, Order]) -> dict[tuple[str, int], tuple[int, int]]:
+    totals: dict[tuple[str, int], tuple[int, int]] = {}
+    for auction, amount, day in orders.values():
+        key = (day, auction % 3 if auction < 8 else -1)
+        count, turnover = totals.get(key, (0, 0))
+        totals[key] = (count + 1, turnover + amount)
+    return totals
