@@ -72,8 +72,11 @@ class KafkaBucketWriter:
         self.next_sequence = next_sequence
 
     def send(self, batch: bytes, record_count: int) -> None:
-        """Put a batch on its way; waits while five are. Its first sequence is ``next_sequence`` of before."""
-        while len(self._in_flight) >= _IN_FLIGHT_MAX:
+        """Put a batch on its way; waits while five are. Its first sequence is ``next_sequence`` of before.
+
+        What is known to have failed goes first: a broker that forgot this producer would take any batch for its first.
+        """
+        while len(self._in_flight) >= _IN_FLIGHT_MAX or any(map(_is_lost, self._in_flight)):
             self._settle()
         self._in_flight.append(_Sent(batch, record_count, self._submit(batch, self._patience())))
         self.next_sequence = (self.next_sequence + record_count) & _SEQUENCE_MASK
@@ -164,3 +167,7 @@ class KafkaBucketWriter:
 
     def _patience(self) -> Patience:
         return self._cluster.patience(self._clock, f"write to bucket {self._bucket} of {self._topic!r}")
+
+
+def _is_lost(sent: _Sent) -> bool:
+    return sent.answer.done() and sent.answer.exception() is not None

@@ -71,6 +71,17 @@ def test_at_most_five_batches_are_on_their_way() -> None:
     assert writer.flush() == WrittenRange(bucket=0, first_offset=0, next_offset=20)
 
 
+def test_what_was_lost_goes_before_what_follows() -> None:
+    """A broker that died with a producer's first batch would take the second for it, and then refuse the first."""
+    broker = FakeBroker([UNSENT])
+    writer = writer_on(broker)
+    send(writer, 1)
+    send(writer, 1)
+    writer.flush()
+
+    assert broker.requests == [0, 0, 1]
+
+
 def test_a_moved_leader_is_looked_up_again() -> None:
     broker = FakeBroker([REFUSED, FINE])
     writer = writer_on(broker)
