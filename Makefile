@@ -5,10 +5,11 @@ VENV := .local/venv
 CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
+MINUTES ?= 60
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test check format bench lock clean
+.PHONY: help setup servers demo down test check format bench soak lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +44,9 @@ format: setup ## Format the code and mend what the linter can mend
 
 bench: setup ## Run the benchmarks, or one: ONLY=file_store; they want a quiet machine
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name $(ARGS); done
+
+soak: setup ## Write, compact and read one table for MINUTES=60 while its processes and broker are killed
+	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
 
 lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked
 	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)

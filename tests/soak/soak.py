@@ -1,0 +1,173 @@
+"""Everybody at once on one table, and random deaths: streams, batch jobs, overwrites, compaction, expiry, a reader.
+
+    make soak                      one hour           make soak MINUTES=10 ARGS="--seed 7"
+
+Every process is killed (SIGKILL), or frozen for longer than its lease and its transaction last, at any moment; the
+broker is killed and restarted. A checker compares files, topic and model all along. Prints how much was survived, and
+the seed: who is about what at that moment is the machine's doing, so a seed leads to similar runs, not to the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local"))
+
+from local_kafka import LocalKafka
+from storage_lib import DynamicTable, open_catalog
+from tests.soak.soak_checker import SoakChecker, assert_same_content
+from tests.soak.soak_model import LAST, WRITERS, rows_of
+from tests.soak.soak_worker import COMPACTION, READER, work
+from tests.support.broker_restart import kill_and_restart
+from tests.support.orders_table import NAME, orders
+
+ROLES = (*WRITERS, COMPACTION, READER)
+OPTIONS = {
+    "bucket": "2",
+    "lease.timeout": "1 s",
+    "log.transaction.timeout": "2 s",
+    "num-sorted-run.compaction-trigger": "3",
+}
+BROKER = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+FAULTS = {"kill": 20, "freeze": 5, "kill everybody": 1, "kill the broker": 1}
+FROZEN_SECONDS_MAX = 4.0
+PAUSE_SECONDS_MAX = 0.8
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["storage_lib", "kafka", "tests.soak.soak_worker"])
+
+
+class Soak:
+    """One table, its processes, and what is done to them."""
+
+    def __init__(self, directory: Path, broker: LocalKafka, seed: int) -> None:
+        self._broker = broker
+        self._seed = seed
+        self._dice = random.Random(seed)  # noqa: S311  chance, not secrets
+        self._warehouse, self._notes = str(directory / "warehouse"), directory / "notes"
+        self._notes.mkdir()
+        self._catalog = {"log.kafka.bootstrap.servers": broker.bootstrap_servers}
+        topic = f"soak-{os.urandom(4).hex()}"
+        self.table: DynamicTable = orders(
+            open_catalog(self._warehouse, self._catalog), **{"log.kafka.topic": topic, **OPTIONS}
+        )
+        self._processes: dict[str, BaseProcess] = {}
+        self._frozen: dict[str, float] = {}
+        self.checker = SoakChecker(self.table, broker.bootstrap_servers, seed, self._notes)
+        self.survived: Counter[str] = Counter()
+
+    def run(self, seconds: float) -> None:
+        """Until the time is over and all is checked; ``AssertionError`` at the first thing that is not as it should."""
+        end = time.monotonic() + seconds
+        try:
+            for role in ROLES:
+                self._start(role)
+            while time.monotonic() < end:
+                time.sleep(self._dice.uniform(0, PAUSE_SECONDS_MAX))
+                self._thaw()
+                self._do_harm()
+                self._complain_of_the_dead()
+                self.checker.check()
+        finally:
+            for role in ROLES:
+                self._kill(role)
+        self._complain_of_the_dead()
+        self._settle()
+
+    def _settle(self) -> None:
+        """The next opener repairs what the dead left; then everything has to agree."""
+        table = open_catalog(self._warehouse, self._catalog).load_table(NAME)
+        table.append(rows_of(self._seed, LAST, 1), commit_user=LAST, commit_identifier=1)
+        self.checker.check_end()
+        assert_same_content(table, self.checker)
+        self.checker.close()
+
+    def _do_harm(self) -> None:
+        fault = self._dice.choices(list(FAULTS), list(FAULTS.values()))[0]
+        if fault == "kill the broker":
+            kill_and_restart(self._broker)
+        elif fault == "kill everybody":
+            for role in ROLES:
+                self._kill(role)
+            for role in ROLES:
+                self._start(role)
+        else:
+            role = self._dice.choice(ROLES)
+            if role in self._frozen:
+                return
+            fault = f"{fault} {role}"
+            if fault.startswith("kill"):
+                self._kill(role)
+                self._start(role)
+            else:
+                os.kill(self._pid(role), signal.SIGSTOP)
+                self._frozen[role] = time.monotonic() + self._dice.uniform(0, FROZEN_SECONDS_MAX)
+        self.survived[fault] += 1
+
+    def _thaw(self) -> None:
+        for role, until in list(self._frozen.items()):
+            if time.monotonic() >= until:
+                os.kill(self._pid(role), signal.SIGCONT)
+                del self._frozen[role]
+
+    def _start(self, role: str) -> None:
+        arguments = (role, self._warehouse, self._catalog["log.kafka.bootstrap.servers"], self._seed, str(self._notes))
+        self._processes[role] = _PROCESSES.Process(target=work, args=arguments, name=role, daemon=True)
+        self._processes[role].start()
+
+    def _kill(self, role: str) -> None:
+        self._frozen.pop(role, None)
+        if role in self._processes:
+            self._processes[role].kill()
+            self._processes[role].join()
+
+    def _pid(self, role: str) -> int:
+        return self._processes[role].pid or 0
+
+    def _complain_of_the_dead(self) -> None:
+        for path in self._notes.glob("*.error"):
+            raise AssertionError(f"{path.stem} ended by itself:\n{path.read_text()}")
+
+
+def soak(directory: Path, *, seconds: float, seed: int) -> str:
+    """Run it on a broker of its own; what was survived, in words."""
+    port = 20_000 + os.getpid() % 10_000
+    with LocalKafka(directory / "broker", port=port, settings=BROKER) as broker:
+        run = Soak(directory, broker, seed)
+        started = time.monotonic()
+        try:
+            run.run(seconds)
+        except BaseException as error:
+            error.add_note(f"seed {seed}, after {time.monotonic() - started:.0f} s; survived {dict(run.survived)}")
+            raise
+    model = run.checker.model
+    return (
+        f"seed {seed}, {seconds / 60:.1f} min: survived {run.survived.total()} faults\n"
+        + "".join(f"  {count:6} {fault}\n" for fault, count in sorted(run.survived.items()))
+        + f"{model.commits} commits, {model.compactions} compactions, {model.repairs} repairs of the log; "
+        f"{run.checker.files_checked} snapshots and {run.checker.records_checked} records compared, none differed"
+    )
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}, {arguments.minutes:g} min", flush=True)
+    with tempfile.TemporaryDirectory(prefix="soak-") as directory:
+        print(soak(Path(directory), seconds=arguments.minutes * 60, seed=arguments.seed))
+
+
+if __name__ == "__main__":
+    main()

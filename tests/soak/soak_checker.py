@@ -1,0 +1,115 @@
+"""Compares files, topic and model while the soak goes on; what differs is an ``AssertionError`` that says where."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from storage_lib import DynamicTable, SnapshotExpiredError
+from tests.soak.soak_model import OVERWRITE, SILENT, WRITERS, Key, SoakModel
+from tests.soak.soak_worker import acknowledged, read_on
+from tests.support.orders_table import content
+
+_POLLS_MAX = 100_000
+
+
+class SoakChecker:
+    """Follows the snapshots and the topic from first to last, each record once; the topic by confluent-kafka."""
+
+    def __init__(self, table: DynamicTable, servers: str, seed: int, notes: Path) -> None:
+        self._table = table
+        self._notes = notes
+        self._seen: dict[Key, list[int | None]] = defaultdict(list)
+        self._places: dict[Key, list[str]] = defaultdict(list)
+        self._next_snapshot = 1
+        self.model = SoakModel(seed)
+        self.files_checked = 0
+        self.records_checked = 0
+        assert table.log is not None
+        topic = table.log.description()["log.kafka.topic"]
+        self._consumer = Consumer(
+            {"bootstrap.servers": servers, "group.id": "soak", "isolation.level": "read_committed", "log_level": 0}
+            | {"enable.auto.commit": False, "auto.offset.reset": "error"}
+        )
+        self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in range(table.schema.bucket_count)])
+
+    def check(self) -> None:
+        """What was acknowledged is there; the newest snapshot is the model; the topic has told nothing else."""
+        noted = {name: acknowledged(self._notes, name) for name in WRITERS}
+        self._read_topic()
+        self._follow_snapshots()
+        for name, number in noted.items():
+            committed = self.model.newest.get(name, 0)
+            assert committed >= number or name == OVERWRITE, f"{name} was told that {number} is done, not {committed}"
+        for key, seen in self._seen.items():
+            told = self.model.told.get(key, [])
+            assert seen == told[: len(seen)], self._complaint(key)
+
+    def check_end(self) -> None:
+        """All is still: the topic has told all, and every snapshot with what came after it is the table."""
+        self.check()
+        for key, told in self.model.told.items():
+            assert self._seen[key] == told, self._complaint(key)
+        tracked = {f"{dt} {id_}": price for (dt, id_), price in self.model.content.items() if dt != SILENT}
+        streamed = {key: price for key, price in read_on(self._table, self._notes).items() if key[0] != SILENT}
+        assert streamed == tracked, "what the reader made of the stream"
+
+    def _complaint(self, key: Key) -> str:
+        return (
+            f"key {key}: the topic tells {self._seen[key]}, the snapshots {self.model.told.get(key)}; "
+            f"its newest records {self._places[key][-4:]}, its newest snapshots {self.model.tellers.get(key, [])[-4:]}"
+        )
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _follow_snapshots(self) -> None:
+        history = self._table.file_store.snapshots
+        newest = history.latest_id() or 0
+        for snapshot_id in range(self._next_snapshot, newest + 1):
+            self.model.follow(history.load(snapshot_id))
+        if newest < self._next_snapshot:
+            return
+        self._next_snapshot = newest + 1
+        try:
+            files = {
+                (row["dt"], row["id"]): row["price"] for row in self._table.to_arrow(snapshot_id=newest).to_pylist()
+            }
+        except SnapshotExpiredError:
+            return
+        assert files == self.model.content, f"snapshot {newest}: {_difference(files, self.model.content)}"
+        self.files_checked += 1
+
+    def _read_topic(self) -> None:
+        """Whatever is committed by now; an outage of the broker is none of the checker's business."""
+        for _ in range(_POLLS_MAX):
+            message = self._consumer.poll(0.1)
+            if message is None:
+                return
+            error, value = message.error(), message.value()
+            if error is not None:
+                lost = error.code() == KafkaError._AUTO_OFFSET_RESET
+                assert not lost, f"the topic lost records: {error}"
+            elif value is not None:
+                change = json.loads(value)
+                row = change["after"] or change["before"]
+                key = (row["dt"], row["id"])
+                self._seen[key].append(row["price"] if change["after"] else None)
+                place = f"{message.partition()}@{message.offset()} {message.headers() or ''}"
+                self._places[key].append(place)
+                self.records_checked += 1
+
+
+def _difference(found: dict[Key, int], expected: dict[Key, int]) -> str:
+    keys = [key for key in {*found, *expected} if found.get(key) != expected.get(key)]
+    return ", ".join(f"{key}: {found.get(key)}, not {expected.get(key)}" for key in sorted(keys)[:5])
+
+
+def assert_same_content(table: DynamicTable, checker: SoakChecker) -> None:
+    """The newest snapshot, read once more by a table that was opened anew."""
+    expected = {f"{dt} {id_} {price}" for (dt, id_), price in checker.model.content.items()}
+    assert content(table) == expected

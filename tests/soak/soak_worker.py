@@ -1,0 +1,98 @@
+"""One process of the soak: a writer, a compaction or a reader. It goes on from its notes until it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from pathlib import Path
+
+from storage_lib import CommitConflictError, DynamicTable, RetryableError, StreamPosition, open_catalog
+from tests.soak.soak_model import OVERWRITE, OVERWRITTEN, SILENT, UNTRACKED, rows_of
+from tests.support.orders_table import NAME
+
+COMPACTION, READER = "compaction", "reader"
+_SNAPSHOTS_KEPT = 300
+
+
+def work(role: str, warehouse: str, servers: str, seed: int, notes: str) -> None:
+    """Be ``role``; ``notes`` is a directory. Whatever ends it is left in ``<role>.error``, beside its notes."""
+    try:
+        table = open_catalog(warehouse, {"log.kafka.bootstrap.servers": servers}).load_table(NAME)
+        while True:
+            try:
+                _do(role, table, seed, Path(notes))
+            except RetryableError:
+                time.sleep(0.05)
+    except BaseException:
+        (Path(notes) / f"{role}.error").write_text(traceback.format_exc())
+        raise
+
+
+def _do(role: str, table: DynamicTable, seed: int, notes: Path) -> None:
+    if role == COMPACTION:
+        _care(table)
+    elif role == READER:
+        read_on(table, notes)
+        time.sleep(0.05)
+    else:
+        number = acknowledged(notes, role) + 1
+        _commit(role, table, seed, number)
+        note(notes / role, str(number))
+
+
+def _commit(role: str, table: DynamicTable, seed: int, number: int) -> None:
+    rows = rows_of(seed, role, number)
+    identity = {"commit_user": role, "commit_identifier": number}
+    if role == OVERWRITE:
+        table.overwrite(rows, partition={"dt": OVERWRITTEN}, change_tracking=True, **identity)  # type: ignore[arg-type]
+        time.sleep(0.3)
+    elif role == UNTRACKED:
+        table.overwrite(rows, partition={"dt": SILENT}, change_tracking=False, **identity)  # type: ignore[arg-type]
+        time.sleep(0.2)
+    else:
+        table.append(rows, **identity)  # type: ignore[arg-type]
+
+
+def _care(table: DynamicTable) -> None:
+    try:
+        table.compact()
+    except CommitConflictError:
+        return
+    table.expire_snapshots(retain_last=_SNAPSHOTS_KEPT)
+    time.sleep(0.4)
+
+
+def acknowledged(notes: Path, role: str) -> int:
+    """The number of the last commit that this writer knows to be done."""
+    path = notes / role
+    return int(path.read_text()) if path.exists() else 0
+
+
+def read_on(table: DynamicTable, notes: Path) -> dict[str, int]:
+    """Follow the stream to its end; what is in the table by then, by ``"a 7"``. Position and content are one note."""
+    path = notes / READER
+    content: dict[str, int] = {}
+    source = table.stream(startup="full")
+    if path.exists():
+        noted = json.loads(path.read_text())
+        content = noted["content"]
+        source.position = StreamPosition.from_json(noted["position"])
+    while (batch := source.poll()) is not None:
+        for row in batch.to_pylist():
+            key = f"{row['dt']} {row['id']}"
+            if row["_row_kind"] in ("+I", "+U"):
+                content[key] = row["price"]
+            else:
+                content.pop(key, None)
+        assert source.position is not None
+        note(path, json.dumps({"position": source.position.to_json(), "content": content}))
+    return content
+
+
+def note(path: Path, text: str) -> None:
+    """Whole, or not at all."""
+    aside = path.with_suffix(f".{os.getpid()}")
+    aside.write_text(text)
+    aside.replace(path)
