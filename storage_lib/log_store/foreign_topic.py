@@ -147,7 +147,12 @@ class ForeignTopic:
             keys = self.primary_keys if self.format.is_upsert else ()
             schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
-            schema = replace(table, options=buckets, partition_keys=())
+            # A deletion may hold its key alone; what the table wants of other rows is the table's to say.
+            fields = tuple(
+                each if each.name in table.primary_keys else replace(each, type=each.type.with_nullable(True))
+                for each in table.fields
+            )
+            schema = replace(table, fields=fields, options=buckets, partition_keys=())
         return KafkaLogStore(schema, settings, clock, self._decoder(schema))
 
     def _decoder(self, schema: TableSchema) -> ChangeDecoder | None:

@@ -18,6 +18,7 @@ from storage_lib.schema.table_options import LogConsistency, TableOptions, maske
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.partition_spec import PartitionSpecs
+from storage_lib.table.source_offsets import SOURCES
 from storage_lib.table.turn import TurnLease
 
 
@@ -69,6 +70,7 @@ class TableDescription:
             "bucket": str(self._schema.bucket_count),
             "change-tracking": str(self._options.change_tracking).lower(),
             **self._log_lines(part),
+            "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
             "file.path": self._location,
             "file.format": self._options.file_format,
             "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from storage_lib import InvalidInputError, ingest
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark import read_changelog, write_stream
+from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_sink, write_stream
 from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.table.source_offsets import SourceRange
 from tests.support.orders_table import orders, rows
@@ -100,3 +100,25 @@ def test_a_checkpoint_agrees_with_a_table_that_ends_where_it_goes_on(
     else:
         with pytest.raises(InvalidInputError, match="new checkpoint_location"):
             sources.refuse_another_past(table)
+
+
+@pytest.mark.parametrize(("mode", "goes_on"), [("append", True), ("update", False)])
+def test_a_sink_begins_where_the_table_ends_unless_spark_has_a_state(
+    monkeypatch: pytest.MonkeyPatch, mode: str, *, goes_on: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(streaming_sink, "read_changelog", lambda _, **named: asked.append(named))
+    table, ends = orders(None), LogOffsets({0: 7})
+    table.append(rows("+I a 1 1"), source=SourceRange(source="theirs", start=None, end=ends))
+    source = SinkSource(kind="debezium_json", name="cdc", options={"source": "theirs", "log.format": "debezium-avro"})
+    spec = SinkSpec(
+        warehouse="w", table="db.t", source=source, checkpoint_location="c", heartbeat_path="h", output_mode=mode
+    )
+    nothing: Any = None
+
+    streaming_sink._source(nothing, nothing, table, spec)
+
+    (named,) = asked
+    assert named["start"] == (ends if goes_on else None)
+    assert named["topic"] == "cdc"
+    assert (named["options"]["log.format"], named["options"]["primary-key"]) == ("debezium-avro", "dt,id")

@@ -81,6 +81,7 @@ def test_each_run_goes_on_where_the_newest_snapshot_says(options: dict[str, str]
     first = topic.ingest(table)
     assert (first.row_count, first.commit_count) == (3, 1)
     assert recorded(table) == dict(topic.log.latest_offsets().next_offsets)
+    assert SOURCE in table.describe()["source offsets"]
     topic.tell(0, "+U a 1 11", "-D a 2 20")
     second = topic.ingest(reopened(table))
     third = topic.ingest(reopened(table))
@@ -160,6 +161,18 @@ def test_every_commit_carries_the_offsets_on_also_over_those_of_other_engines() 
     table.expire_snapshots(retain_last=1)
     assert recorded(table) == told
     assert topic.ingest(table).row_count == 0
+
+
+def test_a_deletion_that_lacks_its_row_gets_it_from_the_batch_or_the_table() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10", "+I a 2 20")
+    topic.ingest(table)
+    topic.tell(0, "-D a 1 -", "+I a 3 30", "-D a 3 -", "-D a 9 -", "-D a 2 20")
+
+    topic.ingest(table)
+
+    assert content(table) == set()
+    assert streamed(table)[2:] == ["-D a 1 10", "+I a 3 30", "-D a 3 30", "-D a 2 20"]
 
 
 def test_two_sources_do_not_disturb_each_other() -> None:
