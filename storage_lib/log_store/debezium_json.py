@@ -53,19 +53,25 @@ if TYPE_CHECKING:
 
 _NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
+_PAYLOAD = "payload"
 
 
 @dataclass(frozen=True)
 class DebeziumJson:
-    """The codec of one table; ``with_update_before`` is changelog-mode ``all``."""
+    """The codec of one table; ``with_update_before`` is changelog-mode ``all``.
+
+    ``has_schema``: what is read is ``{"schema": ..., "payload": <the change>}``, as Kafka Connect's JsonConverter
+    writes it unless it is told otherwise; the schema is passed over.
+    """
 
     schema: TableSchema
     with_update_before: bool
+    has_schema: bool = False
 
     @property
     def name(self) -> str:
         """See ``ChangeDecoder.name``."""
-        return "debezium-json"
+        return "debezium-json-schema" if self.has_schema else "debezium-json"
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
@@ -217,14 +223,23 @@ class DebeziumJson:
         table = pj.read_json(
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pj.ParseOptions(explicit_schema=envelope, unexpected_field_behavior="ignore"),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema([(_PAYLOAD, pa.struct(list(envelope)))]) if self.has_schema else envelope,
+                unexpected_field_behavior="ignore",
+            ),
         )
         if len(table) != len(values):
             message = "more than one JSON object"
             raise ValueError(message)
-        columns = {name: table.column(name).combine_chunks() for name in envelope.names}
+        if self.has_schema:
+            payload = table.column(_PAYLOAD).combine_chunks()
+            columns = {name: pc.struct_field(payload, name) for name in envelope.names}
+        else:
+            columns = {name: table.column(name).combine_chunks() for name in envelope.names}
         if aside:
             records = json.loads(b"[" + b",".join(text.cast(pa.binary()).to_pylist()) + b"]")
+            if self.has_schema:
+                records = [record.get(_PAYLOAD) or {} for record in records]
             for side in ("before", "after"):
                 columns[side] = _with_parsed(columns[side], [record.get(side) for record in records], aside)
         return columns

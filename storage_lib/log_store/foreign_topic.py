@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.environment import SystemClock
+from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.upsert_json import UpsertJson
@@ -45,6 +46,9 @@ class ForeignFormat(StrEnum):
     """How others spell their changes."""
 
     DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_JSON_SCHEMA = "debezium-json-schema"
+    """With the schema in each record, as Kafka Connect's JsonConverter does unless ``schemas.enable=false``."""
+
     DEBEZIUM_AVRO = "debezium-avro"
     UPSERT_KAFKA = "upsert-kafka"
     UPSERT_KAFKA_AVRO = "upsert-kafka-avro"
@@ -160,6 +164,8 @@ class ForeignTopic:
             return UpsertJson(schema)
         if self.format is ForeignFormat.UPSERT_KAFKA_AVRO:
             return avro_upserts(schema, self.name, self.registry_options)
+        if self.format is ForeignFormat.DEBEZIUM_JSON_SCHEMA:
+            return DebeziumJson(schema, with_update_before=False, has_schema=True)
         if self.format is ForeignFormat.DEBEZIUM_AVRO:
             return avro_codec(schema, self.name, self.registry_options)
         return None

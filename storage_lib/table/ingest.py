@@ -54,8 +54,9 @@ def ingest(
 
     It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
     only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
-    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-avro``, or ``upsert-kafka`` (JSON keys and values;
-    no value deletes the row of the key), or ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
+    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
+    ``debezium-avro``, ``upsert-kafka`` (JSON keys and values; no value deletes the row of the key), or
+    ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
     memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.

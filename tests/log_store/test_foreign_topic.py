@@ -26,7 +26,7 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
     [
         ({}, "'topic'"),
         ({"log.scan": "sometimes"}, "full, latest, from-timestamp"),
-        ({"log.format": "csv"}, "debezium-json, debezium-avro, upsert-kafka, upsert-kafka-avro"),
+        ({"log.format": "csv"}, "debezium-json, debezium-json-schema, debezium-avro, upsert-kafka, upsert-kafka-avro"),
         ({"log.scan.offsets": "x"}, "log.scan is one of"),
         ({"log.scan": "from-timestamp"}, "log.scan.timestamp-millis"),
         ({"maxRowsPerTrigger": "many"}, "whole numbers"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from local_process import free_port
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
 from storage_lib.log_store.schema_registry import SchemaRegistry
+from tests.support.faulty_http import FaultyHttp, HttpFault
 
 if TYPE_CHECKING:
     from local_registry import LocalRegistry
@@ -72,3 +76,45 @@ def test_options_that_can_not_be_are_refused(options: dict[str, str], complaint:
 
 def test_the_password_is_not_shown() -> None:
     assert "sesame" not in repr(SchemaRegistry.of({"url": "http://r", "username": "me", "password": "sesame"}))
+
+
+@pytest.mark.parametrize("fault", [HttpFault.REFUSE, HttpFault.ANSWER_503, HttpFault.DROP, HttpFault.DROP_ANSWER])
+def test_a_request_that_goes_wrong_once_is_made_again(registry: LocalRegistry, fault: HttpFault) -> None:
+    root, path = registry.url.split("/apis", 1)
+    subject = f"faulty-{fault.name}"
+    with FaultyHttp(root) as network:
+        network.strike(fault, "POST", subject)
+        client = SchemaRegistry.of({"url": f"{network.endpoint}/apis{path}"})
+
+        number = client.register(subject, FIRST)
+
+        assert network.struck == 1
+        assert client.schema(number) == FIRST
+        client.delete(subject)
+
+
+class AsksForAName(BaseHTTPRequestHandler):
+    """Knows one user, and no subject."""
+
+    def do_GET(self) -> None:
+        given = self.headers.get("Authorization")
+        self.send_response(404 if given == f"Basic {b64encode(b'me:sesame').decode()}" else 401)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_who_we_are_is_told_and_who_is_refused_hears_how_to_tell_it() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), AsksForAName) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+
+        assert SchemaRegistry.of({"url": url, "username": "me", "password": "sesame"}).latest("s") is None
+        with pytest.raises(
+            InvalidInputError, match=r"refuses you .*give log\.schema-registry\.username and"
+        ) as refused:
+            SchemaRegistry.of({"url": url, "username": "you", "password": "sesame"}).latest("s")
+        server.shutdown()
+
+    assert "sesame" not in str(refused.value)

@@ -26,7 +26,7 @@ class IngestOperator(BaseOperator):
 
     :param table: ``database.table``. (templated)
     :param topic: the topic; Kafka is the connection's. (templated)
-    :param format: ``debezium-json`` or ``upsert-kafka``. (templated)
+    :param format: of the topic, as ``storage_lib.ingest`` knows it. (templated)
     :param source: the name that the table's snapshots remember the topic by; default: the topic's. (templated)
     :param startup: where the first run begins: ``full``, ``latest`` or ``from-timestamp``. (templated)
     :param options: of the source, over the connection's, such as ``log.kafka.bootstrap.servers``. (templated)
