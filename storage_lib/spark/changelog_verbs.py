@@ -33,9 +33,9 @@ def read_changelog(
     ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
     ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``); ``start``, such as what
     ``table.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``,
-    ``debezium-json-schema``, ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the columns
-    of the keys in ``primary-key``, and a deletion has no others. ``source`` is what a table remembers the topic by, if
-    not its name.
+    ``debezium-json-schema``, ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the
+    columns of the keys in ``primary-key``, and a deletion has no others. ``source`` is what a table remembers the
+    topic by, if not its name.
     """
     register(spark)
     columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
