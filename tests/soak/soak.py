@@ -49,9 +49,10 @@ _PROCESSES.set_forkserver_preload(["storage_lib", "kafka", "tests.soak.soak_work
 class Soak:
     """One table, its processes, and what is done to them."""
 
-    def __init__(self, directory: Path, broker: LocalKafka, seed: int) -> None:
+    def __init__(self, directory: Path, broker: LocalKafka, seed: int, *, spares_broker: bool) -> None:
         self._broker = broker
         self._seed = seed
+        self._faults = {kind: odds for kind, odds in FAULTS.items() if not (spares_broker and "broker" in kind)}
         self._dice = random.Random(seed)  # noqa: S311  chance, not secrets
         self._warehouse, self._notes = str(directory / "warehouse"), directory / "notes"
         self._notes.mkdir()
@@ -92,7 +93,7 @@ class Soak:
         self.checker.close()
 
     def _do_harm(self) -> None:
-        fault = self._dice.choices(list(FAULTS), list(FAULTS.values()))[0]
+        fault = self._dice.choices(list(self._faults), list(self._faults.values()))[0]
         if fault == "kill the broker":
             kill_and_restart(self._broker)
         elif fault == "kill everybody":
@@ -138,11 +139,11 @@ class Soak:
             raise AssertionError(f"{path.stem} ended by itself:\n{path.read_text()}")
 
 
-def soak(directory: Path, *, seconds: float, seed: int) -> str:
-    """Run it on a broker of its own; what was survived, in words."""
+def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False) -> str:
+    """Run it on a broker of its own, which is not killed if that is spared; what was survived, in words."""
     port = 20_000 + os.getpid() % 10_000
     with LocalKafka(directory / "broker", port=port, settings=BROKER) as broker:
-        run = Soak(directory, broker, seed)
+        run = Soak(directory, broker, seed, spares_broker=spares_broker)
         started = time.monotonic()
         try:
             run.run(seconds)

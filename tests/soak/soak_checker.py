@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from storage_lib import DynamicTable, SnapshotExpiredError
 from tests.soak.soak_model import OVERWRITE, SILENT, WRITERS, Key, SoakModel
 from tests.soak.soak_worker import acknowledged, read_on
+from tests.support.committed_orders import committed_log, of_key
 from tests.support.orders_table import content
 
 _POLLS_MAX = 100_000
@@ -21,6 +22,7 @@ class SoakChecker:
 
     def __init__(self, table: DynamicTable, servers: str, seed: int, notes: Path) -> None:
         self._table = table
+        self._servers = servers
         self._notes = notes
         self._seen: dict[Key, list[int | None]] = defaultdict(list)
         self._places: dict[Key, list[str]] = defaultdict(list)
@@ -58,9 +60,11 @@ class SoakChecker:
         assert streamed == tracked, "what the reader made of the stream"
 
     def _complaint(self, key: Key) -> str:
+        anew = of_key(committed_log(self._table, self._servers), f"{key[0]} {key[1]}")
         return (
-            f"key {key}: the topic tells {self._seen[key]}, the snapshots {self.model.told.get(key)}; "
-            f"its newest records {self._places[key][-4:]}, its newest snapshots {self.model.tellers.get(key, [])[-4:]}"
+            f"key {key}: the topic tells {self._seen[key]}, the snapshots {self.model.told.get(key)}; newest records "
+            f"{self._places[key][-4:]}, newest snapshots {self.model.tellers.get(key, [])[-4:]}; read anew, the topic "
+            f"tells {len(anew)} changes, at last {anew[-4:]}"
         )
 
     def close(self) -> None:
@@ -99,8 +103,7 @@ class SoakChecker:
                 row = change["after"] or change["before"]
                 key = (row["dt"], row["id"])
                 self._seen[key].append(row["price"] if change["after"] else None)
-                place = f"{message.partition()}@{message.offset()} {message.headers() or ''}"
-                self._places[key].append(place)
+                self._places[key].append(f"{message.partition()}@{message.offset()} {message.headers() or ''}")
                 self.records_checked += 1
 
 
