@@ -231,7 +231,7 @@ def unpack_registry() -> None:
     aside = REGISTRY / "app.part"
     shutil.rmtree(aside, ignore_errors=True)
     (archive,) = (REGISTRY / "lib").glob("*.tar.gz")
-    shutil.unpack_archive(archive, aside)
+    shutil.unpack_archive(archive, aside, filter="data")
     aside.rename(app)
 
 

@@ -1,8 +1,8 @@
 """From an Airflow connection to a catalog of dynamic tables.
 
 The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``, and
-``options`` (defaults for CREATE and everything a Kafka client needs). Login and password, where given, are Kafka's:
-secrets live in the connection only, never in a DAG, a schema or an XCom.
+``options`` (defaults for CREATE and everything a Kafka client or a schema registry needs). Login and password, where
+given, are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
