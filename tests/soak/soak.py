@@ -6,8 +6,8 @@ Every process is killed (SIGKILL), or frozen for longer than its lease and its t
 broker is killed and restarted. A checker compares files, topic and model all along. Prints how much was survived, and
 the seed: who is about what at that moment is the machine's doing, so a seed leads to similar runs, not to the same.
 
-A record that is told twice, or without a snapshot, right where the broker was restarted, is what docs/guarantees.md says
-of a broker that forgets an abort: `leader-epoch-checkpoint` beside the topic's log names the offsets of restarts.
+A record that is told twice, or without a snapshot, right where the broker was restarted, is what docs/guarantees.md
+says of a broker that forgets an abort: `leader-epoch-checkpoint` beside the topic's log names the offsets of restarts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -169,8 +170,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, {arguments.minutes:g} min", flush=True)
-    with tempfile.TemporaryDirectory(prefix="soak-") as directory:
-        print(soak(Path(directory), seconds=arguments.minutes * 60, seed=arguments.seed))
+    directory = Path(tempfile.mkdtemp(prefix="soak-"))
+    try:
+        print(soak(directory, seconds=arguments.minutes * 60, seed=arguments.seed))
+    except BaseException as error:
+        error.add_note(f"table, topic and notes are left in {directory}")
+        raise
+    shutil.rmtree(directory)
 
 
 if __name__ == "__main__":
