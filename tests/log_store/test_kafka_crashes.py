@@ -149,6 +149,29 @@ def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker
     assert log_texts(log) == ["+I 1 a", "+I 2 b", "+I 3 c"]
 
 
+def test_records_of_a_transaction_that_the_broker_forgot_to_abort_are_never_seen(tmp_path: Path) -> None:
+    """A broker that was just restarted may abort without a marker. Here a late record comes after the marker."""
+    settings = {"transaction.partition.verification.enable": "false"}
+    with LocalKafka(tmp_path / "broker", settings=settings) as broker:
+        log = open_store(broker.bootstrap_servers, "forgotten")
+        log.create()
+        dead = log.begin(0)
+        dead.write(0, *changes(SCHEMA, "+I 1 a"))
+        dead.flush()
+        assert log.end(dead.handle, commit=False) is EndOutcome.ENDED
+        dead.write(0, *changes(SCHEMA, "+I 2 b"))
+        dead.flush()
+        assert log.latest_offsets().of(0) == 2, "it hangs"
+
+        after = log.begin(0)
+        after.write(0, *changes(SCHEMA, "+I 3 c"))
+        (written,) = after.flush()
+        assert log.end(after.handle, commit=True) is EndOutcome.ENDED
+
+        assert log_texts(log) == ["+I 3 c"]
+        assert log.is_committed(written)
+
+
 def test_a_broker_that_goes_away_for_good_is_unavailable_in_bounded_time(own_broker: LocalKafka) -> None:
     log = open_store(own_broker.bootstrap_servers, "gone", limit_ms=2_000)
     log.create()

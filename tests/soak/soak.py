@@ -5,9 +5,6 @@
 Every process is killed (SIGKILL), or frozen for longer than its lease and its transaction last, at any moment; the
 broker is killed and restarted. A checker compares files, topic and model all along. Prints how much was survived, and
 the seed: who is about what at that moment is the machine's doing, so a seed leads to similar runs, not to the same.
-
-A record that is told twice, or without a snapshot, right where the broker was restarted, is what docs/guarantees.md
-says of a broker that forgets an abort: `leader-epoch-checkpoint` beside the topic's log names the offsets of restarts.
 """
 
 from __future__ import annotations
