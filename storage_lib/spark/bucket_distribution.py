@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
 
 def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """As many partitions as there are buckets: bucket b in partition b."""
+    """Each bucket in one task: bucket b in task b, or in task b modulo the cores of a local session.
+
+    More tasks than cores come one after the other, and each costs a micro-batch tens of milliseconds. How many cores a
+    cluster will have is not known yet when a stream begins.
+    """
     if len(schema.bucket_numbers) == 1:
         return df.repartition(1)
-    return df.repartitionById(schema.bucket_count, bucket_column(schema))
+    context = df.sparkSession.sparkContext
+    is_local = context.master.startswith("local")
+    task_count = min(schema.bucket_count, context.defaultParallelism) if is_local else schema.bucket_count
+    return df.repartitionById(task_count, bucket_column(schema))
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
