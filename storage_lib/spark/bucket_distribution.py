@@ -30,7 +30,7 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     if len(schema.bucket_numbers) == 1:
         return df.repartition(1)
     context = df.sparkSession.sparkContext
-    is_local = context.master.startswith("local")
+    is_local = (context.master or "").startswith("local")
     task_count = min(schema.bucket_count, context.defaultParallelism) if is_local else schema.bucket_count
     return df.repartitionById(task_count, bucket_column(schema))
 
