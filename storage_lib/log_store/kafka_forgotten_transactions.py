@@ -8,6 +8,9 @@ KIP-664 does by hand (``kafka-transactions.sh find-hanging`` and ``abort``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import kafka.errors
@@ -21,15 +24,19 @@ if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
 
 
-def abort_forgotten(cluster: KafkaCluster, topic: str, bucket: int, producer_id: int, clock: Clock) -> None:
-    """Abort what ``producer_id`` left open in ``bucket``; to be called when it has begun anew and written nothing yet.
+@contextmanager
+def forgotten_aborted(cluster: KafkaCluster, topic: str, bucket: int, producer_id: int, clock: Clock) -> Iterator[None]:
+    """After the body, what ``producer_id`` left open in ``bucket`` is aborted; it has begun anew and written nothing.
 
-    Raises ``InvalidInputError`` with the remedy where this user may not end it, ``UnavailableError`` for outages.
+    The question is on its way while the body runs. Raises ``InvalidInputError`` with the remedy where this user may not
+    end it, ``UnavailableError`` for outages.
     """
     patience = cluster.patience(clock, f"look for forgotten transactions in bucket {bucket} of {topic!r}")
     asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[bucket])
-    described = _partition(cluster, topic, bucket, DescribeProducersRequest(topics=[asked]), patience)
-    for producer in described.active_producers:
+    request = DescribeProducersRequest(topics=[asked])
+    pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)
+    yield
+    for producer in _partition(cluster, topic, bucket, request, patience, pending).active_producers:
         if producer.producer_id == producer_id and producer.current_txn_start_offset >= 0:
             _abort(cluster, topic, bucket, producer, patience)
 
@@ -44,8 +51,10 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, patien
         ],
         coordinator_epoch=producer.coordinator_epoch,
     )
+    request = WriteTxnMarkersRequest(markers=[marker])
     try:
-        _partition(cluster, topic, bucket, WriteTxnMarkersRequest(markers=[marker]), patience)
+        pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)
+        _partition(cluster, topic, bucket, request, patience, pending)
     except kafka.errors.ClusterAuthorizationFailedError as error:
         start = producer.current_txn_start_offset
         message = (
@@ -57,12 +66,13 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, patien
         raise InvalidInputError(message) from error
 
 
-def _partition(cluster: KafkaCluster, topic: str, bucket: int, request: object, patience: Patience) -> Any:
-    """The leader's answer for one Kafka partition, without an error that may pass."""
+def _partition(
+    cluster: KafkaCluster, topic: str, bucket: int, request: object, patience: Patience, pending: Future[Any]
+) -> Any:
+    """The leader's answer to ``pending`` for one Kafka partition; asked again after an error that may pass."""
     while True:
-        node = cluster.leaders(topic, patience).get(bucket)
         try:
-            answer = cluster.ask(node, request)
+            answer = cluster.answer(pending)
             topics = answer.markers[0].topics if hasattr(answer, "markers") else answer.topics
             partition = topics[0].partitions[0]
             error = kafka.errors.for_code(partition.error_code)
@@ -78,3 +88,4 @@ def _partition(cluster: KafkaCluster, topic: str, bucket: int, request: object, 
             raise InvalidInputError(message)
         cluster.forget_leaders(topic)
         patience.wait(error.__name__)
+        pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from storage_lib.errors import NotFoundError, UnavailableError
 from storage_lib.log_store.kafka_bucket_writer import KafkaBucketWriter
 from storage_lib.log_store.kafka_change_writer import KafkaChangeWriter
-from storage_lib.log_store.kafka_forgotten_transactions import abort_forgotten
+from storage_lib.log_store.kafka_forgotten_transactions import forgotten_aborted
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -74,8 +74,9 @@ class KafkaLogTransaction:
             return
 
     def _joined_bucket(self, bucket: int) -> KafkaBucketWriter:
-        self._transactions.join(self._handle, [bucket])
-        abort_forgotten(self._cluster, self._settings.topic, bucket, self._handle.producer_id, self._clock)
+        topic, producer_id = self._settings.topic, self._handle.producer_id
+        with forgotten_aborted(self._cluster, topic, bucket, producer_id, self._clock):
+            self._transactions.join(self._handle, [bucket])
         return KafkaBucketWriter(
             self._cluster, self._settings.topic, bucket, self._handle, self._clock, self._settings.limit_ms
         )
