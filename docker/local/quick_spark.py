@@ -3,7 +3,7 @@
     environment = {**os.environ, **quick_spark()}
 
 A JVM is told two things. C1 alone compiles: the code of a session that ends soon never earns back what the second
-compiler costs. And Spark's classes come parsed and verified from an archive that `make setup` made of a session like
+compiler costs. And Spark's classes come parsed and verified from an archive that `make servers` made of a session like
 ours (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that the archive does not fit goes on
 without it.
 

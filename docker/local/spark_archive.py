@@ -1,4 +1,4 @@
-"""One small session that does what ours do, once each: of the classes it loads `make setup` makes an archive.
+"""One small session that does what ours do, once each: of the classes it loads `make servers` makes an archive.
 
 See `quick_spark.py`. Whoever starts it says by SPARK_SUBMIT_OPTS where the archive goes.
 """

@@ -3,7 +3,6 @@
     .local/venv     the locked environment, with the project itself installed editable
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
     .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
-    .local/spark    Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
 
 and, for who asks for them, servers to test stores with: `make servers`
 
@@ -11,9 +10,10 @@ and, for who asks for them, servers to test stores with: `make servers`
     .local/hdfs     Hadoop's jars
     .local/registry a schema registry, Apicurio
 
-and, with them, another reader and writer of our files:
+and, with them, another reader and writer of our files, and what the tests' many Sparks start from:
 
     .local/paimon_core   Paimon's Java core, which runs on Hadoop's client
+    .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
 
 Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
 stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
@@ -94,7 +94,6 @@ def set_up(java: Path) -> None:
         make(VENV, "the project in it, editable", project_seen, install_project, stamp=".project-stamp"),
         make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
         make_jars(KAFKA, "Kafka's jars (42 MB)", java),
-        make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark),
     )
     if any(changed):
         say(f"all is set up ({time.monotonic() - started:.0f} s); `make help` lists what can be done now")
@@ -106,6 +105,8 @@ def set_up_servers(java: Path) -> None:
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
     make_jars(REGISTRY, "a schema registry (109 MB)", java)
     unpack_registry()
+    # A minute's work, which the many Sparks of the tests save again, and one demo does not.
+    make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
     make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
 
 
