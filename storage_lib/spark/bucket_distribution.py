@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
 from storage_lib.schema.bucketing import bucket_of
+from storage_lib.spark.native_bucket import native_bucket
 from storage_lib.spark.predicate_column import quoted
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     context = df.sparkSession.sparkContext
     is_local = (context.master or "").startswith("local")
     task_count = min(schema.bucket_count, context.defaultParallelism) if is_local else schema.bucket_count
-    return df.repartitionById(task_count, bucket_column(schema))
+    return df.repartitionById(task_count, bucket_column(df, schema))
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
@@ -45,12 +46,18 @@ def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     task_count = max(schema.bucket_count, df.sparkSession.sparkContext.defaultParallelism)
     keys = [quoted(name) for name in schema.partition_keys]
     if schema.bucket_count > 1:
-        keys.append(bucket_column(schema))
+        keys.append(bucket_column(df, schema))
     return df.repartition(task_count, *keys) if keys else df.repartition(1)
 
 
-def bucket_column(schema: TableSchema) -> Column:
-    """The bucket of a row (int), computed on Arrow batches by ``storage_lib.schema.bucketing``."""
+def bucket_column(df: DataFrame, schema: TableSchema) -> Column:
+    """The bucket of a row (int): by Spark alone, or else on Arrow batches by ``storage_lib.schema.bucketing``."""
+    native = native_bucket(df.schema, schema)
+    return python_bucket(schema) if native is None else native
+
+
+def python_bucket(schema: TableSchema) -> Column:
+    """The bucket of a row of any key, in a Python process beside the task."""
     names = [field.name for field in schema.bucket_key_fields]
 
     def bucket_of_keys(keys: pa.Array) -> pa.Array:

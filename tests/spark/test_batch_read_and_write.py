@@ -149,7 +149,8 @@ def test_spark_and_the_files_agree_on_the_bucket(spark: SparkSession, make_table
     )
     table.append(rows)
 
-    df = read(spark, table).withColumn("bucket", bucket_column(table.schema)).orderBy("id")
+    written = read(spark, table)
+    df = written.withColumn("bucket", bucket_column(written, table.schema)).orderBy("id")
 
     assert [row.bucket for row in df.collect()] == bucket_of(rows, table.schema).tolist()
 
@@ -162,7 +163,7 @@ def test_each_bucket_is_the_business_of_one_task_and_a_local_session_has_no_more
     table = make_table(bucket=3)
     df = spark.range(100).selectExpr("id", "cast(id as string) v", "1 n")
 
-    placed = by_bucket(df, table.schema).select(sql.spark_partition_id(), bucket_column(table.schema)).distinct()
+    placed = by_bucket(df, table.schema).select(sql.spark_partition_id(), bucket_column(df, table.schema)).distinct()
 
     assert rows_of(placed) == [(0, 0), (0, 2), (1, 1)]
 
