@@ -20,6 +20,7 @@ from local_registry import LocalRegistry
 from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
 from quick_spark import quick_spark
+from storage_lib.log_store.kafka_cluster import close_connections
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 
@@ -65,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             for mark in MARKS_OF_FIXTURES[fixture]:
                 item.add_marker(mark)
+
+
+def pytest_sessionfinish() -> None:
+    """Let go of the brokers, which are gone by now: the client would look for them, and say so, until the very end."""
+    close_connections()
 
 
 @pytest.fixture(scope="session")
