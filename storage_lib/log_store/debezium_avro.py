@@ -23,10 +23,9 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError
 from storage_lib.format.avro_encoding import encoded_records
 from storage_lib.log_store.avro_changes import from_avro_column, record_of, to_avro_column
 from storage_lib.log_store.avro_records import WrittenAlike, by_schema, fields_of, head_of, in_order, record_written
-from storage_lib.log_store.debezium_envelope import Sides, enveloped, first_corrupt, opened, slices
+from storage_lib.log_store.debezium_envelope import Sides, decoded_but_tombstones, enveloped, opened, told_slices
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codec import DecodedChanges, EncodedChanges
-from storage_lib.schema.row_kind import RowKind
 
 if TYPE_CHECKING:
     from storage_lib.format.avro_types import AvroSchema
@@ -123,13 +122,8 @@ class DebeziumAvro:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        codes = kinds.to_numpy(zero_copy_only=False)
-        if not self.with_update_before:
-            kept = codes != RowKind.UPDATE_BEFORE
-            if not kept.all():
-                rows, codes = rows.filter(pa.array(kept)), codes[kept]
-        for start, stop in slices(rows, codes):
-            yield self._encode_slice(rows.slice(start, stop - start), codes[start:stop])
+        for slice_, codes in told_slices(rows, kinds, with_update_before=self.with_update_before):
+            yield self._encode_slice(slice_, codes)
 
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:
         columns = {
@@ -164,17 +158,7 @@ class DebeziumAvro:
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
         """See ``ChangeDecoder.decode``; a null is a tombstone, which is no change."""
-        record_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        present = values.drop_null()
-        try:
-            changes = self._decoded(present)
-        except (ValueError, pa.ArrowException) as error:
-            raise first_corrupt(
-                len(present), lambda start, stop: self._decoded(present[start:stop]), error, record_indices
-            ) from error
-        return DecodedChanges(
-            rows=changes.rows, kinds=changes.kinds, record_indices=record_indices[changes.record_indices]
-        )
+        return decoded_but_tombstones(values, self._decoded)
 
     def _decoded(self, values: pa.Array) -> DecodedChanges:
         parts = [(each.indices, self._sides(each)) for each in by_schema(values)]

@@ -44,7 +44,20 @@ class Envelopes:
     is_record: pa.Array | None
 
 
-def slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:
+def told_slices(
+    rows: pa.RecordBatch, kinds: pa.Array, *, with_update_before: bool
+) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    """The changes that a log tells, and their kinds as codes, in slices to be spelled one after the other."""
+    codes = kinds.to_numpy(zero_copy_only=False)
+    if not with_update_before:
+        kept = codes != RowKind.UPDATE_BEFORE
+        if not kept.all():
+            rows, codes = rows.filter(pa.array(kept)), codes[kept]
+    for start, stop in _slices(rows, codes):
+        yield rows.slice(start, stop - start), codes[start:stop]
+
+
+def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:
     """Cut where neither memory nor a pair of -U and +U suffers."""
     row_bytes = max(1, rows.nbytes // max(1, len(codes)))
     step = max(1, min(_SLICE_ROWS_MAX, _SLICE_BYTES_MAX // row_bytes))
@@ -110,6 +123,22 @@ def opened(
     sides = Sides(before, after, record_indices if is_pair.any() else None, is_before)
     rows = pa.RecordBatch.from_arrays(columns(sides), schema=schema.arrow_schema)
     return DecodedChanges(rows=rows, kinds=pa.array(kinds), record_indices=record_indices)
+
+
+def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], DecodedChanges]) -> DecodedChanges:
+    """What ``decode`` makes of the values that are not null; a null is a tombstone, which is no change.
+
+    Raises ``CorruptRecordError`` with the place of the first value that it can't read.
+    """
+    record_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    present = values.drop_null()
+    try:
+        changes = decode(present)
+    except (ValueError, pa.ArrowException) as error:
+        raise first_corrupt(
+            len(present), lambda start, stop: decode(present[start:stop]), error, record_indices
+        ) from error
+    return DecodedChanges(rows=changes.rows, kinds=changes.kinds, record_indices=record_indices[changes.record_indices])
 
 
 def first_corrupt(

@@ -33,7 +33,7 @@ from storage_lib.log_store.debezium_columns import (
     json_type,
     to_json_column,
 )
-from storage_lib.log_store.debezium_envelope import Sides, enveloped, first_corrupt, opened, slices
+from storage_lib.log_store.debezium_envelope import Sides, decoded_but_tombstones, enveloped, opened, told_slices
 from storage_lib.log_store.debezium_nested import (
     from_json,
     from_parsed,
@@ -45,7 +45,6 @@ from storage_lib.log_store.debezium_nested import (
 from storage_lib.log_store.json_lines import json_lines, needs_care, one_line_each
 from storage_lib.log_store.log_codec import DecodedChanges, EncodedChanges
 from storage_lib.schema.nested_types import is_nested
-from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_options import ChangelogMode
 
 if TYPE_CHECKING:
@@ -75,32 +74,12 @@ class DebeziumJson:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        codes = kinds.to_numpy(zero_copy_only=False)
-        if not self.with_update_before:
-            kept = codes != RowKind.UPDATE_BEFORE
-            if not kept.all():
-                rows, codes = rows.filter(pa.array(kept)), codes[kept]
-        for start, stop in slices(rows, codes):
-            yield self._encode_slice(rows.slice(start, stop - start), codes[start:stop])
+        for slice_, codes in told_slices(rows, kinds, with_update_before=self.with_update_before):
+            yield self._encode_slice(slice_, codes)
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
         """See ``ChangeDecoder.decode``; a null is a tombstone, which is no change."""
-        record_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        present = values.drop_null()
-        try:
-            changes = self._decode_present(present)
-        except (ValueError, pa.ArrowException) as error:
-            raise first_corrupt(
-                len(present),
-                lambda start, stop: self._decode_present(present[start:stop]),
-                error,
-                record_indices,
-            ) from error
-        return DecodedChanges(
-            rows=changes.rows,
-            kinds=changes.kinds,
-            record_indices=record_indices[changes.record_indices],
-        )
+        return decoded_but_tombstones(values, self._decode_present)
 
     @classmethod
     def for_table(cls, schema: TableSchema, changelog_mode: ChangelogMode) -> DebeziumJson:
