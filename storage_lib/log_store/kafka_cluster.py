@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS_MIN = 0.002
 _PAUSE_SECONDS_MAX = 0.5
 _ANSWER_SECONDS_BEYOND_TIMEOUT = 5.0
-_TOPIC_GRACE_SECONDS = 0.5
+_ABSENCE_SHARE = 6
 _RECONNECT_MS_MAX = 1_000
 _IN_FLIGHT_MAX = 10_000
 _RESPONSE_BYTES_MAX = 1 << 30
@@ -56,6 +56,18 @@ class Patience:
     act: str
     limit_ms: int
     pause_seconds: float = _PAUSE_SECONDS_MIN
+    _absent_since: float | None = None
+
+    def believes_absence(self) -> bool:
+        """Whether to believe an answer that there is no such topic: only if it is repeated for a while.
+
+        A broker that comes back reads its metadata again, and one that is told of a new topic later than others knows
+        no better: both say so of topics that exist. The while is a sixth of the limit.
+        """
+        now = self.clock.monotonic()
+        if self._absent_since is None:
+            self._absent_since = now
+        return now - self._absent_since >= self.limit_ms / 1_000 / _ABSENCE_SHARE
 
     def wait(self, reason: object) -> None:
         """Sleep before the next try; ``UnavailableError`` when time is up."""
@@ -163,7 +175,6 @@ class KafkaCluster:
     def leaders(self, topic: str, patience: Patience) -> Mapping[int, int]:
         """The leading broker of every Kafka partition of ``topic``; ``NotFoundError`` if there is no such topic."""
         known = self._leaders.get(topic)
-        grace = patience.clock.monotonic() + _TOPIC_GRACE_SECONDS
         while known is None:
             try:
                 answer = self.ask(None, _metadata_request(topic))
@@ -174,7 +185,7 @@ class KafkaCluster:
             except kafka.errors.KafkaError as failure:
                 patience.wait(failure)
                 continue
-            if error is kafka.errors.UnknownTopicOrPartitionError and patience.clock.monotonic() >= grace:
+            if error is kafka.errors.UnknownTopicOrPartitionError and patience.believes_absence():
                 message = (
                     f"Kafka at {self._servers} has no topic {topic!r}; was it deleted (a table's is, when the table is "
                     "dropped), or never made?"

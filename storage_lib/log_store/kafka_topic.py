@@ -112,24 +112,28 @@ class KafkaTopic:
         return known
 
     def _configs(self, patience: Patience) -> Mapping[str, str]:
+        while True:
+            error, detail, configs = self._ask_configs()
+            if error is kafka.errors.NoError:
+                return configs
+            if error is _UNKNOWN and patience.believes_absence():
+                message = f"there is no topic {self._name!r}; was the table dropped, or its log never made?"
+                raise NotFoundError(message)
+            self._wait(error, detail, patience)
+
+    def _ask_configs(self) -> tuple[type[Exception], str, Mapping[str, str]]:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=self._name, configuration_keys=None
         )
         request = DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
-        while True:
-            results: list[Any] = []
+        configs: dict[str, str] = {}
 
-            def result_of(answer: Any, results: list[Any] = results) -> Any:
-                results.append(answer.results[0])
-                return answer.results[0]
+        def result_of(answer: Any) -> Any:
+            configs.update((config.name, config.value) for config in answer.results[0].configs)
+            return answer.results[0]
 
-            error, detail = self._send(request, result_of)
-            if error is kafka.errors.NoError:
-                return {config.name: config.value for config in results[0].configs}
-            if error is _UNKNOWN:
-                message = f"there is no topic {self._name!r}; was the table dropped, or its log never made?"
-                raise NotFoundError(message)
-            self._wait(error, detail, patience)
+        error, detail = self._send(request, result_of)
+        return error, detail, configs
 
     def _is_ours(self, patience: Patience) -> bool:
         return self._configs(patience).get(_MARK_CONFIG) == self._mark
@@ -138,11 +142,13 @@ class KafkaTopic:
         """Brokers learn of a deletion a moment later; whoever makes the topic anew shall not meet the old one."""
         self._cluster.forget_leaders(self._name)
         while True:
-            try:
-                self._configs(patience)
-            except NotFoundError:
+            error, detail, _ = self._ask_configs()
+            if error is _UNKNOWN:
                 return
-            patience.wait("the brokers still know the topic")
+            if error is kafka.errors.NoError:
+                patience.wait("the brokers still know the topic")
+            else:
+                self._wait(error, detail, patience)
 
     def _send(self, request: object, result_of: Any) -> tuple[type[Exception], str]:
         """Send to any broker (they forward to the controller): the error class, and Kafka's words for it."""

@@ -140,7 +140,7 @@ class KafkaTransactions:
                     is_over = handle in decided or self._is_empty(handle, patience)
                     outcomes[handle] = EndOutcome.ENDED if is_over else EndOutcome.FENCED
                 else:
-                    self._learn(error, handle.transactional_id)
+                    self._learn(error, handle.transactional_id, patience)
                     reasons.append(error.__name__)
             if reasons:
                 patience.wait(reasons[0])
@@ -182,18 +182,18 @@ class KafkaTransactions:
                 return bool(is_same and state.transaction_state == _EMPTY_STATE)
             if issubclass(error, _FENCED):
                 return False
-            self._learn(error, handle.transactional_id)
+            self._learn(error, handle.transactional_id, patience)
             patience.wait(error.__name__)
 
     def _wait_or_give_up(self, error: type[Exception], transactional_id: str, patience: Patience) -> None:
         if issubclass(error, (*_FENCED, kafka.errors.InvalidTxnStateError)):
             raise lost(transactional_id, error)
-        self._learn(error, transactional_id)
+        self._learn(error, transactional_id, patience)
         patience.wait(error.__name__)
 
-    def _learn(self, error: type[Exception], transactional_id: str) -> None:
+    def _learn(self, error: type[Exception], transactional_id: str, patience: Patience) -> None:
         refuse(error, transactional_id)
-        if error is kafka.errors.UnknownTopicOrPartitionError:
+        if error is kafka.errors.UnknownTopicOrPartitionError and patience.believes_absence():
             message = f"Kafka has no topic {self._topic!r} with enough partitions; was the table dropped or re-created?"
             raise NotFoundError(message)
         if issubclass(error, _MOVED):

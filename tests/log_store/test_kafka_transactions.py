@@ -137,7 +137,6 @@ def test_an_unknown_handle_is_fenced() -> None:
     [
         (kafka.errors.TransactionalIdAuthorizationFailedError, InvalidInputError, "grant it"),
         (kafka.errors.TopicAuthorizationFailedError, InvalidInputError, "grant it"),
-        (kafka.errors.UnknownTopicOrPartitionError, NotFoundError, "no topic 't'"),
         (kafka.errors.InvalidRequestError, InvalidInputError, "InvalidRequestError"),
     ],
 )
@@ -152,3 +151,20 @@ def test_what_no_retry_will_change_is_said_at_once(
     with pytest.raises(raised, match=complaint):
         transactions.join(handle, [0])
     assert clock.slept == []
+
+
+def test_a_topic_is_believed_to_be_gone_when_brokers_repeat_it_for_a_while() -> None:
+    """One that comes back after a crash says so of every topic until it has read its metadata."""
+    clock, broker = FakeClock(), FakeCoordinator()
+    transactions = transactions_on(broker, clock)
+    handle = transactions.begin("u-0", 60_000)
+
+    broker.mishaps = [kafka.errors.UnknownTopicOrPartitionError] * 3
+    transactions.join(handle, [0])
+    assert broker.mishaps == []
+
+    broker.mishaps = [kafka.errors.UnknownTopicOrPartitionError] * 100
+    before = clock.monotonic()
+    with pytest.raises(NotFoundError, match="no topic 't'"):
+        transactions.join(handle, [0])
+    assert 4 < clock.monotonic() - before < 6, "a sixth of the limit, which is 30 seconds"
