@@ -106,6 +106,10 @@ class FilePruning:
             yield from entries
             return
         kept = [entry for entry in entries if self._keys_may_match(entry.file)]
+        not_values = frozenset(field.name for field in (*self._schema.key_fields, *self._schema.partition_fields))
+        if self._on_values.columns <= not_values:
+            yield from kept  # nothing is asked of values
+            return
         independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
         for entry in kept:
             if entry.file.identity not in independent or self._values_may_match(entry.file):

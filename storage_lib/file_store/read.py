@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
@@ -37,6 +38,7 @@ class FileStoreRead:
         paths: TablePaths,
         data_files: DataFilePaths,
         snapshots: SnapshotHistory,
+        key_cache: KeyCache,
     ) -> None:
         self._kind = kind
         self._schemas = schemas
@@ -45,6 +47,7 @@ class FileStoreRead:
         self._paths = paths
         self._data_files = data_files
         self._snapshots = snapshots
+        self._key_cache = key_cache
 
     def read(
         self,
@@ -84,6 +87,7 @@ class FileStoreRead:
             paths=self._paths,
             partition_path=self._data_files.partition_path(partition),
             bucket=bucket,
+            key_cache=self._key_cache,
         )
 
     @contextmanager

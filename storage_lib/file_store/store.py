@@ -10,6 +10,7 @@ from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
 from storage_lib.file_store.kind_choice import kind_of
@@ -80,6 +81,7 @@ class FileStore:
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
         self._manifests = ManifestDirectory(environment.file_io, paths)
+        self._key_cache = KeyCache(options.lookup_cache_max_memory_size)
         self.snapshots = SnapshotHistory(environment.file_io, paths)
         self.tags = TagDirectory(environment.file_io, paths)
         self.consumers = ConsumerDirectory(environment.file_io, paths)
@@ -184,6 +186,7 @@ class FileStore:
             paths=self._paths,
             data_files=self._data_files,
             snapshots=self.snapshots,
+            key_cache=self._key_cache,
         )
 
     @cached_property

@@ -28,6 +28,23 @@ class RowTest:
     matching: Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupBounds:
+    """Of an integer column that ascends through a file: arrays with one value per row group.
+
+    ``ends`` are the positions in the file after each group's last row.
+    """
+
+    lows: npt.NDArray[np.int64]
+    highs: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.lows.nbytes + self.highs.nbytes + self.ends.nbytes
+
+
 class FormatWriter(Protocol):
     """One file being written to an output that the caller opened and will close."""
 
@@ -73,6 +90,24 @@ class FormatReader(Protocol):
         Row groups in which no row can match ``predicate`` are left out; rows that ``row_test`` does not find may be.
         Raises ``CorruptFileError`` when the bytes can't be decoded.
         """
+
+
+class RowGroupReader(FormatReader, Protocol):
+    """One file of which single row groups can be read, and of which its footer tells what they hold."""
+
+    def bounds(self, column: str) -> RowGroupBounds | None:
+        """Of a column of integers without nulls that ascends through the file; None if the footer does not tell."""
+
+    def values(self, column: str, groups: Sequence[int]) -> Sequence[npt.NDArray[np.integer]]:
+        """The column's values in each of these row groups; the arrays are the caller's.
+
+        Raises ``CorruptFileError`` when the bytes can't be decoded.
+        """
+
+    def rows_at(
+        self, columns: Sequence[str], positions: npt.NDArray[np.int64], *, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows at these positions of the file, ascending; raises as ``values``."""
 
 
 class FileFormat(Protocol):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.format.file_format import RowTest
+from storage_lib.format.file_format import RowGroupBounds, RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
 from storage_lib.schema.column_stats import ColumnStats
@@ -147,14 +147,49 @@ class ParquetFileReader:
         if not len(found):
             return
         wanted, rows = self._groups_of(groups, found)
+        for batch, here in self._batches_with(wanted, rows, columns, batch_rows):
+            yield batch if len(here) > batch.num_rows // 2 else batch.take(pa.array(here))
+
+    def bounds(self, column: str) -> RowGroupBounds | None:
+        """Of a column of integers that ascends through the file; None if the footer does not tell."""
+        metadata = self._parquet.metadata
+        index = column_indices(metadata).get(column)
+        if index is None:
+            return None
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        stats = [row_group_statistics(group, {column: index})[column] for group in groups]
+        if not all(isinstance(each.min, int) and isinstance(each.max, int) and each.null_count == 0 for each in stats):
+            return None
+        return RowGroupBounds(
+            lows=np.array([each.min for each in stats], dtype=np.int64),
+            highs=np.array([each.max for each in stats], dtype=np.int64),
+            ends=np.cumsum([group.num_rows for group in groups], dtype=np.int64),
+        )
+
+    def values(self, column: str, groups: Sequence[int]) -> Sequence[npt.NDArray[np.integer]]:
+        """The column's values in each of these row groups."""
+        parts = [batch.column(0).to_numpy() for batch in self._decoded(list(groups), (column,), _TESTED_ROWS)]
+        rows = [self._parquet.metadata.row_group(group).num_rows for group in groups]
+        return [part.copy() for part in np.split(np.concatenate(parts), np.cumsum(rows)[:-1])]
+
+    def rows_at(
+        self, columns: Sequence[str], positions: npt.NDArray[np.int64], *, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows at these positions of the file, ascending."""
+        wanted, rows = self._groups_of(range(self._parquet.metadata.num_row_groups), positions)
+        for batch, here in self._batches_with(wanted, rows, columns, batch_rows):
+            yield batch.take(pa.array(here))
+
+    def _batches_with(
+        self, groups: list[int], rows: npt.NDArray[np.int64], columns: Sequence[str], batch_rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+        """The batches that have one of the rows (counted through these groups), and where they have them."""
         start = 0
-        for batch in self._decoded(wanted, columns, batch_rows):
+        for batch in self._decoded(groups, columns, batch_rows):
             here = rows[slice(*np.searchsorted(rows, (start, start + batch.num_rows)))] - start
             start += batch.num_rows
-            if len(here) > batch.num_rows // 2:
-                yield batch
-            elif len(here):
-                yield batch.take(pa.array(here))
+            if len(here):
+                yield batch, here
 
     def _decoded(self, groups: list[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if not groups:
@@ -182,7 +217,9 @@ class ParquetFileReader:
             start += batch.num_rows
         return np.concatenate(found)
 
-    def _groups_of(self, groups: list[int], found: npt.NDArray[np.int64]) -> tuple[list[int], npt.NDArray[np.int64]]:
+    def _groups_of(
+        self, groups: Sequence[int], found: npt.NDArray[np.int64]
+    ) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Those of the groups that have one of the rows found, and these rows counted through them only."""
         rows = np.array([self._parquet.metadata.row_group(group).num_rows for group in groups], dtype=np.int64)
         ends = np.cumsum(rows)

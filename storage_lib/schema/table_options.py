@@ -202,6 +202,13 @@ class TableOptions:
     write_buffer_size_bytes: int = _option(
         "write-buffer-size", 256 << 20, parse_size, "Memory of a bucket's rows before they are flushed."
     )
+    lookup_cache_max_memory_size: int = _option(
+        "lookup.cache-max-memory-size",
+        64 << 20,
+        parse_size,
+        "Memory for keys of data files that look-ups have read, in each opened table: later ones open only the files "
+        "that hold their keys. For keys of one integer column in Parquet.",
+    )
     write_only: bool = _option(
         "write-only", default=False, parse=parse_boolean, text="Writers leave compaction to dedicated jobs."
     )

@@ -6,8 +6,10 @@ the keys, and of these the row groups that do.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -29,8 +31,18 @@ from storage_lib.table.input_rows import Rows, record_batches
 
 _NAMED_KEYS_MAX = 1000
 """Of more keys in one bucket only their bounds are looked for, then the keys among what is found."""
+_THREADS_MAX = 8
 _SIFTED_ROWS_MIN = 65_536
 """Rows within those bounds are gathered up to here, or to the number of keys, before the keys are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The files of one bucket that may hold some of the keys, and a condition that all rows of these keys meet."""
+
+    split: Split
+    predicate: Predicate | None
+    keys: pa.Table
 
 
 class PointLookup:
@@ -55,7 +67,7 @@ class PointLookup:
         asked = self._asked(keys)
         read = list(dict.fromkeys([*wanted, *self._schema.primary_keys]))
         schema = pa.schema([self._schema.arrow_schema.field(name) for name in read])
-        found = pa.Table.from_batches(self._sifted(self._candidates(snapshot, asked, read), asked), schema=schema)
+        found = pa.Table.from_batches(self._found(snapshot, asked, read), schema=schema)
         return self._in_order(asked, found).select(wanted).cast(pa.schema(fields))
 
     def rows_of(
@@ -72,8 +84,8 @@ class PointLookup:
         """
         names = [field.name for field in self._schema.fields]
         asked = keys.select(self._schema.primary_keys)
-        candidates = self._candidates(snapshot, asked, names, added or {}, left_out)
-        return pa.Table.from_batches(self._sifted(candidates, asked), schema=self._schema.arrow_schema)
+        found = self._found(snapshot, asked, names, added, left_out)
+        return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
 
     def _asked(self, keys: Rows | Sequence[Mapping[str, object]]) -> pa.Table:
         """The keys as a table of exactly the primary key's columns."""
@@ -106,7 +118,7 @@ class PointLookup:
             )
             raise InvalidInputError(message)
 
-    def _candidates(
+    def _found(
         self,
         snapshot: Snapshot | None,
         asked: pa.Table,
@@ -114,7 +126,28 @@ class PointLookup:
         added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]] | None = None,
         left_out: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Rows that may be of these keys; all that are are among them."""
+        """The rows of these keys. Buckets are looked through side by side: decoding lets go of the interpreter."""
+        places = list(self._places(snapshot, asked, added or {}, left_out))
+
+        def found_at(place: _Place) -> list[pa.RecordBatch]:
+            candidates = self._file_store.read.read(place.split, read, place.predicate)
+            return list(self._sifted(candidates, place.keys))
+
+        if len(places) <= 1:
+            yield from (batch for place in places for batch in found_at(place))
+            return
+        with ThreadPoolExecutor(min(_THREADS_MAX, len(places), os.cpu_count() or 1)) as threads:
+            for batches in threads.map(found_at, places):
+                yield from batches
+
+    def _places(
+        self,
+        snapshot: Snapshot | None,
+        asked: pa.Table,
+        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
+        left_out: Collection[str],
+    ) -> Iterator[_Place]:
+        """The buckets that may have rows of these keys."""
         if not asked.num_rows or (snapshot is None and not added):
             return
         keys = asked.combine_chunks().to_batches()[0]
@@ -128,10 +161,11 @@ class PointLookup:
                 continue
             buckets = bucket_of(rows, self._schema, bucket_count=count)
             for bucket in np.unique(buckets).tolist():
-                predicate = self._predicate(rows.filter(pa.array(buckets == bucket)))
-                more = () if added is None else added.get((partition, bucket), ())
+                of_bucket = rows.filter(pa.array(buckets == bucket))
+                predicate = self._predicate(of_bucket)
+                more = added.get((partition, bucket), ())
                 for split in self._splits(snapshot, partition, bucket, predicate, more, left_out):
-                    yield from self._file_store.read.read(split, read, predicate)
+                    yield _Place(split=split, predicate=predicate, keys=pa.Table.from_batches([of_bucket]))
 
     def _splits(
         self,
@@ -178,7 +212,8 @@ class PointLookup:
         yield from (rows if len(found) == rows.num_rows else rows.take(found.to_arrow())).to_batches()
 
     def _predicate(self, keys: pa.RecordBatch) -> Predicate | None:
-        of_columns = (self._of_column(name, keys.column(name)) for name in self._schema.primary_keys)
+        """On the columns that files are sorted by; all the keys are of one partition."""
+        of_columns = (self._of_column(field.name, keys.column(field.name)) for field in self._schema.key_fields)
         parts = [each for each in of_columns if each is not None]
         return reduce(And, parts) if parts else None
 

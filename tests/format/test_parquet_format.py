@@ -188,6 +188,32 @@ def test_of_few_rows_that_a_test_finds_little_else_is_decoded(wanted: Sequence[i
     assert sum(tested) == 50
 
 
+def test_single_row_groups_are_read_by_their_bounds() -> None:
+    rows = pa.table({"id": pa.array(range(0, 120, 2), pa.int32()), "name": [str(number) for number in range(60)]})
+    data, _ = _write(rows, ParquetFormat(), group_rows=25)
+    reader = ParquetFormat().reader(pa.BufferReader(data), "f.parquet")
+
+    bounds = reader.bounds("id")
+    assert bounds is not None
+    assert [each.tolist() for each in (bounds.lows, bounds.highs, bounds.ends)] == [
+        [0, 50, 100],
+        [48, 98, 118],
+        [25, 50, 60],
+    ]
+    assert [each.tolist() for each in reader.values("id", [0, 2])] == [list(range(0, 50, 2)), list(range(100, 120, 2))]
+    found = list(reader.rows_at(["name"], np.array([3, 24, 51]), batch_rows=7))
+    assert [name for batch in found for name in batch.column("name").to_pylist()] == ["3", "24", "51"]
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array(["a", "b"]), pa.array([1, None]), pa.array([1.0, 2.0]), pa.array([[1], [2]])], ids=str
+)
+def test_bounds_are_not_told_of_what_is_no_integer_or_may_be_null(column: pa.Array) -> None:
+    data, _ = _write(pa.table({"id": column}), ParquetFormat())
+
+    assert ParquetFormat().reader(pa.BufferReader(data), "f.parquet").bounds("id") is None
+
+
 def test_row_groups_are_never_left_out_by_floats_of_which_the_footer_hides_nan() -> None:
     data, _ = _write(pa.table({"x": [1.0, float("nan")]}), ParquetFormat())
 

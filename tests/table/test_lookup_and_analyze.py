@@ -56,6 +56,25 @@ def test_every_key_of_a_table_is_found_however_many_are_asked_for(lived: Dynamic
     assert lived.lookup(many)["id"].to_pylist() == list(range(200))
 
 
+def test_a_second_lookup_opens_only_files_that_hold_the_key() -> None:
+    table = orders(None, **{"log.system": "none", "bucket": "1", "write-only": "true"})
+    for round_ in range(5):
+        table.append(rows(*(f"+I a {n} {n}" for n in range(round_, 200, 5))))
+    table.append(rows("-D a 8 8"))
+    counted = FaultyFileIO(table.environment.file_io)
+    reader = reopened_in(counted, table, names="reader")
+
+    def opened(*ids: int) -> tuple[list[str], int]:
+        counted.calls.clear()
+        found = texts(reader.lookup([{"dt": "a", "id": each} for each in ids]))
+        return found, sum(operation == "open_input" and "/data-" in path for operation, path in counted.calls)
+
+    assert opened(7, 9) == (["a 7 7", "a 9 9"], 5)
+    assert opened(7) == (["a 7 7"], 1)
+    assert opened(7, 8, 12) == (["a 7 7", "a 12 12"], 3)
+    assert opened(1000) == ([], 0)
+
+
 def test_a_lookup_opens_few_files() -> None:
     table = orders(None, **{"log.system": "none", "bucket": "4", "write-only": "true"})
     for start in range(0, 1000, 100):

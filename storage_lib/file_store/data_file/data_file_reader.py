@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +16,9 @@ from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundErro
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
 from storage_lib.file_store.data_file.file_layout import FileLayout
+from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
-from storage_lib.format.file_format import FileFormat, FormatReader, RowTest
+from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.comparisons import Equal, In
@@ -32,6 +35,8 @@ _SYSTEM_TYPES = {
 
 
 _LIMIT = 1 << 63
+_SEARCHABLE = ".parquet"
+"""Files whose reader is a ``RowGroupReader``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,19 @@ class _StoredColumn:
     wanted_type: DataType
     name: str | None
     stored_type: DataType
+
+
+class _Once:
+    """A file that is opened when it is first asked for."""
+
+    def __init__(self, open_file: Callable[[], FormatReader]) -> None:
+        self._open_file = open_file
+        self._opened: FormatReader | None = None
+
+    def get(self) -> FormatReader:
+        if self._opened is None:
+            self._opened = self._open_file()
+        return self._opened
 
 
 class DataFileReader:
@@ -57,7 +75,10 @@ class DataFileReader:
         paths: TablePaths,
         partition_path: str,
         bucket: int,
+        key_cache: KeyCache | None = None,
     ) -> None:
+        """``key_cache`` remembers the keys that look-ups have read; without one each look-up reads them."""
+        self._key_cache = key_cache
         self._layout = layout
         self._schemas = schemas
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
@@ -78,31 +99,74 @@ class DataFileReader:
         ``InvalidInputError`` for values of a newer schema that the table's types can't hold.
         """
         path = self._path(file)
+        stored = [self._stored(name, file.schema_id) for name in columns]
+        schema = pa.schema([each.wanted for each in stored])
+        with ExitStack() as closing:
+            # Not before it is needed: what is known of a file's keys can make it superfluous.
+            opened = _Once(lambda: self._opened(path, file, closing))
+            for batch in self._stored_batches(file, path, opened, stored, predicate, batch_rows):
+                if batch.num_rows:
+                    arrays = [self._column(batch, each, file, path) for each in stored]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _opened(self, path: str, file: DataFileMeta, closing: ExitStack) -> FormatReader:
         try:
-            source = self._file_io.open_input(path)
+            source = closing.enter_context(self._file_io.open_input(path))
         except NotFoundError as error:
             message = (
                 f"Data file {path} does not exist. If its snapshot was expired meanwhile, plan the read again from a "
                 "newer snapshot."
             )
             raise NotFoundError(message) from error
-        with source:
-            opened = self._format_of(path).reader(source, path)
-            if opened.row_count != file.row_count:
-                message = f"{path} holds {opened.row_count} rows, but its manifest entry says {file.row_count}."
-                raise CorruptFileError(message)
-            stored = [self._stored(name, file.schema_id) for name in columns]
-            schema = pa.schema([each.wanted for each in stored])
-            there = set(opened.column_names)
-            present = [each.name for each in stored if each.name is not None and each.name in there]
-            # With none of the columns there, any one still tells how many rows are null.
-            asked = present or opened.column_names[:1]
-            pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
-            row_test = self._row_test(predicate, there, file, path)
-            for batch in self._live_batches(opened, asked, pushed, row_test, batch_rows, file):
-                if batch.num_rows:
-                    arrays = [self._column(batch, each, file, path) for each in stored]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        opened = self._format_of(path).reader(source, path)
+        if opened.row_count != file.row_count:
+            message = f"{path} holds {opened.row_count} rows, but its manifest entry says {file.row_count}."
+            raise CorruptFileError(message)
+        return opened
+
+    def _stored_batches(
+        self,
+        file: DataFileMeta,
+        path: str,
+        opened: _Once,
+        stored: Sequence[_StoredColumn],
+        predicate: Predicate | None,
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        positions = self._positions(file, path, opened, predicate)
+        if positions is not None and not len(positions):
+            return
+        reader = opened.get()
+        there = set(reader.column_names)
+        present = [each.name for each in stored if each.name is not None and each.name in there]
+        # With none of the columns there, any one still tells how many rows are null.
+        asked = present or reader.column_names[:1]
+        if positions is not None:
+            yield from cast("RowGroupReader", reader).rows_at(asked, positions, batch_rows=batch_rows)
+            return
+        pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
+        row_test = self._row_test(predicate, there, file, path)
+        yield from self._live_batches(reader, asked, pushed, row_test, batch_rows, file)
+
+    def _positions(
+        self, file: DataFileMeta, path: str, opened: _Once, predicate: Predicate | None
+    ) -> npt.NDArray[np.int64] | None:
+        """Where the keys that ``predicate`` names are; None if the file can not be searched for them."""
+        if self._key_cache is None or predicate is None or not path.endswith(_SEARCHABLE):
+            return None
+        searched = self._searched_keys(predicate, file.schema_id)
+        if searched is None:
+            return None
+        searched_values, column = searched
+        positions = self._key_cache.positions(
+            path,
+            searched_values,
+            read_bounds=lambda: cast("RowGroupReader", opened.get()).bounds(column),
+            read_groups=lambda groups: cast("RowGroupReader", opened.get()).values(column, groups),
+        )
+        if positions is None or file.deletion_file is None or not len(positions):
+            return positions
+        return positions[~np.isin(positions, self.deleted_rows(file))]
 
     def _live_batches(
         self,
@@ -162,26 +226,27 @@ class DataFileReader:
         if len(names) < len(stored):
             return None
         schema = pa.schema([each.wanted for each in stored])
-        searched = self._searched_keys(predicate)
 
         def matching(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
             arrays = [self._column(batch, each, file, path) for each in stored]
-            if searched is not None:
-                return _places(searched, arrays[0].to_numpy())
             mask = predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=schema))
             return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
         return RowTest(columns=names, matching=matching)
 
-    def _searched_keys(self, predicate: Predicate) -> npt.NDArray[np.int64] | None:
-        """The integers that the predicate names, ascending, if files are sorted by that one column: they can be
-        searched for. Any other condition, or key, takes a look at each row.
+    def _searched_keys(self, predicate: Predicate, schema_id: int) -> tuple[npt.NDArray[np.int64], str] | None:
+        """The integers that the predicate names, ascending, and the column of the file that is sorted by them.
+
+        Any other condition, or key, takes a look at each row.
         """
         if self._layout.sorted_by != tuple(predicate.columns) or not isinstance(predicate, Equal | In):
             return None
         if not pa.types.is_integer(self._layout.field(predicate.column).type):
             return None
-        return _integers_of(predicate)
+        stored = self._stored(predicate.column, schema_id)
+        if stored.name is None or stored.stored_type.root is not stored.wanted_type.root:
+            return None
+        return _integers_of(predicate), stored.name
 
     def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
         """A file's own statistics speak of its own columns: of no use where these went by other names or types."""
@@ -223,10 +288,3 @@ class DataFileReader:
 def _integers_of(predicate: Equal | In) -> npt.NDArray[np.int64]:
     named = (predicate.value,) if isinstance(predicate, Equal) else predicate.values
     return np.array(sorted({each for each in named if isinstance(each, int) and -_LIMIT <= each < _LIMIT}), np.int64)
-
-
-def _places(searched: npt.NDArray[np.int64], values: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Where in ``values`` those searched for are, both being sorted."""
-    first, end = np.searchsorted(values, searched), np.searchsorted(values, searched, side="right")
-    counts = end - first
-    return np.repeat(end - np.cumsum(counts), counts) + np.arange(counts.sum())

@@ -1,0 +1,108 @@
+"""What look-ups have read of the keys of data files, so that the next ones open only the files that hold their keys.
+
+Data files never change, so nothing here becomes wrong; the least recently used file makes room when memory is used up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from storage_lib.format.file_format import RowGroupBounds
+
+Integers = npt.NDArray[np.integer]
+Positions = npt.NDArray[np.int64]
+
+_FILE_OVERHEAD_BYTES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKeys:
+    """The integer keys of one file that is sorted by them, as far as they have been read: by row group."""
+
+    bounds: RowGroupBounds
+    groups: Mapping[int, Integers] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, about."""
+        return _FILE_OVERHEAD_BYTES + self.bounds.nbytes + sum(keys.nbytes for keys in self.groups.values())
+
+    def missing(self, searched: Integers) -> list[int]:
+        """The row groups that may hold one of the keys (ascending) and have not been read."""
+        return [group for group in self._candidates(searched) if group not in self.groups]
+
+    def positions(self, searched: Integers) -> Positions:
+        """Where in the file the searched keys are, ascending; nothing may be ``missing``."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for group in self._candidates(searched):
+            start = int(self.bounds.ends[group - 1]) if group else 0
+            found.append(_places(searched, self.groups[group]) + start)
+        return np.concatenate(found)
+
+    def _candidates(self, searched: Integers) -> list[int]:
+        first = np.searchsorted(searched, self.bounds.lows)
+        end = np.searchsorted(searched, self.bounds.highs, side="right")
+        candidates: list[int] = np.flatnonzero(first < end).tolist()
+        return candidates
+
+
+class KeyCache:
+    """Keys by the path of their file, ``bytes_max`` of them. Threads may share it."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._files: OrderedDict[str, FileKeys] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def positions(
+        self,
+        path: str,
+        searched: Integers,
+        *,
+        read_bounds: Callable[[], RowGroupBounds | None],
+        read_groups: Callable[[Sequence[int]], Sequence[Integers]],
+    ) -> Positions | None:
+        """Where in the file the searched keys (ascending) are, ascending; None if its bounds do not tell.
+
+        What is not known yet is asked for.
+        """
+        with self._lock:
+            known = self._files.get(path)
+            if known is not None:
+                self._files.move_to_end(path)
+        if known is None:
+            bounds = read_bounds()
+            if bounds is None:
+                return None
+            known = FileKeys(bounds=bounds)
+            self._keep(path, known)
+        missing = known.missing(searched)
+        if missing:
+            read = dict(zip(missing, read_groups(missing), strict=True))
+            known = replace(known, groups={**known.groups, **read})
+            self._keep(path, known)
+        return known.positions(searched)
+
+    def _keep(self, path: str, keys: FileKeys) -> None:
+        """Two threads may read different groups of a file at once: the later one's are kept, the others read again."""
+        with self._lock:
+            before = self._files.pop(path, None)
+            self._bytes += keys.nbytes - (0 if before is None else before.nbytes)
+            self._files[path] = keys
+            while self._bytes > self._bytes_max:
+                _, oldest = self._files.popitem(last=False)
+                self._bytes -= oldest.nbytes
+
+
+def _places(searched: Integers, values: Integers) -> Positions:
+    """Where in ``values`` those searched for are, both being sorted."""
+    first, end = np.searchsorted(values, searched), np.searchsorted(values, searched, side="right")
+    counts = end - first
+    return np.repeat(end - np.cumsum(counts), counts) + np.arange(counts.sum())
