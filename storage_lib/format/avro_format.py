@@ -25,6 +25,7 @@ from storage_lib.format.file_format import RowTest
 from storage_lib.schema.column_stats import ColumnStats
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.variant import has_variants
 
 GROUP_ROWS = 16_384
 BLOCK_ROWS = 4_096
@@ -49,10 +50,15 @@ class AvroFormat:
     extension: str = field(default="avro", init=False)
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Raise ``InvalidInputError`` for nanoseconds, which Avro has no type for."""
+        """Raise ``InvalidInputError`` for nanoseconds and variants, which Avro has no type for."""
         for column in schema:
             if has_nanoseconds(column.type):
                 message = f"Column {column.name!r} has a timestamp finer than a microsecond; declare it TIMESTAMP(6)."
+                raise InvalidInputError(message)
+            if has_variants(column.type):
+                message = (
+                    f"Column {column.name!r} is a VARIANT, which only Parquet files hold; use file.format=parquet."
+                )
                 raise InvalidInputError(message)
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> AvroFileWriter:  # noqa: ARG002

@@ -24,6 +24,7 @@ from storage_lib.schema.column_stats import ColumnStats
 from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child, with_nulls_below
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.variant import has_variants
 
 STRIPE_BYTES = 8 * 1024 * 1024
 GROUP_ROWS = 32_768
@@ -42,10 +43,15 @@ class OrcFormat:
     extension: str = field(default="orc", init=False)
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Raise ``InvalidInputError`` for nanoseconds, as the other formats do."""
+        """Raise ``InvalidInputError`` for nanoseconds, as the other formats do, and for variants."""
         for column in schema:
             if has_nanoseconds(column.type):
                 message = f"Column {column.name!r} has a timestamp finer than a microsecond; declare it TIMESTAMP(6)."
+                raise InvalidInputError(message)
+            if has_variants(column.type):
+                message = (
+                    f"Column {column.name!r} is a VARIANT, which only Parquet files hold; use file.format=parquet."
+                )
                 raise InvalidInputError(message)
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> OrcFileWriter:  # noqa: ARG002

@@ -21,8 +21,10 @@ from storage_lib.format.file_format import RowGroupBounds, RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
 from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.nested_arrays import with_filled_variants
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.variant import has_variants
 
 ROW_GROUP_ROWS_MAX = 32_768
 _TESTED_ROWS = 131_072
@@ -66,7 +68,7 @@ class ParquetFormat:
             store_schema=False,
             version="2.6",
         )
-        return ParquetFileWriter(output, parquet, rows)
+        return ParquetFileWriter(output, schema, parquet, rows)
 
     def reader(self, source: pa.NativeFile, path: str) -> ParquetFileReader:
         """Open a file by its footer."""
@@ -80,10 +82,13 @@ class ParquetFormat:
 class ParquetFileWriter:
     """One Parquet file on its way to the output."""
 
-    def __init__(self, output: pa.NativeFile, parquet: pq.ParquetWriter, row_group_rows: int) -> None:
+    def __init__(
+        self, output: pa.NativeFile, schema: pa.Schema, parquet: pq.ParquetWriter, row_group_rows: int
+    ) -> None:
         self.row_group_rows = row_group_rows
         self._output = output
         self._parquet = parquet
+        self._with_variants = {index: each.type for index, each in enumerate(schema) if has_variants(each.type)}
         self._floats_without_nan = {column.name for column in parquet.schema if pa.types.is_floating(column.type)}
 
     @property
@@ -96,6 +101,9 @@ class ParquetFileWriter:
         for name in tuple(self._floats_without_nan):
             if pc.any(pc.is_nan(rows.column(name))).as_py():
                 self._floats_without_nan.discard(name)
+        for index, type_ in self._with_variants.items():
+            chunks = [with_filled_variants(chunk, type_) for chunk in rows.column(index).chunks]
+            rows = rows.set_column(index, rows.schema.field(index), pa.chunked_array(chunks, type_))
         self._parquet.write_table(rows, row_group_size=max(1, rows.num_rows))
 
     def close(self) -> Mapping[str, ColumnStats]:

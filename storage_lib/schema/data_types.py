@@ -1,7 +1,7 @@
 """The logical types of columns, their spelling in schema files (docs/format.md, 1.3) and their Arrow twins.
 
-Scalar types only; those made of others (ARRAY, MAP, ROW, ...) are in ``nested_types``, all of them written and read
-by ``type_spelling``.
+Scalar types only, and VARIANT, whose parts nobody sees; those made of others (ARRAY, MAP, ROW, ...) are in
+``nested_types``, all of them written and read by ``type_spelling``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.variant import VARIANT_ARROW, is_variant
 
 DECIMAL_PRECISION_MAX = 38
 LENGTH_MAX = 2_147_483_647
@@ -46,6 +47,7 @@ class TypeRoot(Enum):
     MAP = "MAP"
     MULTISET = "MULTISET"
     ROW = "ROW"
+    VARIANT = "VARIANT"
 
 
 _WITH_LENGTH = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -181,6 +183,7 @@ _PLAIN_SYNONYMS = {
     "STRING": TypeRoot.VARCHAR,
     "TEXT": TypeRoot.VARCHAR,
     "BYTES": TypeRoot.VARBINARY,
+    "VARIANT": TypeRoot.VARIANT,
 }
 _PARAMETER_SYNONYMS = {
     "CHAR": TypeRoot.CHAR,
@@ -219,10 +222,11 @@ _ARROW_KINDS = (
     (pa.types.is_binary, TypeRoot.VARBINARY),
     (pa.types.is_large_binary, TypeRoot.VARBINARY),
     (pa.types.is_binary_view, TypeRoot.VARBINARY),
+    (is_variant, TypeRoot.VARIANT),
 )
 _SUPPORTED = (
     "columns may be BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIME(p), CHAR(n), "
-    "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, or "
+    "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, VARIANT, or "
     "ARRAY<>, MAP<>, MULTISET<> and ROW<> of these. Cast the column, or keep it as a STRING (JSON, for instance)"
 )
 
@@ -288,4 +292,5 @@ _ARROW = {
     TypeRoot.VARCHAR: pa.string(),
     TypeRoot.BINARY: pa.binary(),
     TypeRoot.VARBINARY: pa.binary(),
+    TypeRoot.VARIANT: VARIANT_ARROW,
 }

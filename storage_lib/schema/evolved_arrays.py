@@ -10,6 +10,7 @@ import pyarrow as pa
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.schema.variant import as_variants
 
 _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
 
@@ -17,7 +18,8 @@ _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
 def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     """The values of ``array``, written as ``stored``, as ``wanted``.
 
-    Raises ``pa.ArrowInvalid`` or ``pa.ArrowNotImplementedError`` for values that the wanted type can't hold.
+    Raises ``pa.ArrowInvalid`` or ``pa.ArrowNotImplementedError`` for values that the wanted type can't hold,
+    ``InvalidInputError`` for variants that are not stored as their two byte strings.
     """
     if array.type == wanted.arrow and (stored is wanted or stored == wanted):
         return array
@@ -32,8 +34,10 @@ def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
             return maps.with_entries(keys, evolved(maps.values, stored_value, wanted_value), wanted.arrow)
         case RowType(), RowType():
             return _evolved_row(array, stored, wanted)
+        case _ if array.type == wanted.arrow:
+            return array
         case _:
-            return array if array.type == wanted.arrow else array.cast(wanted.arrow)
+            return as_variants(array) if wanted.root is TypeRoot.VARIANT else array.cast(wanted.arrow)
 
 
 def _evolved_row(array: pa.StructArray, stored: RowType, wanted: RowType) -> pa.Array:

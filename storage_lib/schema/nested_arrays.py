@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from storage_lib.schema.variant import filled, has_variants, is_variant
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -106,6 +108,26 @@ def with_nulls_below(array: pa.Array) -> pa.Array:
         children = [with_nulls_below(struct_child(array, name)) for name in names]
         return struct_of(children, type_, null_mask(array), len(array))
     return array
+
+
+def with_filled_variants(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The same values, with no null in any part of a variant, as files want it.
+
+    ``type_`` tells which parts are variants: an array out of a file has no marks.
+    """
+    if not has_variants(type_):
+        return array
+    if pa.types.is_list(type_):
+        lists = list_parts(array)
+        return lists.with_values(with_filled_variants(lists.values, type_.value_type), type_)
+    if pa.types.is_map(type_):
+        maps = map_parts(array)
+        keys = with_filled_variants(maps.keys, type_.key_type)
+        return maps.with_entries(keys, with_filled_variants(maps.values, type_.item_type), type_)
+    if is_variant(type_):
+        return filled(array)
+    children = [with_filled_variants(struct_child(array, each.name), each.type) for each in type_]
+    return struct_of(children, type_, null_mask(array), len(array))
 
 
 def null_mask(array: pa.Array) -> Mask | None:

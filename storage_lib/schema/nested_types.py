@@ -4,6 +4,7 @@
     MAP<k, v>        map<k, v>; Arrow and Parquet have no null keys, whatever ``k`` says
     MULTISET<t>      map<t, int32>: how often each element is in it
     ROW<a t, ...>    struct<a: t, ...>
+    VARIANT          struct<value: binary, metadata: binary>, of which no part is a type: see ``variant``
 
 Inside a nested Arrow type every part is nullable, whatever the type says: Arrow has no way to leave out the parts of
 a null row. That a part is NOT NULL is checked where rows come in (``table.input_arrays``).
@@ -21,6 +22,7 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_field import DataField
 from storage_lib.schema.data_types import DataType, TypeRoot, data_type_of_arrow
+from storage_lib.schema.variant import is_variant
 
 _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -104,16 +106,16 @@ class RowType(DataType):
         return _with_nullability(self, f"ROW<{inside}>")
 
 
-NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET, TypeRoot.ROW})
+NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET, TypeRoot.ROW, TypeRoot.VARIANT})
 
 
 def is_nested(of: DataType) -> bool:
-    """Whether this type is made of others: no key, no partition, no statistics."""
+    """Whether a value of this type has parts: no key, no partition, no comparison, no statistics."""
     return of.root in NESTED_ROOTS
 
 
 def children_of(of: DataType) -> tuple[tuple[str, DataType], ...]:
-    """Names and types of the parts of a type; none for a scalar type."""
+    """Names and types of the parts of a type; none for a scalar type and for a VARIANT."""
     match of:
         case ArrayType() | MultisetType():
             return (("element", of.element),)
@@ -126,12 +128,17 @@ def children_of(of: DataType) -> tuple[tuple[str, DataType], ...]:
 
 
 def leaves_of(of: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
-    """Every scalar type in a type with its dotted path below ``path``."""
+    """Every scalar type and VARIANT in a type with its dotted path below ``path``."""
     children = children_of(of)
     if not children:
         yield path, of
     for name, child in children:
         yield from leaves_of(child, f"{path}.{name}" if path else name)
+
+
+def has_variant(of: DataType) -> bool:
+    """Whether a type is a VARIANT, or has one in it."""
+    return any(leaf.root is TypeRoot.VARIANT for _, leaf in leaves_of(of))
 
 
 def with_new_ids(of: DataType, next_id: Callable[[], int]) -> DataType:
@@ -165,7 +172,7 @@ def column_type_of_arrow(arrow: pa.DataType, *, nullable: bool = True) -> DataTy
             key=column_type_of_arrow(arrow.key_type, nullable=False),
             value=column_type_of_arrow(arrow.item_type, nullable=arrow.item_field.nullable),
         )
-    if pa.types.is_struct(arrow):
+    if pa.types.is_struct(arrow) and not is_variant(arrow):
         return RowType(nullable, fields=tuple(_fields_of_arrow(arrow)))
     return data_type_of_arrow(arrow, nullable=nullable)
 

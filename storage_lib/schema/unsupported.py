@@ -8,6 +8,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.table_options import ChangelogMode, LogSystem, ScanNormalize, TableOptions
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.variant_refusals import refuse_variants
 
 _IDLE = {
     "changelog-producer": "streams read the log, or what each commit changed; leave it out, or use log.system=kafka",
@@ -22,6 +23,7 @@ def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema |
     """
     had = {} if before is None else before.options
     _refuse_options(table, schema, had)
+    refuse_variants(table, schema, before)
     for key, remedy in _IDLE.items():
         value = schema.options.get(key)
         if value not in (None, "none", had.get(key)):

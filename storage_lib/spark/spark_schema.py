@@ -33,6 +33,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
     TimeType,
+    VariantType,
 )
 from pyspark.sql.types import (
     MapType as SparkMap,
@@ -62,6 +63,7 @@ _PLAIN: dict[TypeRoot, type[DataType]] = {
     TypeRoot.VARBINARY: BinaryType,
     TypeRoot.TIMESTAMP: TimestampNTZType,
     TypeRoot.TIMESTAMP_LTZ: TimestampType,
+    TypeRoot.VARIANT: VariantType,
 }
 
 

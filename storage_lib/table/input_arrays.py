@@ -12,9 +12,14 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType, children_of, is_list, is_nested
+from storage_lib.schema.variant import as_variants, holds_variants
 
 _WITH_LENGTH = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
 _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
+_NO_VARIANT = (
+    "a struct of the binaries 'value' and 'metadata' as parse_json makes it in Spark, and VariantVal.parseJson in "
+    "pyspark.sql.types"
+)
 
 
 def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
@@ -25,7 +30,9 @@ def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
     """
     if isinstance(array.type, pa.DictionaryType):
         array = array.dictionary_decode()
-    if is_nested(wanted) and not pa.types.is_null(array.type):
+    if wanted.root is TypeRoot.VARIANT and not pa.types.is_null(array.type):
+        array = _variants(array, place)
+    elif is_nested(wanted) and not pa.types.is_null(array.type):
         array = _nested(array, wanted, place)
     elif array.type != wanted.arrow:
         try:
@@ -48,6 +55,8 @@ def misfit(given: pa.DataType, wanted: DataType, place: str) -> str | None:
         return None
     if not is_nested(wanted):
         return None if _fits(given, wanted.arrow) else f"{place!r} is {wanted} ({wanted.arrow} in Arrow), not {given}"
+    if wanted.root is TypeRoot.VARIANT:
+        return None if holds_variants(given) else f"{place!r} is VARIANT, {_NO_VARIANT}, not {given}"
     parts = _parts_of(given, wanted)
     if parts is None:
         return f"{place!r} is {wanted} ({wanted.arrow} in Arrow), not {given}"
@@ -89,6 +98,14 @@ def _parts_of(given: pa.DataType, wanted: DataType) -> list[tuple[str, pa.DataTy
             if not pa.types.is_struct(given):
                 return None
             return [(given.field(index).name, given.field(index).type) for index in range(given.num_fields)]
+
+
+def _variants(array: pa.Array, place: str) -> pa.Array:
+    try:
+        return as_variants(array)
+    except InvalidInputError as error:
+        message = f"column {place!r} is VARIANT: {error}"
+        raise InvalidInputError(message) from error
 
 
 def _nested(array: pa.Array, wanted: DataType, place: str) -> pa.Array:

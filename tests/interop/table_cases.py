@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.file_store.test_other_engines import SCALARS
+from tests.support.variants import number, object_of, text
 
 PLAIN: dict[str, tuple[str, Sequence[Any]]] = {
     "name": ("STRING", ["first", None, "", "héllo wörld ☃, longer than sixteen"]),
@@ -50,6 +51,13 @@ RARE: dict[str, tuple[str, Sequence[Any]]] = {
 }
 COUNTED: dict[str, tuple[str, Sequence[Any]]] = {
     "counted": ("MULTISET<STRING>", [[("a", 2), ("b", 1)], [], None]),
+}
+
+
+VARIANTS: dict[str, tuple[str, Sequence[Any]]] = {
+    "v": ("VARIANT", [object_of("key", 7), None, text("text")]),
+    "list": ("ARRAY<VARIANT>", [[number(1), None], [], None]),
+    "row": ("ROW<a INT, v VARIANT>", [{"a": 1, "v": number(-1)}, {"a": None, "v": None}]),
 }
 
 
@@ -131,6 +139,10 @@ TABLES: dict[str, TableCase] = {
             "rust": "writes keys that may be null, which no reader that is built on Arrow's C++ takes",
             "pypaimon": "does not know the type",
         },
+    ),
+    "VARIANT": TableCase(columns=VARIANTS, options={"file.format": "parquet"}),
+    "VARIANT, append-only": TableCase(
+        columns=VARIANTS, has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY
     ),
     "partial-update": TableCase(options={"merge-engine": "partial-update"}, without=NO_DELETES, lives=BY_ALL),
     "partial-update, sequence groups": TableCase(

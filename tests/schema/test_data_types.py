@@ -7,6 +7,7 @@ import pytest
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_types import DataType, TypeRoot, data_type_of_arrow, parse_data_type
+from storage_lib.schema.variant import VARIANT_ARROW
 
 SPELLINGS = {
     "BOOLEAN": pa.bool_(),
@@ -25,6 +26,7 @@ SPELLINGS = {
     "BINARY(5)": pa.binary(),
     "VARBINARY(5)": pa.binary(),
     "BYTES": pa.binary(),
+    "VARIANT": VARIANT_ARROW,
     "DECIMAL(10, 2)": pa.decimal128(10, 2),
     "DECIMAL(38, 38)": pa.decimal128(38, 38),
     "TIMESTAMP(0)": pa.timestamp("ms"),
@@ -88,7 +90,7 @@ def test_other_spellings_mean_the_same(spelled: str, canonical: str) -> None:
         "ARRAY<INT>",
         "MAP<STRING, INT>",
         "ROW<a INT>",
-        "VARIANT",
+        "VARIANT(3)",
         "BLOB",
         "INTERVAL",
         "INT(5)",

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from java_runtime import find_java
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import TableSchema
@@ -173,6 +173,8 @@ def to_wire(value: Any, of: DataType) -> Any:  # noqa: C901, PLR0911  a table of
             return [[to_wire(key, of.element), count] for key, count in value]
         case RowType():
             return [to_wire(value[field.name], field.type) for field in of.fields]
+    if of.root is TypeRoot.VARIANT:
+        return [base64.b64encode(value[part]).decode() for part in ("value", "metadata")]
     arrow = of.arrow
     if pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
         return str(value)
@@ -201,6 +203,8 @@ def from_wire(value: Any, of: DataType) -> Any:  # noqa: C901, PLR0911  a table 
             return [(from_wire(key, of.element), count) for key, count in value]
         case RowType():
             return {field.name: from_wire(each, field.type) for field, each in zip(of.fields, value, strict=True)}
+    if of.root is TypeRoot.VARIANT:
+        return {part: base64.b64decode(each) for part, each in zip(("value", "metadata"), value, strict=True)}
     arrow = of.arrow
     if pa.types.is_floating(arrow):
         return float(value)

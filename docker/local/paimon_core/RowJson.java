@@ -13,6 +13,8 @@ import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.data.variant.GenericVariant;
+import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -27,7 +29,8 @@ import org.apache.paimon.utils.InternalRowUtils;
 
 /**
  * Rows as JSON that loses nothing: FLOAT, DOUBLE and DECIMAL as text, BYTES in base 64, DATE as days, TIME as
- * milliseconds, a TIMESTAMP as [milliseconds, nanoseconds beyond], ARRAY and ROW as lists, MAP as a list of pairs.
+ * milliseconds, a TIMESTAMP as [milliseconds, nanoseconds beyond], ARRAY and ROW as lists, MAP as a list of pairs, a
+ * VARIANT as [value, metadata] in base 64.
  */
 final class RowJson {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -90,6 +93,11 @@ final class RowJson {
                 return fromMap((InternalMap) value, ((MultisetType) type).getElementType(), DataTypes.INT());
             case ROW:
                 return fromRow((InternalRow) value, (RowType) type);
+            case VARIANT:
+                Variant variant = (Variant) value;
+                return NODES.arrayNode()
+                        .add(Base64.getEncoder().encodeToString(variant.value()))
+                        .add(Base64.getEncoder().encodeToString(variant.metadata()));
             default:
                 throw new UnsupportedOperationException("no JSON for " + type);
         }
@@ -159,6 +167,10 @@ final class RowJson {
                 return toMap(json, ((MultisetType) type).getElementType(), DataTypes.INT());
             case ROW:
                 return toRow(json, (RowType) type);
+            case VARIANT:
+                return new GenericVariant(
+                        Base64.getDecoder().decode(json.get(0).textValue()),
+                        Base64.getDecoder().decode(json.get(1).textValue()));
             default:
                 throw new UnsupportedOperationException("no value of " + type + " from JSON");
         }

@@ -259,6 +259,9 @@ class DataFileReader:
         column = batch.column(index)
         try:
             return evolved(column, stored.stored_type, stored.wanted_type)
+        except InvalidInputError as error:
+            message = f"Column {stored.wanted.name!r} of {path}: {error}"
+            raise InvalidInputError(message) from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             name, wanted = stored.wanted.name, stored.wanted_type
             if file.schema_id > self._schemas.current.id:

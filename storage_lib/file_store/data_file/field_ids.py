@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
 
 FIELD_ID_KEY = b"PARQUET:field_id"
@@ -18,7 +18,8 @@ _PER_FIELD = 1_024
 def with_field_id(field: pa.Field, field_id: int, of: DataType | None = None) -> pa.Field:
     """The Arrow field under an id; ``of`` is the type of a column, whose parts get theirs.
 
-    Elements and map values have base + 1024 * id + depth, map keys base - 1024 * id - depth, ROW fields their own.
+    Elements and map values have base + 1024 * id + depth, map keys base - 1024 * id - depth, ROW fields their own, the
+    two parts of a VARIANT 0 and 1.
     """
     typed = field if of is None else field.with_type(_with_ids(of, field_id, 0))
     return typed.with_metadata({FIELD_ID_KEY: str(field_id).encode()})
@@ -38,6 +39,11 @@ def _with_ids(of: DataType, field_id: int, depth: int) -> pa.DataType:
         case RowType():
             pairs = zip(of.arrow, of.fields, strict=True)
             return pa.struct([with_field_id(arrow, each.id, each.type) for arrow, each in pairs])
+        case _ if of.root is TypeRoot.VARIANT:
+            ids = [{FIELD_ID_KEY: str(index).encode()} for index in range(of.arrow.num_fields)]
+            return pa.struct(
+                [part.with_metadata({**(part.metadata or {}), **own}) for part, own in zip(of.arrow, ids, strict=True)]
+            )
         case _:
             return of.arrow
 
