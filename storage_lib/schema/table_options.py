@@ -424,7 +424,8 @@ class TableOptions:
         ScanNormalize.NONE,
         parse_word(ScanNormalize),
         "none: streams tell what the log holds; lookup: each change comes with the row before it, which is looked up "
-        "in the files (for a table with a primary key); also an option of one read.",
+        "in the files (for a table with a primary key); state: in rows that the stream keeps for itself; also an "
+        "option of one read.",
     )
     scan_snapshot_id: int | None = _option(
         "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."

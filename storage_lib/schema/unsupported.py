@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.table_options import ChangelogMode, LogSystem, ScanNormalize, TableOptions
+from storage_lib.schema.table_options import ChangelogMode, LogSystem, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.variant_refusals import refuse_variants
 
@@ -47,12 +47,6 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
     modes = tuple(ChangelogMode) if schema.primary_keys else (ChangelogMode.AUTO, ChangelogMode.ALL)
     for key, value, was, only in (
         ("log.changelog-mode", options.log_changelog_mode, had.log_changelog_mode, modes),
-        (
-            "scan.normalize",
-            options.scan_normalize,
-            had.scan_normalize,
-            (ScanNormalize.NONE, ScanNormalize.LOOKUP),
-        ),
         (
             "metadata.stats-mode",
             options.metadata_stats_mode,

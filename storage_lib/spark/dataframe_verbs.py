@@ -71,12 +71,15 @@ def read_stream(
     rows_per_trigger_max: int | None = None,
     normalize: str | None = None,
     on_untracked: str | None = None,
+    state_directory: str | None = None,
 ) -> DataFrame:
     """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
 
     ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; ``normalize`` ``lookup`` tells
-    each change with the row before it (``none``: as the log has it); ``on_untracked`` ``warn`` or ``fail`` at a commit
-    that the stream is not told of (``ignore``: neither); default: what the table says.
+    each change with the row before it (``none``: as the log has it), and so does ``state``, out of the rows that the
+    stream keeps for itself in ``state_directory``, a path or URL that is its alone and that all tasks reach;
+    ``on_untracked`` ``warn`` or ``fail`` at a commit that the stream is not told of (``ignore``: neither); default:
+    what the table says.
     """
     register(spark)
     options = said.options_of(table)
@@ -86,6 +89,7 @@ def read_stream(
         said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
         said.NORMALIZE: normalize,
         said.ON_UNTRACKED: on_untracked,
+        said.STATE_DIRECTORY: state_directory,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
     struct = struct_of(table.schema, columns, row_kind_column=table.stream_row_kind_column)

@@ -33,6 +33,7 @@ STARTUP = "log.scan"
 TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
 NORMALIZE = "scan.normalize"
 ON_UNTRACKED = "scan.on-untracked"
+STATE_DIRECTORY = "scan.normalize.state-directory"
 ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 CHANGE_TRACKING = "change-tracking"
 COMMIT_USER = "commit-user"
@@ -59,6 +60,7 @@ _OF_STATEMENT = frozenset(
         TIMESTAMP_MILLIS,
         NORMALIZE,
         ON_UNTRACKED,
+        STATE_DIRECTORY,
         ROWS_PER_TRIGGER_MAX,
         CHANGE_TRACKING,
         COMMIT_USER,
@@ -111,6 +113,7 @@ class StatementOptions:
                 rows_per_trigger_max=_positive(said, ROWS_PER_TRIGGER_MAX),
                 normalize=_normalize(said),
                 on_untracked=_on_untracked(said),
+                state_directory=said.get(STATE_DIRECTORY),
             ),
             change_tracking=_boolean(said, CHANGE_TRACKING),
             commit_user=said.get(COMMIT_USER),

@@ -48,6 +48,7 @@ class StreamScan:
     rows_per_trigger_max: int | None = None
     normalize: str | None = None
     on_untracked: str | None = None
+    state_directory: str | None = None
 
 
 @dataclass
@@ -111,6 +112,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             timestamp_millis=scan.timestamp_millis,
             normalize=scan.normalize,
             on_untracked=scan.on_untracked,
+            state_directory=scan.state_directory,
         )
 
     def _offset(self, position: StreamPosition) -> dict[str, Any]:

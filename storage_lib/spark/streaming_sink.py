@@ -177,6 +177,7 @@ def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable,
             rows_per_trigger_max=spec.max_rows_per_trigger,
             normalize=source.options.get("scan.normalize"),
             on_untracked=source.options.get("scan.on-untracked"),
+            state_directory=source.options.get("scan.normalize.state-directory"),
         )
     # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})

@@ -31,6 +31,7 @@ from storage_lib.spark.statement_options import (
     SNAPSHOT_ID,
     SOURCE_NAME,
     STARTUP,
+    STATE_DIRECTORY,
     STREAMING,
     TAG_NAME,
     StatementOptions,
@@ -113,6 +114,14 @@ class DynamicTableSource(DataSource):
             )
             raise InvalidInputError(message)
         check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column)
+        if said.scan.state_directory is None and table.keeps_stream_state(said.scan.normalize):
+            message = (
+                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has heard, and "
+                f"in Spark any task may need them: say where by {STATE_DIRECTORY} "
+                "(read_stream(..., state_directory=...)), a directory of this stream alone "
+                "that all machines reach, such as one beside its checkpoint"
+            )
+            raise InvalidInputError(message)
         return TableStreamReader(key_of(table), schema, said.scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature

@@ -38,7 +38,7 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stretch:
+class Stretch:
     """Changes of one bucket that follow upon the same rows; ``repairs`` a snapshot, or are new (None)."""
 
     first_offset: int
@@ -52,6 +52,8 @@ class ChangelogNormalizer:
 
     ``ends_transactions`` tells that each snapshot's records are followed by one that ends their transaction.
     """
+
+    keeps_state = False
 
     def __init__(
         self,
@@ -83,20 +85,33 @@ class ChangelogNormalizer:
 
         Raises ``SnapshotExpiredError`` if the snapshot to look up in is gone, ``LogOffsetsExpiredError`` if the log is.
         """
-        for stretch in _stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,))):
+        for stretch in stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,))):
             if stretch.repairs is not None and stretch.repairs <= began_with:
                 continue
-            keys = pa.Table.from_batches([stretch.rows]).select(self._primary_keys)
-            snapshot, offset = self._snapshot_at(bucket, stretch.first_offset, began=began_with)
-            old = self._before(snapshot if stretch.repairs is None else stretch.repairs, keys)
-            since = self._since(log, bucket, offset, stretch.first_offset, keys)
-            rows, kinds = joined([*since, (stretch.rows, stretch.kinds)])
-            position = sum(len(each) for _, each in since)
-            changes = complete_changes(rows, kinds, old, self._primary_keys).since(position)
-            if changes.rows.num_rows:
-                yield changes.rows, changes.kinds
+            keys = self.keys_of(stretch)
+            snapshot, offset = self.snapshot_at(bucket, stretch.first_offset, began=began_with)
+            old = self.rows_before(snapshot if stretch.repairs is None else stretch.repairs, keys)
+            # Where a reader is up to date there is but the end of a transaction in between.
+            is_near = stretch.first_offset - offset <= (1 if self._ends_transactions and offset else 0)
+            since = [] if is_near else self.told_since(log, bucket, offset, stretch.first_offset, keys)
+            rows, kinds = self.completed(stretch, old, since)
+            if rows.num_rows:
+                yield rows, kinds
 
-    def _before(self, base: Snapshot | int | None, keys: pa.Table) -> pa.Table:
+    def keys_of(self, stretch: Stretch) -> pa.Table:
+        """The primary key's columns of its rows."""
+        return pa.Table.from_batches([stretch.rows]).select(self._primary_keys)
+
+    def completed(
+        self, stretch: Stretch, old: pa.Table, since: Sequence[tuple[pa.RecordBatch, pa.Array]]
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        """Rows and kinds of the stretch with those before them: ``old`` ones, as what was told ``since`` made them."""
+        rows, kinds = joined([*since, (stretch.rows, stretch.kinds)])
+        changes = complete_changes(rows, kinds, old, self._primary_keys)
+        changes = changes.since(sum(len(each) for _, each in since))
+        return changes.rows, changes.kinds
+
+    def rows_before(self, base: Snapshot | int | None, keys: pa.Table) -> pa.Table:
         """Rows of a snapshot; of one given by its id as they were before it."""
         if not isinstance(base, int):
             return self._lookup.rows_of(base, keys)
@@ -104,11 +119,11 @@ class ChangelogNormalizer:
         own = {entry.file.file_name for entry in self._file_store.scan.delta(snapshot)}
         return self._lookup.rows_of(snapshot, keys, left_out=own)
 
-    def _since(
+    def told_since(
         self, log: LogStore, bucket: int, start: int, stop: int, keys: pa.Table
     ) -> list[tuple[pa.RecordBatch, pa.Array]]:
         """The last change of each of the keys in between, in at most one batch."""
-        if stop - start <= (1 if self._ends_transactions and start else 0):
+        if start >= stop:
             return []
         wanted = comparable_frame(keys).unique()
         newest: list[tuple[pa.RecordBatch, pa.Array]] = []
@@ -124,7 +139,7 @@ class ChangelogNormalizer:
         kept = frame.unique(subset=wanted.columns, keep="last", maintain_order=True)["index"].to_arrow()
         return one_batch(table.take(kept)), kinds.take(kept)
 
-    def _snapshot_at(self, bucket: int, offset: int, *, began: int) -> tuple[Snapshot | None, int]:
+    def snapshot_at(self, bucket: int, offset: int, *, began: int) -> tuple[Snapshot | None, int]:
         """The first of the snapshots with the last offsets at or before ``offset``, and these; None: the empty table.
 
         The first, for later ones with the same offsets were not told to the log: the stream never heard of them, unless
@@ -134,7 +149,7 @@ class ChangelogNormalizer:
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:
             return None, 0
-        last = _first_where(earliest, newest, lambda each: self._offset_after(each, bucket, earliest) > offset) - 1
+        last = first_where(earliest, newest, lambda each: self._offset_after(each, bucket, earliest) > offset) - 1
         found = self._offset_after(last, bucket, earliest) if last >= earliest else _UNKNOWN
         if found == _UNKNOWN:
             if earliest == FIRST_ID:
@@ -147,7 +162,7 @@ class ChangelogNormalizer:
             )
             raise SnapshotExpiredError(message)
         low = max(earliest, min(began, last))
-        first = _first_where(low, last, lambda each: self._offset_after(each, bucket, earliest) >= found)
+        first = first_where(low, last, lambda each: self._offset_after(each, bucket, earliest) >= found)
         return history.load(first), found
 
     def _offset_after(self, snapshot_id: int, bucket: int, earliest: int) -> int:
@@ -159,7 +174,7 @@ class ChangelogNormalizer:
         return _UNKNOWN
 
 
-def _first_where(low: int, high: int, is_so: Callable[[int], bool]) -> int:
+def first_where(low: int, high: int, is_so: Callable[[int], bool]) -> int:
     """The first number of ``low … high`` of which ``is_so``, as it is of all after it; one past them if of none."""
     end = high + 1
     while low < end:
@@ -171,9 +186,9 @@ def _first_where(low: int, high: int, is_so: Callable[[int], bool]) -> int:
     return low
 
 
-def _stretches(batches: Iterator[LogBatch]) -> Iterator[_Stretch]:
+def stretches(batches: Iterator[LogBatch]) -> Iterator[Stretch]:
     """The changes in few pieces, cut between batches and where what they repair changes."""
-    held: list[_Stretch] = []
+    held: list[Stretch] = []
     count = size = 0
     for piece in (piece for batch in batches for piece in _pieces(batch)):
         if held and (held[0].repairs != piece.repairs or count >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE):
@@ -186,14 +201,14 @@ def _stretches(batches: Iterator[LogBatch]) -> Iterator[_Stretch]:
         yield _whole(held)
 
 
-def _pieces(batch: LogBatch) -> Iterator[_Stretch]:
+def _pieces(batch: LogBatch) -> Iterator[Stretch]:
     count = batch.rows.num_rows
     if not count:
         return
     repairs = pc.fill_null(batch.repairs, _UNKNOWN).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.append(True, repairs[1:] != repairs[:-1])).tolist()
     for start, stop in zip(starts, [*starts[1:], count], strict=True):
-        yield _Stretch(
+        yield Stretch(
             first_offset=batch.offsets[start].as_py(),
             repairs=None if repairs[start] == _UNKNOWN else int(repairs[start]),
             rows=batch.rows.slice(start, stop - start),
@@ -201,6 +216,6 @@ def _pieces(batch: LogBatch) -> Iterator[_Stretch]:
         )
 
 
-def _whole(pieces: Sequence[_Stretch]) -> _Stretch:
+def _whole(pieces: Sequence[Stretch]) -> Stretch:
     rows, kinds = joined([(each.rows, each.kinds) for each in pieces])
-    return _Stretch(first_offset=pieces[0].first_offset, repairs=pieces[0].repairs, rows=rows, kinds=kinds)
+    return Stretch(first_offset=pieces[0].first_offset, repairs=pieces[0].repairs, rows=rows, kinds=kinds)

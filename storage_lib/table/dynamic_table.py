@@ -47,6 +47,7 @@ from storage_lib.schema.table_options import (
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
+from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
@@ -54,7 +55,9 @@ from storage_lib.table.input_rows import Rows
 from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
 from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.source_offsets import SourceOffsets, SourceRange
+from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.stream_states import StreamStates
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
@@ -395,15 +398,33 @@ class DynamicTable:
         timestamp_millis: int | None = None,
         normalize: str | ScanNormalize | None = None,
         on_untracked: str | UntrackedScan | None = None,
+        state_directory: str | None = None,
     ) -> HybridSource:
         """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says.
 
         ``normalize`` "lookup" (default: ``scan.normalize``) tells every change with the row before it. Then the
-        snapshots since the stream's position have to be kept: register it as a consumer. ``on_untracked`` "warn" logs
+        snapshots since the stream's position have to be kept: register it as a consumer. "state" does so, too, out of
+        the rows that the stream itself has heard, which it keeps in ``state_directory`` (a path or URL that is this
+        stream's alone; None: on this disk until the stream is gone), and needs no snapshot but the one it begins with.
+        ``on_untracked`` "warn" logs
         a warning at each commit that the stream is not told of, "fail" ends the stream before it hands out anything
         later, by ``UntrackedCommitError`` (default: ``scan.on-untracked``).
         """
-        normalizes = self._normalizes(normalize)
+        chosen = self._normalize_of(normalize)
+        normalizer: ChangelogNormalizer | StatefulNormalizer | None = self._normalizer
+        if self._normalizer is not None and chosen is ScanNormalize.STATE:
+            states = StreamStates(
+                table=self.name,
+                uuid=self.uuid,
+                environment=self.environment,
+                schema=self.schema,
+                directory=state_directory,
+                store_options={} if self._address is None else self._address.options,
+            )
+            normalizer = StatefulNormalizer(
+                without_state=self._normalizer, file_store=self.file_store, open_state=states.of
+            )
+        normalizes = chosen is not ScanNormalize.NONE
         return HybridSource(
             table=self.name,
             schema=self.schema,
@@ -411,7 +432,7 @@ class DynamicTable:
             log=self.log,
             changes=self._changes,
             change_scan=self._complete_change_scan if normalizes else self._change_scan,
-            normalizer=self._normalizer if normalizes else None,
+            normalizer=normalizer if normalizes else None,
             watch=self._untracked_watch(on_untracked),
             row_kind_column=self.stream_row_kind_column,
             split_target_bytes=self.options.source_split_target_size_bytes,
@@ -430,21 +451,17 @@ class DynamicTable:
             return None
         return UntrackedWatch(table=self.name, file_store=self.file_store, on_untracked=chosen)
 
-    def _normalizes(self, said: str | ScanNormalize | None) -> bool:
+    def keeps_stream_state(self, normalize: str | None) -> bool:
+        """Whether a stream with this ``normalize`` keeps rows for itself; ``InvalidInputError`` for what is no such."""
+        is_state = self._normalize_of(normalize) is ScanNormalize.STATE
+        return is_state and self._normalizer is not None and self.log is not None
+
+    def _normalize_of(self, said: str | ScanNormalize | None) -> ScanNormalize:
         try:
-            chosen = self.options.scan_normalize if said is None else ScanNormalize(said)
+            return self.options.scan_normalize if said is None else ScanNormalize(said)
         except ValueError as error:
-            message = (
-                f"table {self.name}: scan.normalize={said} is none of {ScanNormalize.NONE}, {ScanNormalize.LOOKUP}"
-            )
+            message = f"table {self.name}: scan.normalize={said} is none of {', '.join(ScanNormalize)}"
             raise InvalidInputError(message) from error
-        if chosen is ScanNormalize.STATE:
-            message = (
-                f"table {self.name}: scan.normalize={chosen} is not in this version; use {ScanNormalize.LOOKUP}, which "
-                "needs no state: it finds the rows before a change in the table's files"
-            )
-            raise InvalidInputError(message)
-        return chosen is ScanNormalize.LOOKUP
 
     # --- write --------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
+from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.untracked_watch import UntrackedWatch
 
@@ -87,7 +88,7 @@ class HybridSource:
         startup: StartupMode,
         timestamp_millis: int | None,
         position: StreamPosition | None = None,
-        normalizer: ChangelogNormalizer | None = None,
+        normalizer: ChangelogNormalizer | StatefulNormalizer | None = None,
         watch: UntrackedWatch | None = None,
     ) -> None:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
@@ -149,7 +150,8 @@ class HybridSource:
         if start.split_index is not None:
             splits = self._splits_of(start.snapshot_id)
             stop = len(splits) if end.split_index is None else end.split_index
-            return [StreamSplit(rows=split) for split in splits[start.split_index : stop]]
+            rows = [StreamSplit(rows=split) for split in splits[start.split_index : stop]]
+            return rows if end.offsets is None else [*rows, *self._first_states(end.offsets, start.snapshot_id)]
         if start.offsets is not None:
             later = end.offsets or start.offsets
             return [
@@ -203,6 +205,16 @@ class HybridSource:
         if self._log is None:
             return StreamPosition(snapshot_id=start.snapshot_id)
         return self._in_log(start.snapshot_id, self._offsets_after(start.snapshot_id), start.snapshot_id)
+
+    def _first_states(self, offsets: LogOffsets, snapshot_id: int) -> list[StreamSplit]:
+        """Work that hands out no row: beginning what the normalizer keeps, while the snapshot is sure to be there."""
+        if self._normalizer is None or not self._normalizer.keeps_state:
+            return []
+        places = [(bucket, offsets.of(bucket)) for bucket in self._schema.bucket_numbers]
+        return [
+            StreamSplit(log=LogRange(bucket=bucket, start=place, end=place), repaired_snapshot_id=snapshot_id)
+            for bucket, place in places
+        ]
 
     def _in_log(self, snapshot_id: int, offsets: LogOffsets, watched: int) -> StreamPosition:
         known = None if self._watch is None else watched
