@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
@@ -13,6 +12,7 @@ from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
+from storage_lib.file_store.foreign_features import refuse_foreign_features
 from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
@@ -39,19 +39,6 @@ from storage_lib.schema.schema_versions import SchemaVersions
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
-_FOREIGN_FEATURES = (
-    "blob-field",
-    "data-evolution.enabled",
-    "data-file.external-paths",
-    "data-file.path-directory",
-    "partial-update.remove-record-on-sequence-group",
-    "pk-clustering-override",
-    "record-level.expire-time",
-    "row-tracking.enabled",
-    "rowkind.field",
-)
-"""Options of other engines that change which rows a table shows, or where they are, in ways not known here."""
-
 _SEQUENCE_BLOCK = 1 << 32
 """Rows that one task of a commit may give sequence numbers to."""
 
@@ -66,7 +53,7 @@ class FileStore:
     def __init__(
         self, *, table: str, environment: Environment, paths: TablePaths, schema: TableSchema, options: TableOptions
     ) -> None:
-        _refuse_foreign_features(table, options)
+        refuse_foreign_features(table, schema, options)
         self._table = table
         self._environment = environment
         self._paths = paths
@@ -285,14 +272,3 @@ class FileStore:
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
         )
-
-
-def _refuse_foreign_features(table: str, options: TableOptions) -> None:
-    for key in _FOREIGN_FEATURES:
-        value = options.others.get(key)
-        if value is not None and value.strip().lower() != "false":
-            message = (
-                f"table {table} has option {key}={value}, which another engine set and this library can't honour: its "
-                "rows would come out wrong. Read it with that engine, or rewrite it there without the option"
-            )
-            raise InvalidInputError(message)

@@ -231,7 +231,24 @@ _SUPPORTED = (
 )
 
 
-def _unsupported(text: object) -> InvalidInputError:
+_KEPT_ELSEWHERE = {
+    "VECTOR": "ARRAY<FLOAT>",
+    "BLOB": "BYTES (or a STRING that says where each is)",
+    "GEOMETRY": "BYTES (well-known binary)",
+    "GEOGRAPHY": "BYTES (well-known binary)",
+}
+"""Types of Paimon that this library has none for (docs/decisions), and the one that holds the same values."""
+
+
+def _unsupported(text: str) -> InvalidInputError:
+    word = re.split(r"[\s(<]", text.strip().upper(), maxsplit=1)[0]
+    if word in _KEPT_ELSEWHERE:
+        message = (
+            f"column type {text!r} is one of Paimon's that this library does not read or write; make the column "
+            f"{_KEPT_ELSEWHERE[word]}. In a table that has it already, copy or drop the column with the engine that "
+            "made it, and open the table then"
+        )
+        return InvalidInputError(message)
     return InvalidInputError(f"column type {text!r} is not supported; {_SUPPORTED}")
 
 

@@ -91,7 +91,6 @@ def test_other_spellings_mean_the_same(spelled: str, canonical: str) -> None:
         "MAP<STRING, INT>",
         "ROW<a INT>",
         "VARIANT(3)",
-        "BLOB",
         "INTERVAL",
         "INT(5)",
         "STRING(5)",

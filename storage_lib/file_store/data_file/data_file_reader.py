@@ -96,9 +96,11 @@ class DataFileReader:
         Row groups without a match of ``predicate`` are left out, other rows that don't match may be.
 
         Raises ``NotFoundError`` if the file is gone, ``CorruptFileError`` if it is not what ``file`` says, and
-        ``InvalidInputError`` for values of a newer schema that the table's types can't hold.
+        ``InvalidInputError`` for values of a newer schema that the table's types can't hold, and for what other writers
+        store in ways not known here.
         """
         path = self._path(file)
+        _refuse_some_columns(file, path)
         stored = [self._stored(name, file.schema_id) for name in columns]
         schema = pa.schema([each.wanted for each in stored])
         with ExitStack() as closing:
@@ -285,6 +287,16 @@ class DataFileReader:
         except KeyError as error:
             message = f"{path} is of format {extension!r}; this table reads {sorted(self._formats)}."
             raise InvalidInputError(message) from error
+
+
+def _refuse_some_columns(file: DataFileMeta, path: str) -> None:
+    if file.write_cols is not None:
+        message = (
+            f"Data file {path} holds some columns of its rows only ({', '.join(file.write_cols)}); the others are in "
+            "files of their own, which this library does not join. Read the table with the engine that wrote it, or "
+            "rewrite it there without data-evolution.enabled."
+        )
+        raise InvalidInputError(message)
 
 
 @lru_cache(maxsize=16)

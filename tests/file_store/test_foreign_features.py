@@ -1,0 +1,129 @@
+"""Tables of other engines that ask for what this library lacks are refused when they are opened, read or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable, InvalidInputError, WarehouseCatalog
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+
+COLUMNS = {"dt": "STRING NOT NULL", "id": "BIGINT NOT NULL", "n": "INT"}
+NAME = "db.t"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """With a table of two rows, partitioned by ``dt``, with the key ``(dt, id)`` in one bucket."""
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+    table = catalog.create_table(NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"])
+    table.append(rows("a", "b"))
+    return tmp_path
+
+
+def rows(*days: str) -> pa.Table:
+    return pa.table({"dt": list(days), "id": range(len(days)), "n": pa.array([1] * len(days), pa.int32())})
+
+
+def reopened(warehouse: Path, edit: Callable[[dict[str, Any]], Any]) -> DynamicTable:
+    """The table as if another engine had written this in its schema."""
+    (path,) = warehouse.rglob("schema-0")
+    schema = json.loads(path.read_text())
+    edit(schema)
+    path.write_text(json.dumps(schema))
+    return WarehouseCatalog(str(warehouse)).load_table(NAME)
+
+
+@pytest.mark.parametrize(
+    ("type_", "remedy"),
+    [
+        ("VECTOR<FLOAT, 4>", r"make the column ARRAY<FLOAT>"),
+        ({"type": "VECTOR", "element": "FLOAT", "length": 4}, "'VECTOR' is one of Paimon's .*ARRAY<FLOAT>"),
+        ("BLOB", r"'BLOB' is one of Paimon's .*BYTES"),
+        ("GEOMETRY('OGC:CRS84')", r"BYTES \(well-known binary\)"),
+        ("GEOGRAPHY('OGC:CRS84', SPHERICAL) NOT NULL", r"BYTES \(well-known binary\)"),
+        ({"type": "ARRAY", "element": "BLOB"}, "BYTES"),
+    ],
+)
+def test_a_column_of_a_type_that_is_not_kept_here_is_named_with_the_remedy(
+    warehouse: Path, type_: object, remedy: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=rf"schema-0: column 'extra': .*{remedy}.*open the table then"):
+        reopened(warehouse, lambda schema: schema["fields"].append({"id": 9, "name": "extra", "type": type_}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("row-tracking.enabled", "true"),
+        ("data-evolution.enabled", "true"),
+        ("blob-field", "n"),
+        ("chain-table.enabled", "true"),
+        ("scan.fallback-branch", "history"),
+        ("scan.primary-branch", "live"),
+        ("data-file.external-paths", "s3://elsewhere"),
+        ("data-file.path-directory", "data"),
+        ("index-file-in-data-file-dir", "true"),
+        ("pk-clustering-override", "true"),
+        ("pk-vector.index.columns", "n"),
+        ("pk-full-text.index.columns", "n"),
+        ("sequence.snapshot-ordering", "true"),
+        ("record-level.expire-time", "1 d"),
+        ("rowkind.field", "n"),
+    ],
+)
+def test_an_option_that_would_be_passed_over_is_refused_by_name(warehouse: Path, key: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"table db\.t has option {key}={value}, .*Read it with that engine"):
+        reopened(warehouse, lambda schema: schema["options"].update({key: value}))
+
+
+def test_an_option_that_is_switched_off_does_no_harm(warehouse: Path) -> None:
+    table = reopened(warehouse, lambda schema: schema["options"].update({"row-tracking.enabled": "False"}))
+
+    assert table.to_arrow().num_rows == 2
+
+
+def test_a_table_whose_rows_wait_for_their_bucket_is_refused(warehouse: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"option bucket=-2: .*rewrite it there with a fixed number of buckets"):
+        reopened(warehouse, lambda schema: schema["options"].update({"bucket": "-2"}))
+
+
+@pytest.mark.parametrize("primary_keys", [["dt", "id"], ["id"]], ids=["within partitions", "across partitions"])
+def test_a_table_with_dynamic_buckets_is_read_and_not_written(warehouse: Path, primary_keys: list[str]) -> None:
+    table = reopened(warehouse, lambda schema: schema.update(primaryKeys=primary_keys, options={"bucket": "-1"}))
+
+    assert sorted(table.to_arrow()["dt"].to_pylist()) == ["a", "b"]
+    for write in (table.append, table.overwrite):
+        with pytest.raises(InvalidInputError, match=r"option bucket=-1.*Write it with the engine that made it"):
+            write(rows("c"))
+    assert table.snapshots().num_rows == 1
+    assert len(list(warehouse.rglob("*.parquet"))) == 2
+
+
+def test_a_key_across_partitions_is_refused_by_create(tmp_path: Path) -> None:
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+
+    with pytest.raises(InvalidInputError, match="partition column 'dt' is not in the primary key"):
+        catalog.create_table(NAME, COLUMNS, primary_key=["id"], partition_by=["dt"])
+
+
+def test_a_file_with_some_columns_of_its_rows_is_refused_whatever_the_options_say(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = WarehouseCatalog(str(warehouse)).load_table(NAME)
+    read = DataFileReader.read
+
+    def read_in_part(reader: DataFileReader, file: DataFileMeta, *given: Any, **more: Any) -> Iterator[pa.RecordBatch]:
+        return read(reader, replace(file, write_cols=("n",)), *given, **more)
+
+    monkeypatch.setattr(DataFileReader, "read", read_in_part)
+
+    with pytest.raises(InvalidInputError, match=r"\.parquet holds some columns of its rows only \(n\).*data-evolution"):
+        table.to_arrow()
