@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
     from storage_lib import DynamicTable, WarehouseCatalog
 
 __all__ = ["DynamicTableHook"]
@@ -22,6 +24,7 @@ class DynamicTableHook(BaseHook):
     """Opens the catalog that a connection names.
 
     :param dynamic_table_conn_id: the connection's id.
+    :param connection: the connection itself, where it was asked for before.
     """
 
     conn_name_attr = "dynamic_table_conn_id"
@@ -29,9 +32,10 @@ class DynamicTableHook(BaseHook):
     conn_type = "dynamic_table"
     hook_name = "Dynamic tables"
 
-    def __init__(self, *, dynamic_table_conn_id: str = default_conn_name) -> None:
+    def __init__(self, *, dynamic_table_conn_id: str = default_conn_name, connection: Connection | None = None) -> None:
         super().__init__()
         self.dynamic_table_conn_id = dynamic_table_conn_id
+        self._connection = connection
 
     def get_conn(self) -> WarehouseCatalog:
         """Open the catalog; an InvalidInputError says what the connection lacks."""
@@ -62,7 +66,7 @@ class DynamicTableHook(BaseHook):
     @property
     def options(self) -> dict[str, str]:
         """The catalog's options. They may hold secrets: do not log or return them."""
-        connection = self.get_connection(self.dynamic_table_conn_id)
+        connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
         options = {key: str(value) for key, value in (self.extra.get("options") or {}).items()}
         given = {
             "log.kafka.bootstrap.servers": self.extra.get("bootstrap_servers"),
@@ -74,7 +78,8 @@ class DynamicTableHook(BaseHook):
     @property
     def extra(self) -> dict[str, Any]:
         """The connection's extra."""
-        extra: dict[str, Any] = self.get_connection(self.dynamic_table_conn_id).extra_dejson
+        connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
+        extra: dict[str, Any] = connection.extra_dejson
         return extra
 
     def test_connection(self) -> tuple[bool, str]:

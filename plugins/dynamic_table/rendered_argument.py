@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "checked_count",
     "checked_flag",
     "checked_mapping",
+    "checked_moment",
     "checked_names",
     "checked_number",
     "checked_options",
@@ -70,6 +72,17 @@ def checked_text(value: object, argument: str) -> str:
     if isinstance(value, str) and not is_nothing(value.strip()):
         return value
     raise _refusal(value, argument, "text")
+
+
+def checked_moment(value: object, argument: str) -> int:
+    """Return a datetime with a zone, or its ISO text, in epoch milliseconds."""
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise _refusal(value, argument, "a moment with its zone like 2024-05-14T12:00:00+00:00")
+    return int(moment.timestamp() * 1000)
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[str]) -> None:

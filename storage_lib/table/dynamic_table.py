@@ -47,7 +47,11 @@ from storage_lib.schema.table_options import (
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
+<<<<<<< HEAD
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
+=======
+from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
+>>>>>>> c40e2c2 (Give Airflow operators for tags, rollbacks, orphans and drops, sensors, and a trigger that tells of commits)
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
@@ -134,6 +138,7 @@ class DynamicTable:
         self._care = parts.care
         self._inline_compaction = parts.inline_compaction
         self._description = parts.description
+        self._commit_listing = parts.commit_listing
 
     @property
     def address(self) -> TableAddress:
@@ -811,6 +816,10 @@ class DynamicTable:
     def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
         """DESCRIBE TABLE EXTENDED, of the table or one partition; see ``TableDescription``."""
         return self._description.describe(partition)
+
+    def commits(self, *, after: int = 0, limit: int = COMMITS_MAX) -> tuple[CommitSummary, ...]:
+        """The first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
+        return self._commit_listing.commits(after=after, limit=limit)
 
     def snapshots(self) -> pa.Table:
         """One row a snapshot, oldest first."""

@@ -8,11 +8,13 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeScan
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
+from storage_lib.table.commit_listing import CommitListing
 from storage_lib.table.complete_appends import CompleteAppends
 from storage_lib.table.content_difference import ContentDifference
 from storage_lib.table.eventual_commit import EventualCommit
@@ -227,6 +229,7 @@ class TableParts:
             care=self.care,
             stop_trigger=options.num_sorted_run_stop_trigger,
         )
+        self.commit_listing = CommitListing(file_store=self.file_store, partitions=PartitionCodec(schema))
         self.description = TableDescription(
             name=name,
             location=location,

@@ -147,3 +147,23 @@ def test_names_that_are_none_are_refused(catalog: MemoryCatalog, lived: DynamicT
 
 def orders_named(catalog: MemoryCatalog, name: str) -> DynamicTable:
     return catalog.create_table(name, rows("+I a 1 1").schema, primary_key=["id"])
+
+
+def test_commits_are_listed_with_their_partitions_from_a_snapshot_on() -> None:
+    table = orders(None, **{"log.system": "none", "write-only": "true"})
+    table.append(rows("+I b 1 1", "+I a 1 1"))
+    table.append(rows("+I a 2 2"))
+    table.compact()
+
+    def listed(after: int, limit: int = 10) -> list[tuple[int, str, int, list[object]]]:
+        commits = table.commits(after=after, limit=limit)
+        return [
+            (each.snapshot_id, each.kind, each.delta_row_count, [value["dt"] for value in each.partitions])
+            for each in commits
+        ]
+
+    assert listed(0, limit=2) == [(1, "APPEND", 2, ["a", "b"]), (2, "APPEND", 1, ["a"])]
+    assert [each[:3] for each in listed(2)] == [(3, "COMPACT", 0)]
+    assert listed(3) == []
+    table.expire_snapshots(retain_last=1)
+    assert [each[0] for each in listed(0)] == [3]

@@ -1,0 +1,94 @@
+"""Keeps a snapshot of a table under a name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_count, checked_text, is_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["CreateTagOperator"]
+
+SNAPSHOT_KEY = "tagged_snapshot"  # of the task's state store
+
+
+class CreateTagOperator(BaseOperator):
+    """Tags a snapshot: it stays readable under the tag's name, whatever expires.
+
+    A tag of this name that is there already is fine if it is of the snapshot asked for, or, where none is asked for,
+    if this task made it in an earlier try.
+
+    :param table: ``database.table``. (templated)
+    :param tag: the tag's name, such as ``{{ ds_nodash }}-closed``. (templated)
+    :param snapshot_id: the snapshot; None: the newest. (templated)
+    :param time_retained: how long to keep it, such as ``7 d``; None: until it is deleted. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("table", "tag", "snapshot_id", "time_retained")
+    ui_color = "#e8e0f4"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        tag: str,
+        snapshot_id: int | str | None = None,
+        time_retained: str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.tag = tag
+        self.snapshot_id = snapshot_id
+        self.time_retained = time_retained
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Tag the snapshot and return its id."""
+        from storage_lib.errors import AlreadyExistsError
+
+        name = checked_text(self.tag, "tag")
+        table = self.hook.load_table(self.table)
+        wanted = self._snapshot_id(context, table)
+        retained = None if is_nothing(self.time_retained) else checked_text(self.time_retained, "time_retained")
+        try:
+            snapshot_id = table.tags.create(name, wanted, time_retained=retained).snapshot.id
+        except AlreadyExistsError:
+            there = next((each for each in table.tags.list() if each.name == name), None)
+            if there is None or there.snapshot.id != wanted:
+                raise
+            snapshot_id = there.snapshot.id
+            self.log.info("Tag %s of snapshot %d is there already", name, snapshot_id)
+        return {"table": self.table, "op": "create_tag", "tag": name, "version": snapshot_id}
+
+    def _snapshot_id(self, context: Context, table: Any) -> int | None:
+        """The same snapshot at every try: the newest is another one a moment later."""
+        if not is_nothing(self.snapshot_id):
+            return checked_count(self.snapshot_id, "snapshot_id", least=1)
+        store = context.get("task_state_store")
+        # Clearing a task raises its last possible try: a person's new try is of the newest snapshot then.
+        last_try = context["ti"].max_tries
+        kept: Any = None if store is None else store.get(SNAPSHOT_KEY)
+        if isinstance(kept, dict) and kept["last_try"] == last_try:
+            return int(kept["snapshot_id"])
+        snapshot = table.plan().snapshot
+        if snapshot is None:
+            return None
+        if store is not None:
+            store.set(SNAPSHOT_KEY, {"snapshot_id": snapshot.id, "last_try": last_try})
+        return int(snapshot.id)

@@ -1,0 +1,59 @@
+"""Drops a table: its files, its log, and its name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_flag, checked_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["DropTableOperator"]
+
+
+class DropTableOperator(BaseOperator):
+    """Removes a table with all its data, files and log; nothing of it can be brought back.
+
+    A task that died in the middle of it may be tried again: it goes on where the first try ended.
+
+    :param table: ``database.table``. (templated)
+    :param if_exists: a table that is not there is fine. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("table", "if_exists")
+    ui_color = "#f0c9c9"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        if_exists: bool | str = True,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.if_exists = if_exists
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
+        """Drop it and return whether it was there."""
+        name = checked_text(self.table, "table")
+        if_exists = checked_flag(self.if_exists, "if_exists")
+        catalog = self.hook.get_conn()
+        existed = catalog.table_exists(name)
+        catalog.drop_table(name, if_exists=if_exists)
+        return {"table": name, "op": "drop_table", "existed": existed}

@@ -1,0 +1,168 @@
+"""Sensors that wait until a table is as somebody wants it, on a worker or, deferrable, in the triggerer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.partition_argument import checked_partition
+from dynamic_table.rendered_argument import checked_count, checked_moment, checked_text, is_nothing
+from dynamic_table.table_conditions import (
+    Condition,
+    LogLagBelow,
+    PartitionHasData,
+    SnapshotNewerThan,
+    spelled,
+)
+from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from airflow.sdk import Context
+
+__all__ = ["LogLagSensor", "PartitionSensor", "SnapshotSensor", "TableSensor"]
+
+
+class TableSensor(BaseSensorOperator):
+    """Base of the sensors that look at one table. What was seen is the task's result.
+
+    :param table: ``database.table``. (templated)
+    :param dynamic_table_conn_id: the connection.
+    :param deferrable: wait in the triggerer instead of on a worker.
+    """
+
+    template_fields: Sequence[str] = ("table",)
+    ui_color = "#e6f1f2"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+        self.deferrable = deferrable
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def condition(self) -> Condition:
+        """Return what is waited for, from the rendered arguments; an InvalidInputError refuses them."""
+        raise NotImplementedError
+
+    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  Airflow's signature
+        """Look once."""
+        table = self.hook.load_table(checked_text(self.table, "table"))
+        look = self.condition().look(table)
+        self.log.info("%s", look.text)
+        return PokeReturnValue(is_done=look.is_met, xcom_value=dict(look.result))
+
+    def execute(self, context: Context) -> Any:
+        """Wait here, or look once and leave the rest to the triggerer."""
+        if not self.deferrable:
+            return super().execute(context)
+        first = self.poke(context)
+        if not first.is_done:
+            self.defer(
+                trigger=TableConditionTrigger(
+                    table=self.table,
+                    condition=spelled(self.condition()),
+                    dynamic_table_conn_id=self.dynamic_table_conn_id,
+                    poll_seconds=self.poke_interval,
+                ),
+                method_name="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
+        return first.xcom_value
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Return what the trigger saw, or fail with what it met."""
+        if "error" in event:
+            message = f"{event['error']}: {event['message']}"
+            raise AirflowFailException(message)
+        if "result" not in event:
+            message = f"the trigger of {self.table} fired with {event!r}"
+            raise AirflowException(message)
+        self.log.info("%s", event["text"])
+        return dict(event["result"])
+
+
+class PartitionSensor(TableSensor):
+    """Waits until a partition is there and has rows.
+
+    :param partition: ``{column: value}``. (templated)
+    :param min_rows: at least so many rows in its files, before versions of one key are merged. (templated)
+    """
+
+    template_fields: Sequence[str] = (*TableSensor.template_fields, "partition", "min_rows")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json"}
+
+    def __init__(self, *, partition: Mapping[str, Any] | str, min_rows: int | str = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partition = partition
+        self.min_rows = min_rows
+
+    def condition(self) -> Condition:
+        """Return the partition that is waited for."""
+        rows = checked_count(self.min_rows, "min_rows", least=1)
+        return PartitionHasData(partition=checked_partition(self.partition), min_rows=rows)
+
+
+class SnapshotSensor(TableSensor):
+    """Waits for a snapshot newer than one, or than a moment; with neither, for the first.
+
+    :param newer_than_snapshot: a snapshot's id. (templated)
+    :param newer_than: a moment, such as ``{{ data_interval_end }}``: a datetime or its ISO text with a zone.
+        (templated)
+    """
+
+    template_fields: Sequence[str] = (*TableSensor.template_fields, "newer_than_snapshot", "newer_than")
+
+    def __init__(
+        self,
+        *,
+        newer_than_snapshot: int | str | None = None,
+        newer_than: datetime | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.newer_than_snapshot = newer_than_snapshot
+        self.newer_than = newer_than
+
+    def condition(self) -> Condition:
+        """Return the snapshot that is waited for."""
+        least = self.newer_than_snapshot
+        return SnapshotNewerThan(
+            snapshot_id=0 if is_nothing(least) else checked_count(least, "newer_than_snapshot"),
+            timestamp_millis=0 if is_nothing(self.newer_than) else checked_moment(self.newer_than, "newer_than"),
+        )
+
+
+class LogLagSensor(TableSensor):
+    """Waits until a table's files have caught up with its log (``log.consistency=eventual``).
+
+    :param max_records: so many records may be in the log and not in the files. (templated)
+    """
+
+    template_fields: Sequence[str] = (*TableSensor.template_fields, "max_records")
+
+    def __init__(self, *, max_records: int | str = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_records = max_records
+
+    def condition(self) -> Condition:
+        """Return the lag that is waited for."""
+        return LogLagBelow(max_records=checked_count(self.max_records, "max_records"))

@@ -1,0 +1,124 @@
+"""A watched table tells of each commit once, in order, also after the triggerer was restarted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from airflow.sdk import BaseHook
+
+from dynamic_table.triggers.snapshot_trigger import SnapshotTrigger
+from storage_lib import open_catalog
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable
+
+COLUMNS = pa.schema([pa.field("dt", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+
+
+class Store:
+    """An asset's state store."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.is_written = asyncio.Event()
+
+    async def aget(self, key: str, default: Any = None) -> Any:
+        return self.values.get(key, default)
+
+    async def aset(self, key: str, value: Any) -> None:
+        self.values[key] = value
+        self.is_written.set()
+
+
+@pytest.fixture
+def orders(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> DynamicTable:
+    async def aget_connection(conn_id: str) -> Any:
+        return BaseHook.get_connection(conn_id)
+
+    monkeypatch.setattr(BaseHook, "aget_connection", aget_connection)
+    return open_catalog(str(warehouse)).create_table(
+        "shop.orders",
+        COLUMNS,
+        primary_key=["dt", "id"],
+        partition_by=["dt"],
+        options={"log.system": "none", "write-only": "true"},
+    )
+
+
+def fill(table: DynamicTable, *days: str) -> None:
+    table.append(pa.table({"dt": list(days), "id": pa.array(range(len(days)), pa.int64())}))
+
+
+def watched(store: Store, count: int, *, table: str = "shop.orders", before: Any = None) -> list[dict[str, Any]]:
+    """The next events, as a new triggerer sees them; ``before`` happens once it has looked."""
+
+    async def watch() -> list[dict[str, Any]]:
+        store.is_written = asyncio.Event()
+        path, arguments = SnapshotTrigger(table=table, poll_seconds=0.01).serialize()
+        assert path == "dynamic_table.triggers.snapshot_trigger.SnapshotTrigger"
+        trigger = SnapshotTrigger(**json.loads(json.dumps(arguments)))
+        trigger.asset_state_store = store  # type: ignore[assignment]
+        events = trigger.run()
+        next_event = asyncio.ensure_future(anext(events))
+        if not store.values:
+            await store.is_written.wait()
+        if before is not None:
+            await asyncio.to_thread(before)
+        payloads = [(await next_event).payload]
+        while len(payloads) < count:
+            payloads.append((await anext(events)).payload)
+        # The watermark follows when the next look is asked for.
+        coming = asyncio.ensure_future(anext(events))
+        while store.values["snapshot_id"] < payloads[-1]["version"]:
+            store.is_written.clear()
+            await store.is_written.wait()
+        coming.cancel()
+        return payloads
+
+    return asyncio.run(asyncio.wait_for(watch(), 30))
+
+
+def test_commits_are_told_one_by_one_and_none_from_before_the_watch(orders: DynamicTable) -> None:
+    fill(orders, "a")
+    store = Store()
+
+    def commit() -> None:
+        fill(orders, "b", "a")
+        orders.compact()
+        orders.drop_partitions([{"dt": "a"}])
+
+    events = watched(store, 2, before=commit)
+
+    assert events == [
+        {"table": "shop.orders", "version": 2, "kind": "APPEND", "rows": 2, "partitions": [{"dt": "a"}, {"dt": "b"}]},
+        {"table": "shop.orders", "version": 4, "kind": "OVERWRITE", "rows": -2, "partitions": [{"dt": "a"}]},
+    ]
+
+
+def test_a_restarted_triggerer_tells_what_came_meanwhile(orders: DynamicTable) -> None:
+    store = Store()
+    fill(orders, "a")
+    assert [event["version"] for event in watched(store, 1, before=lambda: fill(orders, "a"))] == [2]
+
+    for day in "bcd":
+        fill(orders, day)
+    orders.expire_snapshots(retain_last=2)
+
+    assert [event["partitions"] for event in watched(store, 2)] == [[{"dt": "c"}], [{"dt": "d"}]]
+
+
+def test_a_table_that_is_not_there_yet_is_waited_for(orders: DynamicTable) -> None:
+    catalog = open_catalog(orders.location.rsplit("/shop", 1)[0])
+    store = Store()
+    store.values["snapshot_id"] = 0
+    created = {"primary_key": ["dt", "id"], "partition_by": ["dt"], "options": {"log.system": "none"}}
+
+    def create() -> None:
+        fill(catalog.create_table("shop.late", COLUMNS, **created), "a")  # type: ignore[arg-type]
+
+    assert [event["version"] for event in watched(store, 1, table="shop.late", before=create)] == [1]
