@@ -47,11 +47,8 @@ from storage_lib.schema.table_options import (
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
-<<<<<<< HEAD
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
-=======
 from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
->>>>>>> c40e2c2 (Give Airflow operators for tags, rollbacks, orphans and drops, sensors, and a trigger that tells of commits)
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
