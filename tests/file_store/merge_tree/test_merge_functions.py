@@ -277,6 +277,24 @@ def test_what_was_added_is_taken_back_whenever_it_is_merged(data: st.DataObject)
 
 
 @LAWS
+@given(data=st.data())
+def test_decimals_without_digits_behind_the_point_are_multiplied_exactly(data: st.DataObject) -> None:
+    columns = "k BIGINT; factor DECIMAL(38, 0)"
+    options = {"merge-engine": "aggregation", "fields.factor.aggregate-function": "product"}
+    factor = st.none() | st.sampled_from([-3, -1, 1, 2, 5]).map(Decimal)
+    change = st.tuples(st.sampled_from(list(RowKind)), st.tuples(st.integers(0, 3), factor))
+
+    def model(changes: Sequence[Change]) -> Row | None:
+        added = [row for kind, row in changes if not kind.is_retract]
+        factors = [row[1] for row in added if row[1] is not None]
+        taken = [row[1] for kind, row in changes if kind.is_retract and row[1] is not None]
+        product = Decimal(math.prod(map(int, factors)) // math.prod(map(int, taken))) if factors else None
+        return (added[0][0], product) if added else None
+
+    _check_laws(data, columns, _function_of(columns, options), change, model, takes_back_rows=True)
+
+
+@LAWS
 @given(data=st.data(), engine=st.sampled_from(["aggregation", "partial-update"]))
 def test_a_deletion_removes_the_whole_record_and_a_new_one_begins(data: st.DataObject, engine: str) -> None:
     columns = "k BIGINT; v INT; w INT NOT NULL"

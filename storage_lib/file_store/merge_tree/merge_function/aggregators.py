@@ -57,6 +57,12 @@ def _is_in(roots: frozenset[TypeRoot]) -> Callable[[DataType], bool]:
     return lambda data_type: data_type.root in roots
 
 
+def _has_a_one(data_type: DataType) -> bool:
+    if data_type.root is TypeRoot.DECIMAL:
+        return (data_type.precision or 0) > (data_type.scale or 0)
+    return data_type.root in _NUMBERS
+
+
 def _is_unbounded_text(data_type: DataType) -> bool:
     return data_type.root is TypeRoot.VARCHAR and data_type.length is None
 
@@ -90,10 +96,9 @@ _Fits = Callable[[DataType], bool]
 _Make = Callable[[str, DataField, FieldOptions], FieldAggregator]
 _FUNCTIONS: Mapping[str, tuple[_Fits, str, _Make]] = {
     "sum": (_is_in(_NUMBERS), "numbers", lambda table, column, _: Sum(table=table, column=column.name)),
-    # The rounding of decimals would depend on which versions happen to be merged first.
     "product": (
-        _is_in(_INTEGERS | _FLOATS),
-        "TINYINT, SMALLINT, INT, BIGINT, FLOAT and DOUBLE",
+        _has_a_one,
+        "numbers that may be 1 (a DECIMAL with digits before the point)",
         lambda table, column, _: Product(table=table, column=column.name),
     ),
     "count": (

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.merge_function.decimal_products import decimal_products, decimal_quotients
 from storage_lib.file_store.merge_tree.merge_function.exact_sums import exact_sums
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
 from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
@@ -82,7 +83,8 @@ class Count:
 class Product:
     """What was added, multiplied, divided by the product of what was taken back; nulls don't count.
 
-    A quotient of integers is cut towards zero, at the end: until then dividend and divisor are kept apart.
+    A quotient of integers is cut towards zero, one of decimals rounded half up, at the end: until then dividend and
+    divisor are kept apart.
     """
 
     table: str
@@ -102,8 +104,22 @@ class Product:
         divisor = self._product(versions.only(versions.is_valid & versions.retracts))
         if not final:
             return MergedField(state=product, below=divisor, neutral=1)
-        quotient = pc.divide(product, pc.fill_null(divisor, 1))
-        return MergedField(state=quotient, below=divisor)
+        return MergedField(state=self._quotient(product, divisor), below=divisor)
+
+    def _quotient(self, product: pa.Array, divisor: pa.Array) -> pa.Array:
+        if not pa.types.is_decimal(product.type):
+            return pc.divide(product, pc.fill_null(divisor, 1))
+        try:
+            quotient, overflows = decimal_quotients(product, divisor)
+        except ZeroDivisionError as error:
+            message = (
+                f"table {self.table}: what was taken out of the product in column {self.column!r} comes to 0 when it "
+                f"is rounded to {product.type}, and nothing can be divided by that. Give the column a greater scale"
+            )
+            raise InvalidInputError(message) from error
+        if overflows.any():
+            raise too_large(self.table, self.column, self.name, product.type)
+        return quotient
 
     def _product(self, present: FieldVersions) -> pa.Array:
         kind = present.values.type
@@ -112,6 +128,11 @@ class Product:
         if pa.types.is_floating(kind):
             values = present.values.to_numpy().astype(np.float64)
             return present.spread(pa.array(np.multiply.reduceat(values, present.starts)).cast(kind))
+        if pa.types.is_decimal(kind):
+            decimals, overflows = decimal_products(present.values, present.starts)
+            if overflows.any():
+                raise too_large(self.table, self.column, self.name, kind)
+            return present.spread(decimals)
         # Python's own integers, multiplied in NumPy's loop: there is no overflow to miss.
         products = np.multiply.reduceat(present.values.to_numpy().astype(object), present.starts)
         limits = np.iinfo(kind.to_pandas_dtype())

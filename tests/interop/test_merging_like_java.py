@@ -1,0 +1,113 @@
+"""What Paimon's Java core makes of the versions of a key, and what we do: the same, whoever merges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable, InvalidInputError, WarehouseCatalog
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS, RowKind
+from tests.support.paimon_core import PaimonCore
+
+IDENTIFIER = "db.t"
+AGGREGATION = {"merge-engine": "aggregation", "write-only": "true"}
+Change = tuple[RowKind, tuple[Any, ...]]
+ADD, TAKE_BACK, DELETE = RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.DELETE
+
+
+def make_table(home: Path, columns: dict[str, str], options: dict[str, str]) -> DynamicTable:
+    catalog = WarehouseCatalog(str(home), {"log.system": "none"})
+    return catalog.create_table(IDENTIFIER, {"k": "INT", **columns}, primary_key=["k"], options=options)
+
+
+def put(table: DynamicTable, changes: Sequence[Change]) -> None:
+    """One commit."""
+    rows = [pa.array([row[place] for _, row in changes], field.type) for place, field in enumerate(table.arrow_schema)]
+    kinds = pa.array([ROW_KIND_SYMBOLS[kind] for kind, _ in changes])
+    table.append(pa.table([*rows, kinds], names=[*table.arrow_schema.names, "_row_kind"]))
+
+
+def rows_of(table: DynamicTable) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.to_arrow().to_pylist()), key=repr)
+
+
+def rows_by_java(core: PaimonCore, home: Path, table: DynamicTable) -> list[tuple[Any, ...]]:
+    return sorted(core.read(home, IDENTIFIER, table.schema), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_decimals_are_multiplied_and_rounded_half_up_from_the_oldest_on(
+    paimon_core: PaimonCore, tmp_path: Path, seed: int
+) -> None:
+    drawn = np.random.default_rng(seed)
+    table = make_table(
+        tmp_path,
+        {"small": "DECIMAL(9, 3)", "large": "DECIMAL(38, 4)"},
+        {**AGGREGATION, "fields.default-aggregate-function": "product"},
+    )
+    for _ in range(6):
+        keys = drawn.permutation(12)[:9].tolist()
+        values = [Decimal(int(value)).scaleb(-3) for value in drawn.integers(-3000, 3000, len(keys))]
+        put(
+            table,
+            [(ADD, (key, value if key % 4 else None, value * 7)) for key, value in zip(keys, values, strict=True)],
+        )
+
+    ours = rows_of(table)
+    assert rows_by_java(paimon_core, tmp_path, table) == ours
+    table.compact(full=True)
+    assert rows_of(table) == ours == rows_by_java(paimon_core, tmp_path, table)
+
+
+def test_a_decimal_is_taken_out_of_a_product_again(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    table = make_table(tmp_path, {"n": "DECIMAL(10, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
+    for kind, key, value in [
+        (ADD, 1, "2.50"),
+        (ADD, 1, "-4.00"),
+        (TAKE_BACK, 1, "2.50"),
+        (ADD, 2, "1.00"),
+        (TAKE_BACK, 2, "-8.00"),
+        (ADD, 3, None),
+        (TAKE_BACK, 3, "2.00"),
+    ]:
+        put(table, [(kind, (key, value and Decimal(value)))])
+
+    assert rows_of(table) == [(1, Decimal("-4.00")), (2, Decimal("-0.13")), (3, None)]
+    assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table)
+
+
+def test_a_product_that_its_decimal_can_not_hold_is_refused_where_java_makes_it_null(
+    paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    table = make_table(tmp_path, {"n": "DECIMAL(4, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
+    put(table, [(ADD, (1, Decimal("50.00")))])
+    put(table, [(ADD, (1, Decimal("2.00")))])
+
+    assert rows_by_java(paimon_core, tmp_path, table) == [(1, None)]
+    with pytest.raises(InvalidInputError, match=r"the product of column 'n' is too large for decimal128\(4, 2\)"):
+        table.to_arrow()
+
+
+def test_a_divisor_that_rounds_to_nothing_is_refused(tmp_path: Path) -> None:
+    table = make_table(tmp_path, {"n": "DECIMAL(4, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
+    put(table, [(ADD, (1, Decimal("1.00")))])
+    for _ in range(2):
+        put(table, [(TAKE_BACK, (1, Decimal("0.01")))])
+
+    with pytest.raises(InvalidInputError, match=r"comes to 0 when it is rounded .*Give the column a greater scale"):
+        table.to_arrow()
+    with pytest.raises(InvalidInputError, match="a row of kind -U or -D has 0 in column 'n'"):
+        put(table, [(TAKE_BACK, (1, Decimal("0.00")))])
+
+
+def test_a_product_of_decimals_that_are_never_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"product is for numbers that may be 1 .* column 'n' is DECIMAL\(2, 2\)"
+    ):
+        make_table(tmp_path, {"n": "DECIMAL(2, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
