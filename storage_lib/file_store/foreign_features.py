@@ -28,7 +28,6 @@ _OPTIONS = (
     "pk-clustering-override",
     "sequence.snapshot-ordering",
     # other rows
-    "partial-update.remove-record-on-sequence-group",
     "record-level.expire-time",
     "rowkind.field",
 )

@@ -20,6 +20,7 @@ _FIXED = frozenset(
         "ignore-delete",
         "merge-engine",
         "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
         "partition",
         "partition.default-name",
         "partition.legacy-name",
@@ -36,7 +37,7 @@ _FIXED = frozenset(
 _FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
 """How rows are laid out, merged and logged: files and records that are there already were made by them."""
 
-_NAMING_COLUMNS = ("bucket-key", "sequence.field")
+_NAMING_COLUMNS = ("bucket-key", "sequence.field", "partial-update.remove-record-on-sequence-group")
 
 
 def changed_options(options: Mapping[str, str], key: str, value: str | None) -> dict[str, str]:

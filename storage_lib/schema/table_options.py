@@ -236,6 +236,12 @@ class TableOptions:
         parse=parse_boolean,
         text="A -D removes the whole row of a partial-update table.",
     )
+    partial_update_remove_record_on_sequence_group: tuple[str, ...] = _option(
+        "partial-update.remove-record-on-sequence-group",
+        default=(),
+        parse=parse_names,
+        text="Sequences of groups: a -D that is not older than the group's newest row removes the whole row.",
+    )
     aggregation_remove_record_on_delete: bool = _option(
         "aggregation.remove-record-on-delete",
         default=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,41 @@ def test_deletions_are_passed_over_where_the_table_says_so(tmp_path: Path) -> No
     table.append(_rows(("+I", 1, 5, "a", 1), ("-U", 1, 5, "a", 1), ("+U", 1, 6, "b", 1), ("-D", 2, 1, "x", 1)))
 
     assert _content(table) == [(1, 5, "a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"partial-update.remove-record-on-sequence-group": "name"}, "names 'name', which is the sequence of no group"),
+        ({"partial-update.remove-record-on-sequence-group": "at", "ignore-delete": "true"}, "leave one of them out"),
+        (
+            {"partial-update.remove-record-on-sequence-group": "at", "fields.n.aggregate-function": "product"},
+            "can't be had with product of column 'n'",
+        ),
+    ],
+)
+def test_a_removal_by_a_sequence_group_that_can_not_be_is_refused_at_create(
+    tmp_path: Path, more: dict[str, str], said: str
+) -> None:
+    with pytest.raises(
+        InvalidInputError, match=f"option partial-update.remove-record-on-sequence-group .*{re.escape(said)}"
+    ):
+        _table(tmp_path, {**PARTIAL_UPDATE, "fields.at.sequence-group": "n,name", **more})
+
+    assert not list(tmp_path.rglob("schema-*"))
+
+
+def test_the_sequence_by_which_records_are_removed_may_be_renamed_and_not_dropped(tmp_path: Path) -> None:
+    options = {"fields.at.sequence-group": "n,name", "partial-update.remove-record-on-sequence-group": "at"}
+    table = _table(tmp_path, {**PARTIAL_UPDATE, **options})
+    with pytest.raises(InvalidInputError, match="column 'at' can't be dropped"):
+        table.alter(DropColumn("at"))
+    table = table.alter(RenameColumn("at", "since"))
+    names = ["id", "n", "name", "since", "_row_kind"]
+
+    table.append(_rows(("+I", 1, 1, "a", 1), ("+I", 2, 1, "b", 1)).rename_columns(names))
+    table.append(_rows(("-D", 1, None, None, 2), ("-D", 2, None, None, 0)).rename_columns(names))
+    assert _content(table) == [(2, 1, "b", 1)]
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.merge_tree.merge_function.aggregation import Aggregation
 from storage_lib.file_store.merge_tree.merge_function.aggregators import LAST_NON_NULL_VALUE, aggregator_of
-from storage_lib.file_store.merge_tree.merge_function.combined_value import Product
+from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastValue
+from storage_lib.file_store.merge_tree.merge_function.combined_value import Count, Product, Sum
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE, Deduplicate
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
+from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.file_store.merge_tree.merge_function.first_row import FirstRow
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.partial_update import PartialUpdate
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.schema.data_types import TypeRoot
-from storage_lib.schema.field_options import DEFAULT_FUNCTION, FieldOptions
+from storage_lib.schema.field_options import DEFAULT_FUNCTION, FieldOptions, SequenceGroup
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.table_options import MergeEngine, SortOrder, TableOptions
 from storage_lib.schema.table_schema import DataField, TableSchema
@@ -106,15 +107,39 @@ class _Engine:
                 f"removes rows that {groups[0].option} would only take columns out of; leave one of them out",
             )
         self._check_groups()
+        aggregators = self._group_aggregators(order)
         return PartialUpdate(
             table=self.table,
             columns=frozenset(column.name for column in self._columns(order)),
             required=self._required,
             groups=groups,
-            aggregators=self._group_aggregators(order),
+            removing=self._removing_groups(aggregators),
+            aggregators=aggregators,
             order=order,
             removes_on_delete=self.options.partial_update_remove_record_on_delete,
         )
+
+    def _removing_groups(self, aggregators: Mapping[str, FieldAggregator]) -> tuple[SequenceGroup, ...]:
+        named = self.options.partial_update_remove_record_on_sequence_group
+        option = "partial-update.remove-record-on-sequence-group"
+        sequences = {name for group in self.fields.sequence_groups for name in group.fields}
+        for name in named:
+            if name not in sequences:
+                raise self._refused(
+                    option,
+                    f"names {name!r}, which is the sequence of no group; declare fields.{name}.sequence-group, or name "
+                    f"one of {', '.join(sorted(sequences)) or 'those that there are'}",
+                )
+        if named and self.options.ignore_delete:
+            raise self._refused(option, "asks for deletions that ignore-delete passes over; leave one of them out")
+        for name, each in aggregators.items():
+            if named and each.takes_back and not isinstance(each, Sum | Count | LastValue | IgnoreRetract):
+                raise self._refused(
+                    option,
+                    f"can't be had with {each.name} of column {name!r}: what is taken out of a record that begins "
+                    f"anew can't be told from what is taken out of the old one. Set fields.{name}.ignore-retract",
+                )
+        return tuple(group for group in self.fields.sequence_groups if not set(named).isdisjoint(group.fields))
 
     def _group_aggregators(self, order: SequenceOrder) -> Mapping[str, FieldAggregator]:
         sequences = {name for group in self.fields.sequence_groups for name in group.fields}

@@ -23,6 +23,7 @@ from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
     MergedField,
 )
 from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.merge_function.group_removal import Flags, GroupRemoval, Positions
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
@@ -35,17 +36,20 @@ _GROUPED = LastValue()
 
 @dataclass(frozen=True, kw_only=True)
 class PartialUpdate(ColumnByColumn):
-    """``columns`` are all but those of the key and of ``order``."""
+    """``columns`` are all but those of the key and of ``order``; ``removing`` those of the ``groups`` whose deletions
+    remove the whole record.
+    """
 
     columns: frozenset[str]
     groups: tuple[SequenceGroup, ...] = ()
+    removing: tuple[SequenceGroup, ...] = ()
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
         """These, what tells their age, and the sequences of their groups."""
         sequences = {
             name
             for group in self.groups
-            if not wanted.isdisjoint((*group.fields, *group.members))
+            if group in self.removing or not wanted.isdisjoint((*group.fields, *group.members))
             for name in group.fields
         }
         return wanted | sequences | frozenset(self.order.fields)
@@ -69,20 +73,37 @@ class PartialUpdate(ColumnByColumn):
                 raise InvalidInputError(message)
         return self._lifted_columns(rows), kinds
 
-    def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
+    def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
+        """Column by column, after what a group's deletion removed."""
+        if not self.removing or versions.retracts is None:
+            return super().merge(versions, final=final)
+        removal = GroupRemoval(versions=versions, groups=self.removing)
+        if final:
+            based, bases = removal.based()
+            return self._merged(based, final=True, bases=bases).standing()
+        return removal.with_deletions(self._merged(removal.after(), final=False).merged())
+
+    def below(self, versions: Versions) -> pa.RecordBatch | None:
+        """Deletions that new rows followed, or values that were taken back before they came."""
+        if not self.removing or versions.retracts is None:
+            return super().below(versions)
+        return GroupRemoval(versions=versions, groups=self.removing).below()
+
+    def _merged(self, versions: Versions, *, final: bool, bases: Flags | None = None) -> MergedRows:
         fields: dict[str, MergedField] = {}
         names = self.columns.intersection(versions.rows.schema.names)
         for group in self.groups:
             if names.issuperset(group.fields):
-                fields |= self._merged_group(versions, group, names.intersection(group.members), final=final)
+                rows = _in_sequence(versions, group.fields, bases)
+                members = names.intersection(group.members)
+                fields |= self._merged_group(versions, rows, group, members, final=final)
         for name in names.difference(fields):
             fields[name] = self.aggregators.get(name, _UNGROUPED).merge(field_versions(versions, name), final=final)
         return MergedRows(versions=versions, fields=fields, newest=frozenset(self.order.fields), required=self.required)
 
     def _merged_group(
-        self, versions: Versions, group: SequenceGroup, members: frozenset[str], *, final: bool
+        self, versions: Versions, rows: Positions, group: SequenceGroup, members: frozenset[str], *, final: bool
     ) -> dict[str, MergedField]:
-        rows = _in_sequence(versions, group.fields)
         number = versions.group_of_row[rows]
         starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(rows) else rows
 
@@ -110,10 +131,14 @@ class PartialUpdate(ColumnByColumn):
         return merged
 
 
-def _in_sequence(versions: Versions, fields: tuple[str, ...]) -> np.ndarray:
-    """The rows that have a sequence, key by key, the smallest sequence first and of equal ones the older row."""
+def _in_sequence(versions: Versions, fields: tuple[str, ...], bases: Flags | None) -> Positions:
+    """The rows that have a sequence, or are ``bases``, key by key, the smallest sequence first and of equal ones the
+    older row.
+    """
     columns = [versions.rows.column(name) for name in fields]
     has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])
+    if bases is not None:
+        has_one |= bases
     frame = pl.DataFrame(
         {"key": versions.group_of_row} | {str(place): pl.from_arrow(column) for place, column in enumerate(columns)}
     )

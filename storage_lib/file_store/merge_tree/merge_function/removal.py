@@ -37,7 +37,7 @@ def after_removal(versions: Versions) -> AfterRemoval:
     stays = follows & np.repeat(begins_anew | (last < 0), versions.ends - versions.starts)
     stays[last[(last >= 0) & ~begins_anew]] = True
     removed = versions.rows.take(pa.array(last[begins_anew])) if begins_anew.any() else None
-    return AfterRemoval(versions=_only(versions, stays), removed=removed)
+    return AfterRemoval(versions=only_rows(versions, stays), removed=removed)
 
 
 def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch | None:
@@ -58,7 +58,8 @@ def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch 
     return pa.RecordBatch.from_arrays(columns, schema=removed.schema)
 
 
-def _only(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
+def only_rows(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
+    """Some of the rows, at least one of each key."""
     if rows.all():
         return versions
     kept = np.flatnonzero(rows)

@@ -1,0 +1,137 @@
+"""Deletions that remove a whole record by the sequence of a group (``partial-update.remove-record-on-sequence-group``).
+
+A ``-D`` whose sequence, in a group that the option names, is not smaller than what the key had before removes the
+record; one that comes too late takes back only what it speaks of. What is added afterwards begins from the row that
+the deletion tells, sequences included, so that an older row which comes late does not count as a newer one.
+
+Source: ``PartialUpdateMergeFunction.retractWithSequenceGroup`` of apache/paimon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from storage_lib.file_store.data_file.key_value import VALUE_KIND
+from storage_lib.file_store.merge_tree.merge_function.field_versions import NOTHING
+from storage_lib.file_store.merge_tree.merge_function.removal import only_rows
+from storage_lib.file_store.merge_tree.merge_function.versions import Versions
+from storage_lib.schema.field_options import SequenceGroup
+from storage_lib.schema.row_kind import RowKind
+
+Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRemoval:
+    """The versions of keys, and the deletions among them that remove a record by one of the ``groups``."""
+
+    versions: Versions
+    groups: tuple[SequenceGroup, ...]
+
+    def based(self) -> tuple[Versions, Flags]:
+        """What stands: a record that begins anew, from its deletion on, which counts as added; else the deletion.
+
+        And which rows are such deletions: records begin from all that they tell, also of a group without a sequence.
+        """
+        rows = self.versions.rows
+        kinds = rows.column(VALUE_KIND).to_numpy().copy()
+        kinds[self._last[self._begins_anew]] = RowKind.INSERT
+        index = rows.schema.get_field_index(VALUE_KIND)
+        rows = rows.set_column(index, rows.schema.field(index), pa.array(kinds, pa.int8()))
+        stays = self._stays(with_deletion=True)
+        bases = np.zeros(rows.num_rows, dtype=np.bool_)
+        bases[self._last[self._begins_anew]] = True
+        return only_rows(Versions(rows=rows, starts=self.versions.starts), stays), bases[stays]
+
+    def after(self) -> Versions:
+        """What goes above ``below``: of a record that begins anew what was added after the deletion."""
+        return only_rows(self.versions, self._stays(with_deletion=False))
+
+    def below(self) -> pa.RecordBatch | None:
+        """The deletions that rows were added after, as they came; None if there is none."""
+        if not self._begins_anew.any():
+            return None
+        return self.versions.rows.take(pa.array(self._last[self._begins_anew]))
+
+    def with_deletions(self, merged: pa.RecordBatch) -> pa.RecordBatch:
+        """One row for each key: ``merged``, and of records that were only removed the deletion, as it came.
+
+        Whether it removes anything, and what else it takes back if not, is for what lies below to tell.
+        """
+        is_gone = (self._last != NOTHING) & ~self._begins_anew
+        if not is_gone.any():
+            return merged
+        place = np.arange(merged.num_rows)
+        place[is_gone] = merged.num_rows + np.arange(int(is_gone.sum()))
+        deletions = self.versions.rows.take(pa.array(self._last[is_gone]))
+        columns = [pa.concat_arrays(pair).take(pa.array(place)) for pair in zip(merged, deletions, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=merged.schema)
+
+    def _stays(self, *, with_deletion: bool) -> Flags:
+        positions, last = np.arange(self.versions.rows.num_rows), self._last[self.versions.group_of_row]
+        begins_anew = self._begins_anew[self.versions.group_of_row]
+        follows = positions >= last if with_deletion else positions > last
+        stays: Flags = np.where(begins_anew, follows, (last == NOTHING) | (positions == last))
+        return stays
+
+    @cached_property
+    def _begins_anew(self) -> Flags:
+        """Which keys were removed and then added to."""
+        retracts = self.versions.retracts
+        added = np.ones(self.versions.rows.num_rows, dtype=np.bool_) if retracts is None else ~retracts
+        follows = np.arange(len(added)) > self._last[self.versions.group_of_row]
+        anew: Flags = (self._last != NOTHING) & np.logical_or.reduceat(added & follows, self.versions.starts)
+        return anew
+
+    @cached_property
+    def _last(self) -> Positions:
+        """The last deletion of each key that removes its record, or ``NOTHING``."""
+        deletes = self.versions.rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE
+        ranks = [sequence_ranks(self.versions.rows, group.fields) for group in self.groups]
+        if len(ranks) == 1:
+            # A deletion has the greatest sequence so far, so what it removes makes no other one less than it was.
+            return self._last_of(deletes & self._is_greatest(ranks[0]))
+        last = np.full(len(self.versions.starts), NOTHING)
+        while True:
+            # Another group's sequence begins again with that of the deletion.
+            forgotten = np.arange(len(deletes)) < last[self.versions.group_of_row]
+            left = [np.where(forgotten, NOTHING, each) for each in ranks]
+            removes = deletes & np.logical_or.reduce([self._is_greatest(each) for each in left])
+            first = self._first_of(removes & (np.arange(len(deletes)) > last[self.versions.group_of_row]))
+            if (first == NOTHING).all():
+                return last
+            last = np.where(first == NOTHING, last, first)
+
+    def _is_greatest(self, ranks: Positions) -> Flags:
+        """Whether a row has a sequence that is not smaller than any of its key so far."""
+        # Keys one above the other, so that one running maximum does for all of them.
+        stacked = self.versions.group_of_row * (len(ranks) + 2) + ranks
+        greatest: Flags = (ranks != NOTHING) & (stacked == np.maximum.accumulate(stacked))
+        return greatest
+
+    def _last_of(self, rows: Flags) -> Positions:
+        return np.maximum.reduceat(np.where(rows, np.arange(len(rows)), NOTHING), self.versions.starts)
+
+    def _first_of(self, rows: Flags) -> Positions:
+        first = np.minimum.reduceat(np.where(rows, np.arange(len(rows)), len(rows)), self.versions.starts)
+        return np.where(first < len(rows), first, NOTHING)
+
+
+def sequence_ranks(rows: pa.RecordBatch, fields: Sequence[str]) -> Positions:
+    """Numbers that order rows as their sequences do, nulls first; ``NOTHING`` for a sequence that is all null."""
+    columns = [rows.column(name) for name in fields]
+    has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])
+    frame = pl.DataFrame({str(place): pl.from_arrow(column) for place, column in enumerate(columns)})
+    ordered = frame.with_row_index("row").sort(frame.columns, nulls_last=False, maintain_order=True)
+    differs = ordered.select(pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in frame.columns))
+    ranks = np.empty(rows.num_rows, dtype=np.int64)
+    ranks[ordered["row"].to_numpy()] = np.cumsum(differs.to_series().to_numpy())
+    return np.where(has_one, ranks, NOTHING)
