@@ -24,9 +24,15 @@ _NAMED = ("record", "enum", "fixed")
 _PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
-def with_names_spelled_out(schema: AvroSchema) -> AvroSchema:
-    """The schema with every reference to a named type replaced by that type; ``ValueError`` for a recursive one."""
-    return _spelled_out(schema, "", {})
+def with_names_spelled_out(schema: AvroSchema, defined_before: Sequence[AvroSchema] = ()) -> AvroSchema:
+    """The schema with every reference to a named type replaced by that type; ``ValueError`` for a recursive one.
+
+    It may refer to the types that the schemas ``defined_before`` name, and each of these to those before it.
+    """
+    known: dict[str, Any] = {}
+    for each in defined_before:
+        _spelled_out(each, "", known)
+    return _spelled_out(schema, "", known)
 
 
 def _spelled_out(schema: Any, namespace: str, known: dict[str, Any]) -> Any:  # noqa: PLR0911  one per kind of type

@@ -12,7 +12,8 @@ nested columns of batches that hold a NaN or an infinity, from ``json.loads``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,18 @@ from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType, children_of, is_nested, leaves_of
 
+
+@dataclass(frozen=True, slots=True)
+class LeafSpelling:
+    """How values that are not nested are spelled: the Arrow type of what a JSON reader finds for a type, and from that
+    to a column's values (``ValueError`` for what is none).
+    """
+
+    json_type: Callable[[pa.DataType], pa.DataType]
+    from_json_column: Callable[[pa.Array, DataField], pa.Array]
+
+
+DEBEZIUM = LeafSpelling(json_type, from_json_column)
 _TEXT_ROOTS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _FLOAT_ROOTS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _LEAF_PREFIX = '{"v":'
@@ -41,18 +54,18 @@ def has_float(of: DataType) -> bool:
     return any(leaf.root in _FLOAT_ROOTS for _, leaf in leaves_of(of))
 
 
-def nested_json_type(of: DataType) -> pa.DataType:
+def nested_json_type(of: DataType, leaves: LeafSpelling = DEBEZIUM) -> pa.DataType:
     """The Arrow type of what a JSON reader finds for a type; maps are maps of what it finds for keys and values."""
     match of:
         case ArrayType():
-            return pa.list_(nested_json_type(of.element))
+            return pa.list_(nested_json_type(of.element, leaves))
         case MapType() | MultisetType():
             key, value = _entry_types(of)
-            return pa.map_(nested_json_type(key), nested_json_type(value))
+            return pa.map_(nested_json_type(key, leaves), nested_json_type(value, leaves))
         case RowType():
-            return pa.struct([pa.field(each.name, nested_json_type(each.type)) for each in of.fields])
+            return pa.struct([pa.field(each.name, nested_json_type(each.type, leaves)) for each in of.fields])
         case _:
-            return json_type(of.arrow)
+            return leaves.json_type(of.arrow)
 
 
 def to_json_text(column: pa.Array, of: DataType, name: str) -> pa.Array:
@@ -82,29 +95,30 @@ def to_json_text(column: pa.Array, of: DataType, name: str) -> pa.Array:
             return _leaf_text(to_json_column(column, DataField(id=-1, name=name, type=of)))
 
 
-def from_json(column: pa.Array, of: DataType, name: str) -> pa.Array:
+def from_json(column: pa.Array, of: DataType, name: str, leaves: LeafSpelling = DEBEZIUM) -> pa.Array:
     """The values of a column of ``nested_json_type``; ``ValueError`` for a spelling that is not of the type."""
     match of:
         case ArrayType():
             lists = list_parts(column)
-            return lists.with_values(from_json(lists.values, of.element, f"{name}.element"), of.arrow)
+            return lists.with_values(from_json(lists.values, of.element, f"{name}.element", leaves), of.arrow)
         case MapType() | MultisetType():
             key, value = _entry_types(of)
             maps = map_parts(column)
-            keys = from_json(maps.keys, key, f"{name}.key")
-            return maps.with_entries(keys, from_json(maps.values, value, f"{name}.value"), of.arrow)
+            keys = from_json(maps.keys, key, f"{name}.key", leaves)
+            return maps.with_entries(keys, from_json(maps.values, value, f"{name}.value", leaves), of.arrow)
         case RowType():
             children = [
-                from_json(struct_child(column, each.name), each.type, f"{name}.{each.name}") for each in of.fields
+                from_json(struct_child(column, each.name), each.type, f"{name}.{each.name}", leaves)
+                for each in of.fields
             ]
             return struct_of(children, of.arrow, null_mask(column), len(column))
         case _:
-            return from_json_column(column, DataField(id=-1, name=name, type=of))
+            return leaves.from_json_column(column, DataField(id=-1, name=name, type=of))
 
 
-def from_parsed(values: list[Any], of: DataType, name: str) -> pa.Array:
+def from_parsed(values: list[Any], of: DataType, name: str, leaves: LeafSpelling = DEBEZIUM) -> pa.Array:
     """A column of ``nested_json_type`` out of what ``json.loads`` makes; ``ValueError`` for another shape."""
-    return pa.array([_arrow_ready(value, of, name) for value in values], nested_json_type(of))
+    return pa.array([_arrow_ready(value, of, name) for value in values], nested_json_type(of, leaves))
 
 
 def _arrow_ready(value: Any, of: DataType, name: str) -> Any:

@@ -27,9 +27,14 @@ def needs_care(text: pa.Array, lines: bytes) -> bool:
     return (
         not pc.all(is_object).as_py()
         or lines.count(b"\n") != len(text)
-        or any(mark in lines for mark in _NOT_FINITE_MARKS)
+        or may_hold_not_finite(lines)
         or not _is_after_brace(lines).all()
     )
+
+
+def may_hold_not_finite(lines: bytes) -> bool:
+    """Whether there may be a "NaN" or an infinity, which are strings where a number is expected."""
+    return any(mark in lines for mark in _NOT_FINITE_MARKS)
 
 
 def one_line_each(text: pa.Array) -> pa.Array:

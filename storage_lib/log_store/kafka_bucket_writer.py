@@ -158,6 +158,12 @@ class KafkaBucketWriter:
                 "topic's max.message.bytes or write smaller rows"
             )
             raise InvalidInputError(message)
+        if error is kafka.errors.InvalidTimestampError:
+            message = (
+                f"log {self._topic!r}, bucket {self._bucket}: the broker takes no record of the time that this machine "
+                "has; set its clock, or the topic's message.timestamp.after.max.ms to 9223372036854775807"
+            )
+            raise InvalidInputError(message)
         is_out_of_order = error is kafka.errors.OutOfOrderSequenceNumberError and may_be_out_of_order
         if not is_worth_retrying(error) and not is_out_of_order:
             message = f"log {self._topic!r}, bucket {self._bucket}: the broker answers {error.__name__}; " + (

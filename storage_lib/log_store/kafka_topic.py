@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MARK_CONFIG = "message.timestamp.before.max.ms"
 _MARK_BITS = 62
+_FOREVER_MS = (1 << 63) - 1
 _TOPIC_RESOURCE = 2
 _CLUSTER_DEFAULT = -1
 _KAFKA_BATCH_BYTES_MAX = 1_048_588
@@ -46,7 +47,13 @@ class KafkaTopic:
         Raises ``AlreadyExistsError`` for one that is not this table's, ``InvalidInputError`` for what Kafka refuses.
         """
         patience = self._patience("create")
-        configs = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", _MARK_CONFIG: self._mark}
+        configs = {
+            "cleanup.policy": "delete",
+            "message.timestamp.type": "CreateTime",
+            # Nothing goes by a record's time, so a writer whose clock is ahead is no reason to refuse it.
+            "message.timestamp.after.max.ms": str(_FOREVER_MS),
+            _MARK_CONFIG: self._mark,
+        }
         if retention_ms is not None:
             configs["retention.ms"] = str(retention_ms)
         creatable = CreateTopicsRequest.CreatableTopic

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.log_store.avro_cursor import with_names_spelled_out
 from storage_lib.schema.table_options import REGISTRY_PREFIX
 
 _KNOWN = ("url", "username", "password", "ca-location", "timeout-seconds")
@@ -77,7 +78,10 @@ class SchemaRegistry:
         )
 
     def schema(self, schema_id: int) -> str:
-        """The schema of a number, as JSON; ``NotFoundError`` if there is none, or it is no Avro."""
+        """The schema of a number, as JSON; ``NotFoundError`` if there is none, or it is no Avro.
+
+        Types of other subjects that it refers to are put in where their names stand.
+        """
         return _schema(self, schema_id)
 
     def register(self, subject: str, schema: str) -> int:
@@ -98,11 +102,36 @@ class SchemaRegistry:
     def fetch(self, schema_id: int) -> str:
         """``schema``, asked anew."""
         found = self._ask("GET", f"/schemas/ids/{schema_id}")
-        if found is None or found.get("schemaType", "AVRO") != "AVRO" or found.get("references"):
-            reason = "has no schema" if found is None else "has no plain Avro schema"
+        if found is None or found.get("schemaType", "AVRO") != "AVRO":
+            reason = "has no schema" if found is None else "has no Avro schema"
             message = f"the schema registry at {self.url} {reason} of number {schema_id}; is it the one of this topic?"
             raise NotFoundError(message)
-        return str(found["schema"])
+        if not found.get("references"):
+            return str(found["schema"])
+        referred: dict[tuple[str, int], Any] = {}
+        self._gather(found["references"], referred)
+        try:
+            whole = with_names_spelled_out(json.loads(found["schema"]), list(referred.values()))
+        except ValueError as error:
+            message = f"the schema of number {schema_id} at {self.url} and those it refers to can't be put together"
+            raise NotFoundError(f"{message}: {error}") from error
+        return json.dumps(whole)
+
+    def _gather(self, references: Sequence[Mapping[str, Any]], found: dict[tuple[str, int], Any]) -> None:
+        """The schemas referred to, those that they refer to first."""
+        for each in references:
+            place = (str(each["subject"]), int(each["version"]))
+            if place in found:
+                continue
+            answer = self._ask("GET", f"/subjects/{_quoted(place[0])}/versions/{place[1]}")
+            if answer is None:
+                message = (
+                    f"the schema registry at {self.url} has no version {place[1]} of subject {place[0]!r}, which "
+                    "another schema refers to; register it there again"
+                )
+                raise NotFoundError(message)
+            self._gather(answer.get("references") or (), found)
+            found[place] = json.loads(answer["schema"])
 
     def post(self, subject: str, schema: str) -> int:
         """``register``, asked anew."""

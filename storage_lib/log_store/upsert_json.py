@@ -4,14 +4,18 @@
     key {"id": 1}    no value                        there is no such row any more        -D, its key only
 
 Values are spelled as Flink's JSON format does: DECIMAL a number, DATE ``2024-05-14``, TIME ``01:02:03``, TIMESTAMP
-``2024-05-14 01:02:03.456``, TIMESTAMP_LTZ the same with a ``Z`` (a ``T`` in place of the blank will do), bytes base64.
+``2024-05-14 01:02:03.456``, TIMESTAMP_LTZ the same with a ``Z`` (a ``T`` in place of the blank will do), bytes base64,
+ARRAY a list, ROW, MAP and MULTISET objects (maps of other keys than texts also lists of pairs), FLOAT and DOUBLE
+numbers or ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
 Columns the table does not know are ignored; columns a value lacks are taken from the key, or null.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,9 +23,17 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.debezium_columns import from_json_column
-from storage_lib.log_store.json_lines import parsed_objects
+from storage_lib.log_store.debezium_nested import (
+    LeafSpelling,
+    from_json,
+    from_parsed,
+    has_float,
+    has_map,
+    nested_json_type,
+)
+from storage_lib.log_store.json_lines import may_hold_not_finite, parsed_objects
 from storage_lib.log_store.upserts import decoded_upserts, refuse_without_key
-from storage_lib.schema.nested_types import is_nested
+from storage_lib.schema.nested_types import has_variant
 
 if TYPE_CHECKING:
     from storage_lib.log_store.log_codec import DecodedChanges
@@ -39,13 +51,13 @@ class UpsertJson:
     def __post_init__(self) -> None:
         """Refuse a table that such a topic can't be read into."""
         refuse_without_key(self.schema)
-        nested = [field.name for field in self.schema.fields if is_nested(field.type)]
-        if nested:
-            message = (
-                f"column {nested[0]!r} is {self.schema.field(nested[0]).type}, and nested columns can't be read from "
-                "an upsert-kafka topic in JSON; use debezium-json, or a table without the column"
-            )
-            raise InvalidInputError(message)
+        for field in self.schema.fields:
+            if has_variant(field.type):
+                message = (
+                    f"column {field.name!r} is {field.type}, and a VARIANT can't be read from an upsert-kafka topic in "
+                    "JSON; use a table without the column"
+                )
+                raise InvalidInputError(message)
 
     @property
     def name(self) -> str:
@@ -59,10 +71,20 @@ class UpsertJson:
 
 def json_columns(texts: pa.Array, fields: Sequence[DataField]) -> dict[str, pa.Array]:
     """Columns of JSON objects (binary); ``ValueError`` for what is none."""
-    parsed = parsed_objects(
-        texts.cast(pa.string()), pa.schema([(field.name, _json_type(field.type.arrow)) for field in fields])
-    )
-    return {field.name: _typed(column, field) for field, column in zip(fields, parsed, strict=True)}
+    holds_not_finite = any(has_float(field.type) for field in fields) and may_hold_not_finite(_content(texts))
+    # Arrow's reader knows no object of unknown keys, and no number in quotes.
+    aside = [each for each in fields if has_map(each.type) or (holds_not_finite and has_float(each.type))]
+    read = pa.schema([(each.name, nested_json_type(each.type, FLINK)) for each in fields if each not in aside])
+    columns = dict(zip(read.names, parsed_objects(texts.cast(pa.string()), read), strict=True))
+    if aside:
+        parsed = [json.loads(text, parse_float=Decimal) for text in texts.to_pylist()]
+        for each in aside:
+            columns[each.name] = from_parsed([row.get(each.name) for row in parsed], each.type, each.name, FLINK)
+    return {each.name: from_json(columns[each.name], each.type, each.name, FLINK) for each in fields}
+
+
+def _content(texts: pa.Array) -> bytes:
+    return b"".join(texts.to_pylist())
 
 
 def _json_type(arrow: pa.DataType) -> pa.DataType:
@@ -78,3 +100,6 @@ def _typed(column: pa.Array, field: DataField) -> pa.Array:
     if pa.types.is_temporal(arrow):
         return column.cast(arrow)
     return from_json_column(column, field) if pa.types.is_binary(arrow) else column
+
+
+FLINK = LeafSpelling(_json_type, _typed)

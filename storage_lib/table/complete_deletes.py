@@ -7,6 +7,7 @@ none, nothing is deleted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,15 @@ _INDEX = "index"
 _LACKS = "lacks"
 
 
-def with_whole_deletes(table: DynamicTable, rows: pa.Table, kinds: pa.Array) -> tuple[pa.Table, pa.Array]:
+def with_whole_deletes(
+    table: DynamicTable, rows: pa.Table, kinds: pa.Array, *, find: Callable[[pa.Table], pa.Table] | None = None
+) -> tuple[pa.Table, pa.Array]:
     """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
-    A deletion with a null beside its key may lack something, and is looked up. Needs a table with a primary key.
+    A deletion with a null beside its key may lack something, and is looked up: by ``find``, from keys to the rows that
+    there are of them, or in the newest snapshot. Needs a table with a primary key.
     """
-    lacks = _may_lack_something(table, rows, kinds)
+    lacks = may_lack_something(table, rows, kinds)
     if not lacks.any():
         return rows, kinds
     primary_keys = table.schema.primary_keys
@@ -44,7 +48,7 @@ def with_whole_deletes(table: DynamicTable, rows: pa.Table, kinds: pa.Array) -> 
     changes = complete_changes(
         one_batch(rows.take(pa.array(concerned))),
         kinds.take(pa.array(concerned)),
-        table.lookup(keys.take(pa.array(asked))),
+        (find or table.lookup)(keys.take(pa.array(asked))),
         primary_keys,
     )
     came_from = concerned[changes.came_from]
@@ -61,7 +65,8 @@ def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
     return rows.append_column(pa.field(name, pa.string()), pa.array(ROW_KIND_SYMBOLS).take(kinds))
 
 
-def _may_lack_something(table: DynamicTable, rows: pa.Table, kinds: pa.Array) -> np.ndarray:
+def may_lack_something(table: DynamicTable, rows: pa.Table, kinds: pa.Array) -> np.ndarray:
+    """Which rows are deletions with a null beside their key."""
     is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
     beside = [rows.column(name) for name in rows.column_names if name not in table.schema.primary_keys]
     nulls = [column.is_null() for column in beside if column.null_count]

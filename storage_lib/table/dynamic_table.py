@@ -24,6 +24,7 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import CompactionTask
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.plan import Plan
@@ -549,6 +550,16 @@ class DynamicTable:
         Ends the log transactions that it may have died before.
         """
         return self._commit.committed(commit_user, commit_identifier)
+
+    def rows_of_keys(
+        self,
+        snapshot: Snapshot | None,
+        keys: pa.Table,
+        *,
+        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
+    ) -> pa.Table:
+        """Whole rows of ``keys`` in a snapshot (None: the empty table) to which files were ``added``, in any order."""
+        return self._old_rows.rows_of(snapshot, keys, added=added)
 
     def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""

@@ -69,6 +69,13 @@ class TableWrite:
             if batch.num_rows:
                 self._write_batch(batch)
 
+    def files_so_far(self) -> tuple[CommitMessage, ...]:
+        """The files with all that was written until now, made now where it is still in memory."""
+        self._complete()
+        if self._file_write is not None:
+            self._written = self._file_write.prepare_commit()
+        return self._written
+
     def prepare_commit(self) -> TableCommitMessage:
         """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
         self._complete()
@@ -103,9 +110,8 @@ class TableWrite:
         if self._log is not None:
             for bucket, parts in of_bucket.items():
                 self._write_log(self._log, bucket, parts, rows, kinds)
-        if self._held is not None and self._file_write is not None and self._held.are_many:
-            self._complete()
-            self._written = self._file_write.prepare_commit()
+        if self._held is not None and self._held.are_many:
+            self.files_so_far()
         self._row_count += rows.num_rows
 
     def _complete(self) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import threading
 from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from local_process import free_port
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.log_store.avro_records import record_written
 from storage_lib.log_store.schema_registry import SchemaRegistry
 from tests.support.faulty_http import FaultyHttp, HttpFault
 
@@ -36,6 +39,59 @@ def test_a_subject_has_versions_until_it_is_deleted(registry: LocalRegistry) -> 
     assert client.latest(subject) is None
     assert client.register(subject, FIRST) > 0
     client.delete(subject)
+
+
+def registered(url: str, subject: str, schema: str, *references: tuple[str, str]) -> int:
+    """The number of a schema that refers to the first version of other subjects, as Confluent's serializers do it."""
+    named = [{"name": name, "subject": of, "version": 1} for name, of in references]
+    answer = httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": schema, "references": named})
+    answer.raise_for_status()
+    return int(answer.json()["id"])
+
+
+def test_a_schema_is_read_with_those_it_refers_to(registry: LocalRegistry) -> None:
+    """Each with those that it refers to itself, by whatever way."""
+    money = '{"type":"record","name":"Money","namespace":"acme","fields":[{"name":"cents","type":"long"}]}'
+    item = '{"type":"record","name":"Item","namespace":"acme","fields":[{"name":"price","type":"Money"}]}'
+    order = (
+        '{"type":"record","name":"Order","namespace":"shop","fields":[{"name":"id","type":"long"},'
+        '{"name":"item","type":["null","acme.Item"]},{"name":"total","type":"acme.Money"}]}'
+    )
+    url = registry.url
+    registered(url, "money", money)
+    registered(url, "item", item, ("acme.Money", "money"))
+    number = registered(url, "order-value", order, ("acme.Item", "item"), ("acme.Money", "money"))
+
+    _, fields = record_written(SchemaRegistry.of({"url": url}), number)
+
+    whole_money = json.loads(money)
+    assert fields["total"] == whole_money
+    item_or_null: Any = fields["item"]
+    assert item_or_null[1]["fields"] == [{"name": "price", "type": whole_money}]
+    for subject in ("order-value", "item", "money"):
+        SchemaRegistry.of({"url": url}).delete(subject)
+
+
+class KnowsOneSchema(BaseHTTPRequestHandler):
+    """It refers to what is not there any more."""
+
+    def do_GET(self) -> None:
+        there = self.path.startswith("/schemas/ids/")
+        self.send_response(200 if there else 404)
+        self.end_headers()
+        references = [{"name": "acme.Money", "subject": "gone", "version": 3}]
+        self.wfile.write(json.dumps({"schema": FIRST, "references": references}).encode() if there else b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_schema_that_refers_to_nothing_is_named() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), KnowsOneSchema) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(NotFoundError, match="no version 3 of subject 'gone'"):
+            SchemaRegistry.of({"url": f"http://127.0.0.1:{server.server_port}"}).schema(1)
+        server.shutdown()
 
 
 def test_what_a_registry_does_not_know_or_refuses_is_said(registry: LocalRegistry) -> None:

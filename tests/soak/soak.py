@@ -1,10 +1,12 @@
 """Everybody at once on one table, and random deaths: streams, batch jobs, overwrites, compaction, expiry, a reader.
 
-    make soak                      one hour           make soak MINUTES=10 ARGS="--seed 7"
+    make soak                      one hour           make soak MINUTES=10 ARGS="--seed 7 --no-spark"
 
-Every process is killed (SIGKILL), or frozen for longer than its lease and its transaction last, at any moment; the
-broker is killed and restarted. A checker compares files, topic and model all along. Prints how much was survived, and
-the seed: who is about what at that moment is the machine's doing, so a seed leads to similar runs, not to the same.
+A second table with an eventual log stands beside it, and a Spark driver whose streams write into the table and copy
+it. The clocks of the processes are wrong by an hour and more. Every process is killed (SIGKILL), or frozen for longer
+than its lease and its transaction last, at any moment; the broker is killed and restarted. Checkers compare files,
+topics and models all along. Prints how much was survived, and the seed: who is about what at that moment is the
+machine's doing, so a seed leads to similar runs, not to the same.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local")
 
 from local_kafka import LocalKafka
 from storage_lib import DynamicTable, open_catalog
+from tests.soak.eventual_checker import EventualChecker
+from tests.soak.eventual_model import EVENTUAL_TABLE
 from tests.soak.soak_checker import SoakChecker, assert_same_content
-from tests.soak.soak_model import LAST, WRITERS, rows_of
-from tests.soak.soak_worker import COMPACTION, READER, work
+from tests.soak.soak_model import LAST, SPARK, WRITERS, rows_of
+from tests.soak.soak_worker import COMPACTION, EVENTUAL_ROLES, READER, work
+from tests.soak.spark_side import SparkSide
 from tests.support.broker_restart import kill_and_restart
-from tests.support.orders_table import NAME, orders
+from tests.support.orders_table import COLUMNS, NAME, orders
 
-ROLES = (*WRITERS, COMPACTION, READER)
+ROLES = (*WRITERS, COMPACTION, READER, *EVENTUAL_ROLES)
 OPTIONS = {
     "bucket": "2",
     "lease.timeout": "1 s",
@@ -41,6 +46,9 @@ OPTIONS = {
 }
 BROKER = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 FAULTS = {"kill": 20, "freeze": 5, "kill everybody": 1, "kill the broker": 1}
+SPARK_LIVES_SECONDS = (25.0, 75.0)
+SPARK_IS_FROZEN = 0.2
+CLOCKS_AHEAD_SECONDS = (0, 0, 5400, -5400)
 FROZEN_SECONDS_MAX = 4.0
 PAUSE_SECONDS_MAX = 0.8
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -50,7 +58,9 @@ _PROCESSES.set_forkserver_preload(["storage_lib", "kafka", "tests.soak.soak_work
 class Soak:
     """One table, its processes, and what is done to them."""
 
-    def __init__(self, directory: Path, broker: LocalKafka, seed: int, *, spares_broker: bool) -> None:
+    def __init__(
+        self, directory: Path, broker: LocalKafka, seed: int, *, spares_broker: bool, with_spark: bool
+    ) -> None:
         self._broker = broker
         self._seed = seed
         self._faults = {kind: odds for kind, odds in FAULTS.items() if not (spares_broker and "broker" in kind)}
@@ -59,9 +69,14 @@ class Soak:
         self._notes.mkdir()
         self._catalog = {"log.kafka.bootstrap.servers": broker.bootstrap_servers}
         topic = f"soak-{os.urandom(4).hex()}"
-        self.table: DynamicTable = orders(
-            open_catalog(self._warehouse, self._catalog), **{"log.kafka.topic": topic, **OPTIONS}
-        )
+        catalog = open_catalog(self._warehouse, self._catalog)
+        self.table: DynamicTable = orders(catalog, **{"log.kafka.topic": topic, **OPTIONS})
+        eventual = {**OPTIONS, "log.kafka.topic": f"{topic}-eventual", "log.consistency": "eventual"}
+        keys = {"primary_key": ["dt", "id"], "partition_by": ["dt"]}
+        readings = catalog.create_table(EVENTUAL_TABLE, COLUMNS, options=eventual, **keys)  # type: ignore[arg-type]
+        self.eventual = EventualChecker(readings, broker.bootstrap_servers, seed, self._notes)
+        self._spark = SparkSide(catalog, self._notes, broker.bootstrap_servers, seed) if with_spark else None
+        self._spark_harm_at = 0.0
         self._processes: dict[str, BaseProcess] = {}
         self._frozen: dict[str, float] = {}
         self.checker = SoakChecker(self.table, broker.bootstrap_servers, seed, self._notes)
@@ -69,19 +84,27 @@ class Soak:
 
     def run(self, seconds: float) -> None:
         """Until the time is over and all is checked; ``AssertionError`` at the first thing that is not as it should."""
-        end = time.monotonic() + seconds
         try:
+            if self._spark is not None:
+                self._spark.start()
+                self._spark.wait_until_it_follows_the_log()
+                self._spark_harm_at = time.monotonic() + self._dice.uniform(*SPARK_LIVES_SECONDS)
+            end = time.monotonic() + seconds
             for role in ROLES:
                 self._start(role)
             while time.monotonic() < end:
                 time.sleep(self._dice.uniform(0, PAUSE_SECONDS_MAX))
                 self._thaw()
                 self._do_harm()
+                self._do_harm_to_spark()
                 self._complain_of_the_dead()
                 self.checker.check()
+                self.eventual.check()
         finally:
             for role in ROLES:
                 self._kill(role)
+            if self._spark is not None:
+                self._spark.kill()
         self._complain_of_the_dead()
         self._settle()
 
@@ -89,9 +112,15 @@ class Soak:
         """The next opener repairs what the dead left; then everything has to agree."""
         table = open_catalog(self._warehouse, self._catalog).load_table(NAME)
         table.append(rows_of(self._seed, LAST, 1), commit_user=LAST, commit_identifier=1)
+        if self._spark is not None:
+            self._spark.finish()
         self.checker.check_end()
         assert_same_content(table, self.checker)
         self.checker.close()
+        self.eventual.check_end()
+        self.eventual.close()
+        if self._spark is not None:
+            self._spark.assert_copied(self.checker.model)
 
     def _do_harm(self) -> None:
         fault = self._dice.choices(list(self._faults), list(self._faults.values()))[0]
@@ -115,6 +144,19 @@ class Soak:
                 self._frozen[role] = time.monotonic() + self._dice.uniform(0, FROZEN_SECONDS_MAX)
         self.survived[fault] += 1
 
+    def _do_harm_to_spark(self) -> None:
+        """More seldom: a driver takes its time to start."""
+        if self._spark is None or time.monotonic() < self._spark_harm_at:
+            return
+        if self._dice.random() < SPARK_IS_FROZEN:
+            self._spark.freeze(self._dice.uniform(0, FROZEN_SECONDS_MAX))
+            self.survived["freeze spark"] += 1
+        else:
+            self._spark.kill()
+            self._spark.start()
+            self.survived["kill spark"] += 1
+        self._spark_harm_at = time.monotonic() + self._dice.uniform(*SPARK_LIVES_SECONDS)
+
     def _thaw(self) -> None:
         for role, until in list(self._frozen.items()):
             if time.monotonic() >= until:
@@ -122,7 +164,10 @@ class Soak:
                 del self._frozen[role]
 
     def _start(self, role: str) -> None:
-        arguments = (role, self._warehouse, self._catalog["log.kafka.bootstrap.servers"], self._seed, str(self._notes))
+        ahead = self._dice.choice(CLOCKS_AHEAD_SECONDS)
+        self.survived["move the clock of a writer"] += int(ahead != 0)
+        servers = self._catalog["log.kafka.bootstrap.servers"]
+        arguments = (role, self._warehouse, servers, self._seed, str(self._notes), ahead)
         self._processes[role] = _PROCESSES.Process(target=work, args=arguments, name=role, daemon=True)
         self._processes[role].start()
 
@@ -140,11 +185,11 @@ class Soak:
             raise AssertionError(f"{path.stem} ended by itself:\n{path.read_text()}")
 
 
-def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False) -> str:
+def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False, with_spark: bool = False) -> str:
     """Run it on a broker of its own, which is not killed if that is spared; what was survived, in words."""
     port = 20_000 + os.getpid() % 10_000
     with LocalKafka(directory / "broker", port=port, settings=BROKER) as broker:
-        run = Soak(directory, broker, seed, spares_broker=spares_broker)
+        run = Soak(directory, broker, seed, spares_broker=spares_broker, with_spark=with_spark)
         started = time.monotonic()
         try:
             run.run(seconds)
@@ -152,11 +197,14 @@ def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = Fa
             error.add_note(f"seed {seed}, after {time.monotonic() - started:.0f} s; survived {dict(run.survived)}")
             raise
     model = run.checker.model
+    snapshots = run.checker.files_checked + run.eventual.files_checked
+    records = run.checker.records_checked + run.eventual.records_checked
     return (
         f"seed {seed}, {seconds / 60:.1f} min: survived {run.survived.total()} faults\n"
         + "".join(f"  {count:6} {fault}\n" for fault, count in sorted(run.survived.items()))
         + f"{model.commits} commits, {model.compactions} compactions, {model.repairs} repairs of the log; "
-        f"{run.checker.files_checked} snapshots and {run.checker.records_checked} records compared, none differed"
+        f"{model.newest.get(SPARK, 0)} of the commits were a Spark stream's; "
+        f"{snapshots} snapshots and {records} records compared, none differed"
     )
 
 
@@ -165,11 +213,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True, help="a Spark driver, too")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, {arguments.minutes:g} min", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        print(soak(directory, seconds=arguments.minutes * 60, seed=arguments.seed))
+        print(soak(directory, seconds=arguments.minutes * 60, seed=arguments.seed, with_spark=arguments.spark))
     except BaseException as error:
         error.add_note(f"table, topic and notes are left in {directory}")
         raise

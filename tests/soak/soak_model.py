@@ -14,6 +14,9 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from tests.support.orders_table import rows
 
 STREAMS = ("stream-1", "stream-2")
+SPARK = "spark"
+SPARK_QUERY_ID = "5eed5eed-0000-4000-8000-000000000000"
+"""The commit user of the query that writes; its batch n is commit n + 1."""
 BATCH, OVERWRITE, UNTRACKED = "batch", "overwrite", "untracked"
 WRITERS = (*STREAMS, BATCH, OVERWRITE, UNTRACKED)
 LAST = "last"
@@ -30,7 +33,7 @@ Told = tuple[Key, int | None]
 def changes_of(seed: int, name: str, number: int) -> list[str]:
     """What commit ``number`` of a writer holds: ``"+U a 7 1001"``; no key twice, every price once in all commits."""
     dice = random.Random(f"{seed} {name} {number}")  # noqa: S311  chance, not secrets
-    place = (*WRITERS, LAST).index(name)
+    place = (*WRITERS, LAST, SPARK).index(name)
     price = (place * 1_000_000 + number) * 100
     partitions = {OVERWRITE: OVERWRITTEN, UNTRACKED: SILENT}.get(name, "ab")
     keys = [(partition, id_) for partition in partitions for id_ in range(_IDS)]
@@ -65,13 +68,15 @@ class SoakModel:
     def follow(self, snapshot: Snapshot) -> None:
         """Take the next snapshot in; ``AssertionError`` for a commit that is not expected there."""
         name, number = snapshot.commit_user, snapshot.commit_identifier
+        if name == SPARK_QUERY_ID:
+            name, number = SPARK, number + 1
         if snapshot.commit_kind is CommitKind.COMPACT:
             self.compactions += 1
             return
         if name.startswith(_REPAIR):
             self.repairs += 1
             return
-        assert name in (*WRITERS, LAST), f"snapshot {snapshot.id} was made by {name}"
+        assert name in (*WRITERS, LAST, SPARK), f"snapshot {snapshot.id} was made by {name}"
         last = self.newest.get(name, 0)
         assert number > last, f"snapshot {snapshot.id}: {name} commits {number} after {last}"
         # An overwrite that changes nothing makes no snapshot; everybody else's commits have to be there without a gap.

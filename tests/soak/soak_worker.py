@@ -8,18 +8,33 @@ import time
 import traceback
 from pathlib import Path
 
-from storage_lib import CommitConflictError, DynamicTable, RetryableError, StreamPosition, open_catalog
+import pyarrow as pa
+
+from storage_lib import CommitConflictError, DynamicTable, RetryableError, StreamPosition
+from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from tests.soak.eventual_model import EVENTUAL_STREAM, EVENTUAL_TABLE, EVENTUAL_WRITERS, eventual_rows
 from tests.soak.soak_model import OVERWRITE, OVERWRITTEN, SILENT, UNTRACKED, rows_of
+from tests.support.moved_clock import moved_environment
 from tests.support.orders_table import NAME
 
 COMPACTION, READER = "compaction", "reader"
+TIERING = "tiering"
+EVENTUAL_ROLES = (*EVENTUAL_WRITERS, TIERING)
 _SNAPSHOTS_KEPT = 300
+_KEPT_MS = 60_000
 
 
-def work(role: str, warehouse: str, servers: str, seed: int, notes: str) -> None:
-    """Be ``role``; ``notes`` is a directory. Whatever ends it is left in ``<role>.error``, beside its notes."""
+def work(role: str, warehouse: str, servers: str, seed: int, notes: str, clock_is_ahead_by: float) -> None:
+    """Be ``role``; ``notes`` is a directory. Whatever ends it is left in ``<role>.error``, beside its notes.
+
+    ``clock_is_ahead_by`` seconds, or behind.
+    """
     try:
-        table = open_catalog(warehouse, {"log.kafka.bootstrap.servers": servers}).load_table(NAME)
+        environment = moved_environment(clock_is_ahead_by)
+        options = {"log.kafka.bootstrap.servers": servers}
+        table = WarehouseCatalog(warehouse, options, environment=environment).load_table(
+            EVENTUAL_TABLE if role in EVENTUAL_ROLES else NAME
+        )
         while True:
             try:
                 _do(role, table, seed, Path(notes))
@@ -36,6 +51,9 @@ def _do(role: str, table: DynamicTable, seed: int, notes: Path) -> None:
     elif role == READER:
         read_on(table, notes)
         time.sleep(0.05)
+    elif role == TIERING:
+        table.tier_log()
+        _care(table)
     else:
         number = acknowledged(notes, role) + 1
         _commit(role, table, seed, number)
@@ -43,7 +61,7 @@ def _do(role: str, table: DynamicTable, seed: int, notes: Path) -> None:
 
 
 def _commit(role: str, table: DynamicTable, seed: int, number: int) -> None:
-    rows = rows_of(seed, role, number)
+    rows = eventual_rows(seed, role, number) if role in EVENTUAL_WRITERS else rows_of(seed, role, number)
     identity = {"commit_user": role, "commit_identifier": number}
     if role == OVERWRITE:
         table.overwrite(rows, partition={"dt": OVERWRITTEN}, change_tracking=True, **identity)  # type: ignore[arg-type]
@@ -51,8 +69,19 @@ def _commit(role: str, table: DynamicTable, seed: int, number: int) -> None:
     elif role == UNTRACKED:
         table.overwrite(rows, partition={"dt": SILENT}, change_tracking=False, **identity)  # type: ignore[arg-type]
         time.sleep(0.2)
+    elif role == EVENTUAL_STREAM:
+        append_to_log(table, rows, role, number)
+        time.sleep(0.05)
     else:
         table.append(rows, **identity)  # type: ignore[arg-type]
+
+
+def append_to_log(table: DynamicTable, rows: pa.Table, name: str, number: int) -> None:
+    """As a stream does, that leaves the files to others."""
+    order = table.new_commit(commit_user=name)
+    with table.new_write(order) as write:
+        write.write(rows)
+        table.commit_write(order, [write.prepare_commit()], commit_identifier=number, defers_tiering=True)
 
 
 def _care(table: DynamicTable) -> None:
@@ -60,7 +89,9 @@ def _care(table: DynamicTable) -> None:
         table.compact()
     except CommitConflictError:
         return
-    table.expire_snapshots(retain_last=_SNAPSHOTS_KEPT)
+    # By a clock that may be an hour ahead: what has to stay stays all the same.
+    older_than = table.environment.clock.now_millis() - _KEPT_MS
+    table.expire_snapshots(retain_last=_SNAPSHOTS_KEPT, older_than_millis=older_than)
     time.sleep(0.4)
 
 

@@ -17,7 +17,7 @@ from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_si
 from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.table.source_offsets import SourceRange
 from tests.support.orders_table import orders, rows
-from tests.support.spark_topics import produce
+from tests.support.spark_topics import committed_changes, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,8 +49,10 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
     stream("first")
     kept = table.file_store.snapshots.latest_id()
     assert table.source_offsets(topic) == LogOffsets({0: 2})
-    produce(bootstrap_servers, topic, change("d", 1, "a"), None)
+    # A deletion that only says its key: the log has to tell the row.
+    produce(bootstrap_servers, topic, {"before": {"id": 1}, "after": None, "op": "d"}, None)
     stream("first")
+    assert committed_changes(table)[-1] == ("d", 1, "a")
     assert (held(), table.source_offsets(topic)) == ({2: "b"}, LogOffsets({0: 4}))
     assert ingest(table, topic, options=options).row_count == 0
 

@@ -7,10 +7,13 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable
+from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table import task_deletions
 from storage_lib.table.complete_deletes import with_whole_deletes
-from tests.support.orders_table import orders, rows
+from storage_lib.table.task_deletions import TaskDeletions
+from tests.support.fake_environment import fake_environment
+from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, rows, streamed
 
 
 def completed(table: DynamicTable, *changes: str) -> list[str]:
@@ -30,6 +33,62 @@ def test_the_row_is_looked_for_in_the_batch_and_then_in_the_table() -> None:
     told = completed(table, "-D a 1 -", "+I a 3 30", "-D a 3 -", "-D a 3 -", "+I a 3 31", "-D a 9 -", "+I a 2 21")
 
     assert told == ["-D a 1 10", "+I a 3 30", "-D a 3 30", "+I a 3 31", "+I a 2 21"]
+
+
+def by_key(changes: list[str]) -> list[str]:
+    """Order is kept within a key; keys of different buckets may come in any."""
+    return sorted(changes, key=lambda change: change.split()[1:3])
+
+
+@pytest.mark.parametrize("options", [{"bucket": "2"}, {"log.changelog-mode": "all"}], ids=["upsert", "all"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_task_finds_what_it_has_written_itself(
+    seed: int, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is looked at together; price is NOT NULL, which a deletion that lacks it does not break."""
+    random = Random(seed)  # noqa: S311  the same draws at every run
+    monkeypatch.setattr(task_deletions, "_ROWS_AT_ONCE", random.choice([1, 4, 1000]))
+    columns = pa.schema([*list(COLUMNS)[:2], pa.field("price", pa.int64(), nullable=False)])
+    table = MemoryCatalog(environment=fake_environment()).create_table(
+        NAME, columns, primary_key=["dt", "id"], partition_by=["dt"], options=options
+    )
+    table.append(rows(*(f"+I a {key} {key * 10}" for key in range(4))))
+    before, batches, whole = content(table), list[pa.RecordBatch](), list[str]()
+    held = {key.rsplit(maxsplit=1)[0]: key for key in before}
+    for number in range(40):
+        key = f"a {random.randrange(8)}"
+        if random.random() < 0.5:
+            change = f"-D {key} -"
+            whole += [f"-D {held.pop(key)}"] if key in held else []
+        else:
+            change = f"+U {key} {number + 100}"
+            held[key] = f"{key} {number + 100}"
+            whole.append(change)
+        batches += rows(change).to_batches()
+
+    position = table.stream(startup="latest").initial_position()
+
+    order = table.new_commit(commit_user="task")
+    write = table.new_write(order, task_index=0)
+    for each in TaskDeletions(table, order, write).completed(batches):
+        write.write(each)
+    table.commit_write(order, [write.prepare_commit()], commit_identifier=1)
+
+    assert content(table) == set(held.values())
+    assert applied(streamed(table)) == content(table)
+    if "bucket" in options:
+        assert by_key(streamed(table, position)) == by_key(whole)
+
+
+def test_only_a_log_with_transactions_has_deletions_looked_up_by_tasks() -> None:
+    asked = [{}, {"log.consistency": "eventual"}, {"log.system": "none"}]
+    tables = [orders(None, **options) for options in asked]
+
+    assert [TaskDeletions.are_looked_up(each, each.new_commit(commit_user="u")) for each in tables] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
