@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.binary_row import decode_row, encode_row
 from storage_lib.schema.data_types import DataType, TypeRoot
@@ -18,6 +21,9 @@ from storage_lib.schema.table_schema import DataField, TableSchema
 
 DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{}[]^\x7f") | frozenset(map(chr, range(0x20)))
+DIRECTORY_NAME_BYTES_MAX = 255
+"""What local disks, HDFS and servers of S3 that keep files take."""
+_ESCAPED_BYTES = 3
 _EPOCH = date(1970, 1, 1)
 _NANO_DIGITS = 9
 
@@ -73,6 +79,21 @@ def partition_path(
         shown = default_name if is_blank(text) else _escaped(text)
         parts.append(f"{_escaped(field.name)}={shown}/")
     return "".join(parts)
+
+
+def too_long_value(field: DataField, values: pa.Array) -> str | None:
+    """A value of a partition column whose directory would have a longer name than file systems take; None: no such."""
+    if field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        return None
+    name_bytes = len(f"{_escaped(field.name)}=".encode())
+    lengths = pc.binary_length(values)
+    suspects = pc.greater(lengths, (DIRECTORY_NAME_BYTES_MAX - name_bytes) // _ESCAPED_BYTES)
+    if not pc.any(suspects).as_py():
+        return None
+    for value in values.filter(suspects, null_selection_behavior="drop").unique().to_pylist():
+        if name_bytes + len(_escaped(value).encode()) > DIRECTORY_NAME_BYTES_MAX:
+            return str(value)
+    return None
 
 
 def _typed(value: object, field: DataField) -> object:

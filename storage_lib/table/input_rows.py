@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import is_nested
+from storage_lib.schema.partition import DIRECTORY_NAME_BYTES_MAX, too_long_value
 from storage_lib.schema.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.table.input_arrays import conformed, misfit
 
+_SHOWN = 40
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 """What users may hand in: columns by name, in any order, the row kind column optional."""
 
@@ -64,6 +66,7 @@ class InputRows:
             batch, kinds = batch.filter(kept), kinds.filter(kept)
         columns = [self._column(batch, field) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
+        self._refuse_long_partitions(rows)
         return rows, kinds
 
     def check_columns(self, schema: pa.Schema) -> None:
@@ -109,6 +112,17 @@ class InputRows:
             )
             raise InvalidInputError(message)
         return column
+
+    def _refuse_long_partitions(self, rows: pa.RecordBatch) -> None:
+        for field in self._schema.partition_fields:
+            value = too_long_value(field, rows.column(field.name))
+            if value is not None:
+                message = (
+                    f"table {self._table}: partition column {field.name!r} has a value of {len(value)} characters "
+                    f"({value[:_SHOWN]}...), but {field.name}=<value> is the name of a directory, which has "
+                    f"{DIRECTORY_NAME_BYTES_MAX} bytes at most. Shorten the value, or partition by another column"
+                )
+                raise InvalidInputError(message)
 
     def _kinds(self, batch: pa.RecordBatch) -> pa.Array:
         if self._row_kind_column not in batch.schema.names:

@@ -142,6 +142,49 @@ def test_a_record_that_was_removed_in_the_commit_that_begins_it_anew_is_gone_all
         table.compact(full=True)
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, [(4, -12, None, None), (5, 3, 8, 8), (6, 0, None, None), (7, -5, None, None)]),
+        ({"aggregation.remove-record-on-delete": "true"}, [(5, 8, 8, 8), (7, -5, None, None), (8, -12, None, None)]),
+    ],
+    ids=["taking values back", "removing records"],
+)
+def test_a_key_that_was_only_taken_from_is_no_row_once_and_one_twice(
+    paimon_core: PaimonCore, tmp_path: Path, more: dict[str, str], expected: list[tuple[Any, ...]]
+) -> None:
+    columns = {"total": "INT", "last": "INT", "set": "INT"}
+    functions = {"total": "sum", "last": "last_value", "set": "last_non_null_value"}
+    named = {f"fields.{column}.aggregate-function": function for column, function in functions.items()}
+    table = make_table(tmp_path, columns, {**AGGREGATION, **named, **more})
+    changes: list[tuple[RowKind, int, int | None]] = [
+        (TAKE_BACK, 1, 5),
+        (DELETE, 2, 5),
+        (DELETE, 3, None),
+        *([(TAKE_BACK, 4, 5), (DELETE, 4, 7)]),
+        *([(DELETE, 5, None if more else 5), (ADD, 5, 8)]),
+        *([(ADD, 6, 5), (DELETE, 6, 5)]),
+        *([(TAKE_BACK, 7, 5), (ADD, 7, None)]),
+        *([(TAKE_BACK, 8, 5), (TAKE_BACK, 8, 7)] if more else []),
+    ]
+    for kind, key, value in changes:
+        put(table, [(kind, (key, value, value, value))])
+
+    for _ in range(2):
+        assert rows_of(table) == expected
+        assert rows_by_java(paimon_core, tmp_path, table) == expected
+        table.compact(full=True)
+
+
+def test_what_is_only_taken_back_in_one_commit_is_a_row_too(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    table = make_table(tmp_path, {"n": "INT"}, {**AGGREGATION, "fields.n.aggregate-function": "sum"})
+    put(table, [(TAKE_BACK, (1, 5)), (DELETE, (1, 7)), (DELETE, (2, 3))])
+
+    assert rows_of(table) == rows_by_java(paimon_core, tmp_path, table) == [(1, -12)]
+    put(table, [(ADD, (1, 20)), (ADD, (2, 20))])
+    assert rows_of(table) == rows_by_java(paimon_core, tmp_path, table) == [(1, 8), (2, 17)]
+
+
 def test_a_divisor_that_rounds_to_nothing_is_refused(tmp_path: Path) -> None:
     table = make_table(tmp_path, {"n": "DECIMAL(4, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
     put(table, [(ADD, (1, Decimal("1.00")))])

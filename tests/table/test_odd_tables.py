@@ -101,3 +101,24 @@ def test_a_table_of_a_thousand_columns() -> None:
     assert changes is not None
     assert changes.drop_columns(["_row_kind"]).sort_by("id").equals(given)
     assert table.to_arrow(columns=["c999"]).column("c999").to_pylist() in ([999, None], [None, 999])
+
+
+@pytest.mark.parametrize("value", ["x" * 253, "é" * 127, "/" * 85], ids=["letters", "of two bytes", "escaped"])
+@pytest.mark.parametrize("consistency", ["transactional", "eventual"])
+def test_a_partition_whose_directory_would_have_too_long_a_name_is_refused_before_anything_is_written(
+    value: str, consistency: str
+) -> None:
+    table = orders(None, **{"log.consistency": consistency})
+    given = pa.table({"dt": ["a", value], "id": [1, 2], "price": [10, 20]})
+
+    for write in (table.append, table.overwrite):
+        with pytest.raises(
+            InvalidInputError, match=rf"'dt' has a value of {len(value)} characters .*255 bytes at most"
+        ):
+            write(given)
+
+    assert streamed(table) == []
+    assert table.snapshots().num_rows == 0
+    fits = pa.table({"dt": [value[:-1] if value[0] == "x" else value[:-10]], "id": [2], "price": [20]})
+    table.append(fits)
+    assert len(streamed(table)) == 1

@@ -42,6 +42,8 @@ class Aggregation(ColumnByColumn):
             },
             newest=frozenset(self.order.fields),
             required=self.required,
+            # As in Paimon, where one row that takes back is left as it came, and two are merged to a row.
+            counts_retracts=True,
         )
 
     def _refuse_what_cannot_be_taken_back(self, rows: pa.RecordBatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,21 +32,24 @@ def field_versions(versions: Versions, name: str) -> FieldVersions:
 class MergedRows:
     """Columns that ``fields`` lacks are the same in all versions of a key, or taken from the newest (``newest``).
 
-    ``required`` columns are NOT NULL: where merging leaves nothing, they keep a version's value.
+    ``required`` columns are NOT NULL: where merging leaves nothing, they keep a version's value. With
+    ``counts_retracts`` a key is a row also where it was only taken from, twice or more.
     """
 
     versions: Versions
     fields: Mapping[str, MergedField]
     newest: frozenset[str]
     required: frozenset[str]
+    counts_retracts: bool = False
 
-    @property
+    @cached_property
     def adds(self) -> npt.NDArray[np.bool_]:
-        """Which keys any version added something to: these are rows, the others only take back."""
+        """Which keys are rows: those that any version added something to. The others only take back."""
         retracts = self.versions.retracts
         if retracts is None:
             return np.ones(len(self.versions.starts), dtype=np.bool_)
-        return np.logical_or.reduceat(~retracts, self.versions.starts)
+        adds = np.logical_or.reduceat(~retracts, self.versions.starts)
+        return adds | (self.versions.ends - self.versions.starts > 1) if self.counts_retracts else adds
 
     def standing(self) -> pa.RecordBatch:
         """The rows of a final merge."""
