@@ -61,6 +61,7 @@ from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.stream_states import StreamStates
 from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_health import TableHealth
 from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
 from storage_lib.table.table_write import TableWrite
@@ -137,6 +138,7 @@ class DynamicTable:
         self._inline_compaction = parts.inline_compaction
         self._description = parts.description
         self._commit_listing = parts.commit_listing
+        self._health_check = parts.health_check
 
     @property
     def address(self) -> TableAddress:
@@ -828,6 +830,18 @@ class DynamicTable:
     def commits(self, *, after: int = 0, limit: int = COMMITS_MAX) -> tuple[CommitSummary, ...]:
         """The first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
         return self._commit_listing.commits(after=after, limit=limit)
+
+    def turn_holder(self) -> str | None:
+        """Who has the writers' turn now; None if nobody does."""
+        return self.lease.holder()
+
+    def check_still_there(self) -> None:
+        """Raise ``NotFoundError`` if the table was dropped, or dropped and made anew, since it was opened."""
+        self.file_store.check_still_there()
+
+    def health(self) -> TableHealth:
+        """How the table is, at a glance; cheap to ask again and again. Says nothing of the log: see ``describe``."""
+        return self._health_check.look()
 
     def snapshots(self) -> pa.Table:
         """One row a snapshot, oldest first."""

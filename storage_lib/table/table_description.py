@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_part import LogPart
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.source_offsets import SOURCES
+from storage_lib.table.table_health import runs_by_bucket
 from storage_lib.table.turn import TurnLease
 
 
@@ -58,7 +59,7 @@ class TableDescription:
         if partition and not entries:
             message = f"table {self._name} has no partition {dict(partition)}; partitions() lists those it has"
             raise NotFoundError(message)
-        runs = self._runs(entries)
+        runs = runs_by_bucket(entries)
         part = None if snapshot is None else LogPart.from_properties(snapshot.properties)
         return {
             "name": self._name,
@@ -136,14 +137,6 @@ class TableDescription:
             behind = sum(max(0, offset - tiered.of(bucket)) for bucket, offset in end.next_offsets.items())
             lines["log records not yet in files"] = str(behind)
         return lines
-
-    def _runs(self, entries: list[ManifestEntry]) -> Counter[tuple[bytes, int]]:
-        """Sorted runs by (partition, bucket): level 0 counts by file, every other level once."""
-        seen = {
-            (entry.partition, entry.bucket, entry.file.level, entry.file.file_name if entry.file.level == 0 else "")
-            for entry in entries
-        }
-        return Counter((partition, bucket) for partition, bucket, _, _ in seen)
 
     def _file_row(self, entry: ManifestEntry) -> dict[str, object]:
         values = self._codec.decode(entry.partition)

@@ -31,6 +31,7 @@ from storage_lib.table.table_care import TableCare
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_consumers import TableConsumers
 from storage_lib.table.table_description import TableDescription
+from storage_lib.table.table_health import TableHealthCheck
 from storage_lib.table.table_overwrite import TableOverwrite
 from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
 from storage_lib.table.table_rollback import TableRollback
@@ -230,6 +231,7 @@ class TableParts:
             stop_trigger=options.num_sorted_run_stop_trigger,
         )
         self.commit_listing = CommitListing(file_store=self.file_store, partitions=PartitionCodec(schema))
+        self.health_check = TableHealthCheck(self.file_store)
         self.description = TableDescription(
             name=name,
             location=location,

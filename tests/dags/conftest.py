@@ -1,9 +1,68 @@
-"""Airflow's home while DAG files are parsed: thrown away, never the user's."""
+"""Airflow's home while DAG files are parsed: thrown away, never the user's. And one real Airflow for all tests."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Before the first import of Airflow, which reads it once.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+
+import pyarrow as pa
+import pytest
+
+from dynamic_table.sink_job import SinkJob
+from local_airflow import LocalAirflow
+from storage_lib import DynamicTable, WarehouseCatalog, open_catalog
+from tests.support.processes import lives
+
+if TYPE_CHECKING:
+    from airflow_rest import AirflowRest
+
+HERE = Path(__file__).resolve().parent
+EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
+    """One Airflow for all tests, with the project's DAGs and those of the tests."""
+    home = tmp_path_factory.mktemp("airflow")
+    local = LocalAirflow(
+        home=home,
+        connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
+        dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
+    )
+    local.start()
+    try:
+        yield local
+    finally:
+        started = local.process_ids()
+        local.stop()
+        assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
+        assert not any(lives(pid) for pid in started), "stopping left a process behind"
+        for directory in home.glob("dynamic_table_jobs/*/job-*"):
+            SinkJob(directory).kill()
+
+
+@pytest.fixture(scope="session")
+def rest(airflow: LocalAirflow) -> AirflowRest:
+    """The way to ask it."""
+    return airflow.rest
+
+
+@pytest.fixture(scope="session")
+def catalog(airflow: LocalAirflow) -> WarehouseCatalog:
+    """The warehouse that Airflow's connection names, seen from outside."""
+    return open_catalog(airflow.connection_extra["warehouse"], airflow.connection_extra["options"])
+
+
+@pytest.fixture(scope="session")
+def events(catalog: WarehouseCatalog) -> DynamicTable:
+    """A small table with two level-0 files, so that there is something to compact."""
+    table = catalog.create_table("life.events", EVENTS, primary_key=["id"], if_not_exists=True)
+    for text in ("old", "new"):
+        table.append(pa.table({"id": [1, 2, 3], "text": [text] * 3}, schema=EVENTS))
+    return table

@@ -15,60 +15,15 @@ import pytest
 from airflow_rest import AirflowError, AirflowRest
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
 from local_airflow import LocalAirflow
-from storage_lib import open_catalog
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from storage_lib import DynamicTable, WarehouseCatalog
 
 HERE = Path(__file__).resolve().parent
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 
 pytestmark = [pytest.mark.airflow, pytest.mark.integration]
-
-
-@pytest.fixture(scope="session")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
-    """One Airflow for all tests, with the project's DAGs and those of the tests."""
-    home = tmp_path_factory.mktemp("airflow")
-    local = LocalAirflow(
-        home=home,
-        connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
-        dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
-    )
-    local.start()
-    try:
-        yield local
-    finally:
-        started = local.process_ids()
-        local.stop()
-        assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
-        assert not any(lives(pid) for pid in started), "stopping left a process behind"
-        for directory in home.glob("dynamic_table_jobs/*/job-*"):
-            SinkJob(directory).kill()
-
-
-@pytest.fixture(scope="session")
-def rest(airflow: LocalAirflow) -> AirflowRest:
-    """The way to ask it."""
-    return airflow.rest
-
-
-@pytest.fixture(scope="session")
-def catalog(airflow: LocalAirflow) -> WarehouseCatalog:
-    """The warehouse that Airflow's connection names, seen from outside."""
-    return open_catalog(airflow.connection_extra["warehouse"], airflow.connection_extra["options"])
-
-
-@pytest.fixture(scope="session")
-def events(catalog: WarehouseCatalog) -> DynamicTable:
-    """A small table with two level-0 files, so that there is something to compact."""
-    table = catalog.create_table("life.events", EVENTS, primary_key=["id"], if_not_exists=True)
-    for text in ("old", "new"):
-        table.append(pa.table({"id": [1, 2, 3], "text": [text] * 3}, schema=EVENTS))
-    return table
 
 
 def ready(rest: AirflowRest, *dag_ids: str) -> None:
@@ -237,10 +192,3 @@ def pid_of(job: SinkJob) -> int:
 def parent_of(pid: int) -> int:
     fields: Any = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1])
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -18,8 +19,9 @@ from storage_lib import (
     RenameColumn,
 )
 from storage_lib.table.system_table_schemas import AUDIT_LOG, SYSTEM_TABLES
-from tests.support.fake_environment import STARTED_MILLIS, fake_environment
-from tests.support.orders_table import NAME, orders, rows
+from storage_lib.table.table_health import TableHealth
+from tests.support.fake_environment import STARTED_MILLIS, FakeClock, fake_environment
+from tests.support.orders_table import NAME, orders, reopened, rows
 
 
 @pytest.fixture
@@ -167,3 +169,32 @@ def test_commits_are_listed_with_their_partitions_from_a_snapshot_on() -> None:
     assert listed(3) == []
     table.expire_snapshots(retain_last=1)
     assert [each[0] for each in listed(0)] == [3]
+
+
+def test_a_tables_health_is_told_at_a_glance() -> None:
+    table = orders(None, **{"log.system": "none", "write-only": "true", "bucket": "1"})
+    assert table.health() == TableHealth()
+    table.append(rows("+I b 1 1", "+I a 1 1"))
+    table.append(rows("+U a 1 2"))
+    grown = table.health()
+    assert (grown.snapshot_id, grown.commit_kind, grown.file_count, grown.row_count) == (2, "APPEND", 3, 3)
+    assert (grown.partition_count, grown.bucket_count, grown.runs_max) == (2, 2, 2)
+    assert (grown.compaction_millis, grown.change_millis) == (None, grown.commit_millis)
+    assert grown.size_bytes == sum(table.files()["bytes"].to_pylist())
+
+    clock = cast("FakeClock", table.environment.clock)
+    clock.sleep(60)
+    table.compact()
+    clock.sleep(60)
+    table.analyze()
+    cared = table.health()
+    assert (cared.commit_kind, cared.file_count, cared.runs_max) == ("ANALYZE", 2, 1)
+    assert cared.change_millis == grown.change_millis
+    assert grown.commit_millis is not None
+    assert (cared.compaction_millis, cared.commit_millis) == (
+        grown.commit_millis + 60_000,
+        grown.commit_millis + 120_000,
+    )
+    table.expire_snapshots(retain_last=1)
+    assert table.health() == cared
+    assert reopened(table).health().change_millis is None, "its snapshot has expired"

@@ -1,0 +1,161 @@
+"""What the list of tables shows: the health of every table of one connection, looked at side by side.
+
+Opened tables are kept, so that a second look reads the newest snapshot's id of each and little more. What a log says
+is asked for in the background and shown at the next look: a broker that is down must not hold up the page.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable, WarehouseCatalog
+
+__all__ = ["CatalogBoard"]
+
+LOOKS_AT_ONCE = 8
+LOG_LOOKS_AT_ONCE = 2
+PARTITIONS_SHOWN = 1_000
+BUCKETS_SHOWN = 100
+SNAPSHOTS_SHOWN = 300
+
+
+class CatalogBoard:
+    """The tables of one catalog. Threads may share it."""
+
+    def __init__(self, catalog: WarehouseCatalog) -> None:
+        self._catalog = catalog
+        self._tables: dict[str, DynamicTable] = {}
+        self._logs: dict[str, _LogLook] = {}
+        self._lock = threading.Lock()
+        self._looks = ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="table-look")
+        self._log_looks = ThreadPoolExecutor(LOG_LOOKS_AT_ONCE, thread_name_prefix="log-look")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a table, by name. A table that can't be looked at has an ``error`` instead of its health."""
+        names = self._catalog.list_tables()
+        with self._lock:
+            for gone in self._tables.keys() - set(names):
+                del self._tables[gone]
+                self._logs.pop(gone, None)
+        return list(self._looks.map(self._row, names))
+
+    def view(self, name: str) -> dict[str, Any]:
+        """Everything that the page of one table shows; a StorageError says what is wrong with it."""
+        table = self._table(name)
+        snapshots = table.snapshots()
+        files = table.files()
+        per_level = files.group_by(["partition", "bucket", "level"]).aggregate(
+            [("file_name", "count"), ("bytes", "sum")]
+        )
+        partitions = table.partitions()
+        shown = partitions.slice(max(0, partitions.num_rows - PARTITIONS_SHOWN))
+        return {
+            "name": name,
+            "describe": table.describe(),
+            "health": asdict(table.health()),
+            "snapshots": _json_rows(snapshots.slice(max(0, snapshots.num_rows - SNAPSHOTS_SHOWN))),
+            "buckets": _buckets(per_level.to_pylist())[:BUCKETS_SHOWN],
+            "bucket_count": len(files.group_by(["partition", "bucket"]).aggregate([])),
+            "partition_columns": list(table.schema.partition_keys),
+            "partitions": _json_rows(shown),
+            "partition_count": partitions.num_rows,
+            "tags": [tag.name for tag in table.tags.list()],
+            "branches": list(table.branches.list()),
+        }
+
+    def _row(self, name: str) -> dict[str, Any]:
+        try:
+            table = self._table(name)
+            health = asdict(table.health())
+            holder = table.turn_holder()
+        except Exception as error:  # noqa: BLE001  one broken table must not hide the others
+            self._forget(name)
+            return {"name": name, "error": f"{type(error).__name__}: {error}"}
+        return {"name": name, **health, "turn_held_by": holder, "log": self._log(name, table)}
+
+    def _table(self, name: str) -> DynamicTable:
+        known = self._tables.get(name)
+        if known is not None:
+            try:
+                known.check_still_there()
+            except Exception:  # noqa: BLE001  dropped, or made anew: to be opened again, which says what is wrong
+                self._forget(name)
+            else:
+                return known
+        table = self._catalog.load_table(name)
+        with self._lock:
+            self._tables[name] = table
+        return table
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            self._tables.pop(name, None)
+            self._logs.pop(name, None)
+
+    def _log(self, name: str, table: DynamicTable) -> dict[str, Any]:
+        with self._lock:
+            look = self._logs.setdefault(name, _LogLook())
+        return look.last(self._log_looks, table)
+
+
+class _LogLook:
+    """What a table's log said last; asked again each time somebody looks, never twice at once."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, Any] = {"state": "asked"}
+        self._asking: Future[dict[str, Any]] | None = None
+
+    def last(self, threads: ThreadPoolExecutor, table: DynamicTable) -> dict[str, Any]:
+        if table.log is None:
+            return {"state": "none"}
+        if self._asking is not None and self._asking.done():
+            self._said, self._asking = self._asking.result(), None
+        if self._asking is None:
+            self._asking = threads.submit(_ask_log, table)
+        return self._said
+
+
+def _ask_log(table: DynamicTable) -> dict[str, Any]:
+    try:
+        described = table.describe()
+    except Exception as error:  # noqa: BLE001  shown in the table's row
+        return {"state": "error", "error": f"{type(error).__name__}: {error}"}
+    end = described.get("log end", "")
+    if end.startswith("unknown"):
+        return {"state": "error", "error": end}
+    lag = described.get("log records not yet in files")
+    return {"state": "ok", "lag": None if lag is None else int(lag)}
+
+
+def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By partition and bucket the levels with their files and bytes; most sorted runs first."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for each in levels:
+        key = (each["partition"], each["bucket"])
+        bucket = found.setdefault(key, {"partition": key[0], "bucket": key[1], "runs": 0, "bytes": 0, "levels": []})
+        files, size = each["file_name_count"], each["bytes_sum"]
+        bucket["runs"] += files if each["level"] == 0 else 1
+        bucket["bytes"] += size
+        bucket["levels"].append({"level": each["level"], "files": files, "bytes": size})
+    for bucket in found.values():
+        bucket["levels"].sort(key=lambda level: level["level"])
+    return sorted(
+        found.values(), key=lambda bucket: (-bucket["runs"], -bucket["bytes"], bucket["partition"], bucket["bucket"])
+    )
+
+
+def _json_rows(table: Any) -> list[dict[str, Any]]:
+    """Rows whose values JSON has; others as text, moments in epoch milliseconds."""
+    return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def _json_value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if hasattr(value, "timestamp"):
+        return int(value.timestamp() * 1000)
+    return str(value)

@@ -1,0 +1,24 @@
+"""The pages as an ASGI application that is imported by the first request: only the API server ever serves one.
+
+Every process of Airflow loads plugins; FastAPI and Airflow's security would cost each of them a second and 29 MB.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["LazyApp"]
+
+
+class LazyApp:
+    """Hands every request to ``dynamic_table.pages.app:app``."""
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer as the application does."""
+        if self._app is None:
+            self._app = importlib.import_module("dynamic_table.pages.app").app
+        await self._app(scope, receive, send)

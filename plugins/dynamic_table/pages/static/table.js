@@ -1,0 +1,133 @@
+"use strict";
+
+const name = parameters.get("name") || "";
+const byId = (id) => document.getElementById(id);
+const LEVEL_COLOURS = ["#e8590c", "#f59f00", "#74b816", "#12b886", "#1c7ed6", "#7048e8", "#ae3ec9"];
+let chart = null;
+
+function card(title, value, className = "") { return element("div", { className: "card" }, element("b", { textContent: value, className }), element("span", { textContent: title })); }
+
+function drawCards(view) {
+  const { health, describe } = view;
+  const lag = describe["log records not yet in files"];
+  byId("cards").replaceChildren(
+    card("newest change", health.change_millis ? `${age(health.change_millis)} ago` : "none"),
+    card("snapshot", health.snapshot_id === null ? "none" : `${health.snapshot_id} · ${health.commit_kind}`),
+    card("rows in files, unmerged", count(health.row_count)),
+    card("size", bytes(health.size_bytes)),
+    card("files", count(health.file_count)),
+    card("most runs in a bucket", count(health.runs_max), health.runs_max > 20 ? "bad" : health.runs_max > 8 ? "warn" : ""),
+    card("last compaction", health.compaction_millis ? `${age(health.compaction_millis)} ago` : "never"),
+    card("log", describe["log.system"] === "none" ? "none" : (describe["log end"] || "").startsWith("unknown") ? "unreachable" : lag === undefined ? "in step" : `${count(Number(lag))} behind`,
+      (describe["log end"] || "").startsWith("unknown") ? "bad" : ""),
+    card("turn held by", describe["turn held by"] || "nobody"),
+    card("tags, branches", `${view.tags.length}, ${view.branches.length}`),
+  );
+}
+
+function drawHistory(view) {
+  const rows = view.snapshots;
+  if (!rows.length) { byId("history").replaceChildren(element("p", { className: "faint", textContent: "No snapshot yet." })); return; }
+  const data = [rows.map((row) => row.committed_at / 1000), rows.map((row) => row.total_rows), rows.map((row) => row.delta_rows)];
+  const style = getComputedStyle(document.documentElement);
+  const ink = style.getPropertyValue("--faint").trim(), line = style.getPropertyValue("--line").trim();
+  const axis = (more) => ({ stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, ...more });
+  const place = byId("history");
+  if (chart) chart.destroy();
+  chart = new uPlot({
+    width: Math.min(place.clientWidth || 800, 1100), height: 240,
+    scales: { x: { time: true }, delta: {} },
+    axes: [axis({}), axis({ size: 70 }), axis({ scale: "delta", side: 1, size: 70, grid: { show: false } })],
+    series: [{}, { label: "rows in files", stroke: style.getPropertyValue("--accent").trim(), width: 2, points: { show: rows.length < 60 } },
+      { label: "rows of the commit", scale: "delta", stroke: "#f59f00", paths: uPlot.paths.bars({ size: [0.6, 12] }), fill: "#f59f0055" }],
+  }, data, place);
+  const kinds = {};
+  for (const row of rows) kinds[row.commit_kind] = (kinds[row.commit_kind] || 0) + 1;
+  byId("kinds").textContent = `${rows.length} snapshots kept: ` + Object.entries(kinds).map(([kind, number]) => `${number} ${kind}`).join(", ");
+}
+
+function segments(level, largest) {
+  // Of level 0 each file is a run of its own; every other level is one.
+  const pieces = level.level === 0 ? Math.min(level.files, 50) : 1;
+  const title = `level ${level.level}: ${level.files} files, ${bytes(level.bytes)}`;
+  const style = `width:${(100 * level.bytes) / largest / pieces}%;background:${LEVEL_COLOURS[level.level % LEVEL_COLOURS.length]}`;
+  return Array.from({ length: pieces }, () => element("i", { title, style }));
+}
+
+function drawBuckets(view) {
+  const largest = Math.max(1, ...view.buckets.map((bucket) => bucket.bytes));
+  const rows = view.buckets.map((bucket) => {
+    const levels = element("div", { className: "levels", role: "img", "aria-label": bucket.levels.map((level) => `level ${level.level}: ${level.files} files`).join(", ") },
+      ...bucket.levels.flatMap((level) => segments(level, largest)));
+    return element("tr", {}, element("td", { textContent: bucket.partition || "(whole table)", dataset: { label: "Partition" } }), element("td", { className: "number", textContent: bucket.bucket, dataset: { label: "Bucket" } }),
+      element("td", { className: "number", textContent: bucket.runs, dataset: { label: "Runs" } }), element("td", { className: "number", textContent: bytes(bucket.bytes), dataset: { label: "Size" } }), element("td", { dataset: { label: "Levels" } }, levels));
+  });
+  const head = element("thead", {}, element("tr", {}, ...["Partition", "Bucket", "Runs", "Size", "Levels"].map((title, place) => element("th", { scope: "col", textContent: title, className: place > 0 && place < 4 ? "number" : "" }))));
+  byId("buckets").replaceChildren(rows.length ? element("table", { className: "stacked" }, head, element("tbody", {}, ...rows.slice(0, 20))) : element("p", { className: "faint", textContent: "No file yet." }),
+    element("p", { className: "faint", textContent: `${Math.min(20, rows.length)} of ${view.bucket_count} buckets, those with most runs first` }));
+}
+
+function partitionText(row, columns) { return columns.map((column) => `${column}=${row[column]}`).join(", "); }
+
+function drawPartitions(view) {
+  const columns = view.partition_columns;
+  if (!columns.length) { byId("partitions").replaceChildren(element("p", { className: "faint", textContent: "The table has no partitions." })); return; }
+  const rows = [...view.partitions].sort((left, right) => partitionText(left, columns).localeCompare(partitionText(right, columns), undefined, { numeric: true }));
+  const largest = Math.max(1, ...rows.map((row) => row._bytes));
+  const told = element("p", { className: "faint", role: "status", textContent: `${view.partition_count} partitions; the darker, the larger. Choose one to see it.` });
+  const cells = rows.map((row) => {
+    const text = `${partitionText(row, columns)}: ${count(row._rows)} rows, ${count(row._files)} files, ${bytes(row._bytes)}`;
+    const share = 20 + Math.round((80 * row._bytes) / largest);
+    return element("button", { type: "button", title: text, "aria-label": text, style: `background:color-mix(in srgb, var(--bar) ${share}%, var(--back))`, onclick: () => {
+      told.replaceChildren(text + " ", element("button", { type: "button", textContent: "Re-process", onclick: () => act("reprocess", { column: columns[0], day: String(row[columns[0]]) }) }));
+    } });
+  });
+  byId("partitions").replaceChildren(element("div", { className: "heat" }, ...cells), told);
+}
+
+function drawDescription(view) {
+  byId("describe").replaceChildren(...Object.entries(view.describe).filter(([, value]) => value !== "").flatMap(([key, value]) => [element("dt", { textContent: key }), element("dd", { textContent: value })]));
+}
+
+function act(dagId, filled) { openForm(dagId, { table: name, ...filled }).catch((error) => showError(byId("problem"), error)); }
+
+function drawActions() {
+  const button = (title, dagId, filled) => element("button", { type: "button", textContent: title, onclick: () => act(dagId, filled) });
+  byId("actions").replaceChildren(button("Compact and expire", "maintain", { tables: [name] }), button("Validate", "validate", {}), button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {}));
+}
+
+async function drawRuns() {
+  const [database, table] = name.split(".");
+  try {
+    const found = await asked(`${base}/api/v2/assets?uri_pattern=${encodeURIComponent(`dynamic-table://${database}/${table}`)}&limit=20`);
+    const wanted = found.assets.filter((asset) => asset.uri.replace(/\/$/, "") === `dynamic-table://${database}/${table}` || asset.uri.startsWith(`dynamic-table://${database}/${table}/`));
+    const events = (await Promise.all(wanted.map((asset) => asked(`${base}/api/v2/assets/events?asset_id=${asset.id}&limit=20&order_by=-timestamp`)))).flatMap((answer) => answer.asset_events);
+    events.sort((left, right) => right.timestamp.localeCompare(left.timestamp));
+    const rows = events.slice(0, 20).map((event) => {
+      const run = event.source_run_id ? element("a", { target: "_top", href: `${base}/dags/${encodeURIComponent(event.source_dag_id)}/runs/${encodeURIComponent(event.source_run_id)}`, textContent: `${event.source_dag_id} · ${event.source_task_id}` }) : "a watcher";
+      const extra = event.extra || {};
+      return element("tr", {}, element("td", { textContent: moment(Date.parse(event.timestamp)), dataset: { label: "When" } }), element("td", { dataset: { label: "Run" } }, run), element("td", { textContent: extra.op || "", dataset: { label: "What" } }), element("td", { className: "number", textContent: extra.version ?? "", dataset: { label: "Snapshot" } }));
+    });
+    const head = element("thead", {}, element("tr", {}, ...["When", "Run", "What", "Snapshot"].map((title) => element("th", { scope: "col", textContent: title, className: title === "Snapshot" ? "number" : "" }))));
+    byId("runs").replaceChildren(rows.length ? element("table", { className: "stacked" }, head, element("tbody", {}, ...rows)) : element("p", { className: "faint", textContent: "No run of Airflow has announced a commit to this table." }));
+  } catch (error) { byId("runs").replaceChildren(element("p", { className: "faint", textContent: `Not to be seen: ${error.message}` })); }
+}
+
+let drawn = null;
+async function refresh() {
+  try {
+    const view = await asked(`api/table?${new URLSearchParams({ name, connection })}`);
+    showError(byId("problem"), null);
+    drawCards(view);
+    drawDescription(view);
+    const version = JSON.stringify([view.health.snapshot_id, document.documentElement.dataset.theme, innerWidth]);
+    if (version !== drawn) { drawHistory(view); drawBuckets(view); drawPartitions(view); drawn = version; }
+  } catch (error) { showError(byId("problem"), error); }
+}
+
+document.title = name;
+byId("title").textContent = name;
+byId("back").href = `tables?${new URLSearchParams({ connection })}`;
+drawActions();
+every(5, refresh);
+every(15, drawRuns);

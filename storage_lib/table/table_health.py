@@ -1,0 +1,94 @@
+"""How a table is, at a glance: what people on call look at first, as numbers. Reads metadata only, and not the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from storage_lib.errors import SnapshotExpiredError
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.store import FileStore
+
+_SNAPSHOTS_LOOKED_THROUGH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHealth:
+    """Times are epoch milliseconds; None: never, as far as the kept snapshots tell.
+
+    ``row_count`` counts versions of rows before they are merged. ``runs_max`` is the most sorted runs that a reader of
+    one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files.
+    """
+
+    snapshot_id: int | None = None
+    commit_kind: str | None = None
+    commit_millis: int | None = None
+    change_millis: int | None = None
+    compaction_millis: int | None = None
+    file_count: int = 0
+    row_count: int = 0
+    size_bytes: int = 0
+    partition_count: int = 0
+    bucket_count: int = 0
+    runs_max: int = 0
+
+
+class TableHealthCheck:
+    """Looks at one table again and again; a look at a table without a new commit reads next to nothing."""
+
+    def __init__(self, file_store: FileStore) -> None:
+        self._file_store = file_store
+        self._last = TableHealth()
+
+    def look(self) -> TableHealth:
+        """How the table is now."""
+        history = self._file_store.snapshots
+        newest_id = history.latest_id()
+        if newest_id is None:
+            return TableHealth()
+        if newest_id != self._last.snapshot_id:
+            self._last = self._of(history.load(newest_id))
+        return self._last
+
+    def _of(self, snapshot: Snapshot) -> TableHealth:
+        entries = self._file_store.scan.entries(snapshot)
+        runs = runs_by_bucket(entries)
+        return TableHealth(
+            snapshot_id=snapshot.id,
+            commit_kind=str(snapshot.commit_kind),
+            commit_millis=snapshot.time_millis,
+            change_millis=self._last_time(snapshot, compactions=False) or self._last.change_millis,
+            compaction_millis=self._last_time(snapshot, compactions=True) or self._last.compaction_millis,
+            file_count=len(entries),
+            row_count=sum(entry.file.row_count for entry in entries),
+            size_bytes=sum(entry.file.file_size for entry in entries),
+            partition_count=len({entry.partition for entry in entries}),
+            bucket_count=len(runs),
+            runs_max=max(runs.values(), default=0),
+        )
+
+    def _last_time(self, newest: Snapshot, *, compactions: bool) -> int | None:
+        """When the last commit was that compacted, or that changed rows; looks no further than the last look did."""
+        history = self._file_store.snapshots
+        first = max(
+            history.earliest_id() or 1, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_LOOKED_THROUGH
+        )
+        for snapshot_id in range(newest.id, first - 1, -1):
+            try:
+                snapshot = newest if snapshot_id == newest.id else history.load(snapshot_id)
+            except SnapshotExpiredError:
+                return None
+            is_change = snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)
+            if (snapshot.commit_kind is CommitKind.COMPACT) if compactions else is_change:
+                return snapshot.time_millis
+        return None
+
+
+def runs_by_bucket(entries: list[ManifestEntry]) -> Counter[tuple[bytes, int]]:
+    """Sorted runs by (partition, bucket): level 0 counts by file, every other level once."""
+    seen = {
+        (entry.partition, entry.bucket, entry.file.level, entry.file.file_name if entry.file.level == 0 else "")
+        for entry in entries
+    }
+    return Counter((partition, bucket) for partition, bucket, _, _ in seen)

@@ -1,0 +1,164 @@
+"""The pages in a real browser, served by a real Airflow: what people see, press and are kept from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pyarrow as pa
+import pytest
+
+from airflow_rest import AirflowRest
+from tests.support.chromium import PROGRAM, Chromium
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable, WarehouseCatalog
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.integration,
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed"),
+]
+
+HOSTILE = '"><img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'
+COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.fixture(scope="module")
+def visits(catalog: WarehouseCatalog) -> DynamicTable:
+    """A table whose comment and partition would run a script if a page let them, with three runs to compact."""
+    table = catalog.create_table(
+        "pages.visits",
+        COLUMNS,
+        primary_key=["day", "id"],
+        partition_by=["day"],
+        options={"bucket": "1", "write-only": "true"},
+        comment=HOSTILE,
+    )
+    for count in (3, 2, 1):
+        days = ["2026-11-01"] * count + [HOSTILE]
+        table.append(pa.table({"day": days, "id": pa.array(range(count + 1), pa.int64())}))
+    return table
+
+
+@pytest.fixture(scope="module")
+def broken(catalog: WarehouseCatalog, visits: DynamicTable) -> DynamicTable:
+    """A table whose newest snapshot is unreadable."""
+    table = catalog.create_table("pages.broken", COLUMNS, primary_key=["day", "id"])
+    table.append(pa.table({"day": ["a"], "id": [1]}))
+    for path in Path(table.location, "snapshot").glob("snapshot-*"):
+        path.write_text("{")
+    return visits
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
+
+
+def opened(browser: Chromium, rest: AirflowRest, page: str) -> Chromium:
+    browser.resize(1280, 900)
+    browser.open(f"{rest.base_url}/dynamic-tables/{page}")
+    return browser
+
+
+def names(browser: Chromium) -> list[str]:
+    found: list[str] = browser.run(
+        "[...document.querySelectorAll('#rows tr td:first-child')].map((each) => each.innerText)"
+    )
+    return [name for name in found if name.startswith("pages.")]
+
+
+def test_the_list_shows_every_tables_health_and_the_error_of_a_broken_one(
+    browser: Chromium, rest: AirflowRest, broken: DynamicTable
+) -> None:
+    opened(browser, rest, "tables").wait_for("document.body.innerText.includes('pages.visits')")
+
+    assert names(browser) == ["pages.broken", "pages.visits"]
+    texts = browser.run("[...document.querySelectorAll('#rows tr')].map((row) => row.innerText)")
+    rows = {text.split()[0]: text for text in texts}
+    assert "CorruptFileError" in rows["pages.broken"]
+    assert "snapshot-1 is not JSON" in rows["pages.broken"]
+    assert [word for word in rows["pages.visits"].split() if word.isdigit()][-2:] == ["6", "3"], "files, runs"
+    assert "broken" in browser.run("document.getElementById('summary').innerText")
+
+
+def test_the_list_is_searched_and_sorted_from_the_keyboard(
+    browser: Chromium, rest: AirflowRest, broken: DynamicTable
+) -> None:
+    opened(browser, rest, "tables").wait_for("document.body.innerText.includes('pages.visits')")
+
+    browser.press("/")
+    for key in "visi":
+        browser.press(key)
+    assert browser.run("document.activeElement.id") == "search"
+    assert names(browser) == ["pages.visits"]
+    browser.run(
+        "document.getElementById('search').value = ''; document.querySelector('th[data-key=name] button').click()"
+    )
+    assert names(browser) == ["pages.visits", "pages.broken"]
+    assert browser.run("document.querySelector('th[data-key=name]').getAttribute('aria-sort')") == "descending"
+
+
+def test_what_comes_from_a_table_is_text_to_a_page(browser: Chromium, rest: AirflowRest, visits: DynamicTable) -> None:
+    opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('.heat button')")
+
+    browser.run("document.querySelectorAll('.heat button').forEach((each) => each.click())")
+    text = browser.run("document.body.innerText")
+    assert text.count(HOSTILE) >= 2, "the comment and the partition are shown as they are"
+    assert browser.run("document.querySelectorAll('img, #describe script').length") == 0
+    assert browser.run("window.hacked === undefined") is True
+    assert browser.run("document.querySelectorAll('#history canvas').length") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("pages.nothing", "there is no table pages.nothing"), ("<b>x</b>", "'<b>x</b>' is no table name")],
+)
+def test_an_unknown_table_is_told_and_not_a_blank_page(
+    browser: Chromium, rest: AirflowRest, name: str, told: str
+) -> None:
+    opened(browser, rest, f"table?{urlencode({'name': name})}").wait_for("document.querySelector('[role=alert]')")
+
+    assert told in browser.run("document.querySelector('[role=alert]').innerText")
+
+
+def test_a_button_opens_the_dags_form_filled_in_and_starts_it_through_airflows_own_api(
+    browser: Chromium, rest: AirflowRest, visits: DynamicTable
+) -> None:
+    rest.wait_for_dag("maintain")
+    opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('#actions button')")
+
+    browser.run("document.querySelector('#actions button').click()")
+    browser.wait_for("document.querySelector('dialog textarea')")
+    assert json.loads(browser.run("document.querySelector('dialog textarea').value")) == [visits.name]
+    browser.run("document.querySelector('dialog input[type=checkbox]').click()")  # merge everything
+    browser.run("document.querySelector('dialog button[type=submit]').click()")
+    browser.wait_for("document.querySelector('dialog .good a')")
+    run_id = browser.run("document.querySelector('dialog .good a').innerText")
+
+    assert rest.get(f"/dags/maintain/dagRuns/{run_id}")["conf"]["tables"] == [visits.name]
+    assert rest.wait("maintain", run_id) == "success"
+    browser.run("document.querySelector('dialog').close(); refresh()")
+    browser.wait_for("document.getElementById('cards').innerText.includes('COMPACT')")
+    browser.run("drawRuns()")
+    browser.wait_for("document.getElementById('runs').innerText.includes('maintain · compact_table')")
+
+
+def test_pages_follow_airflows_dark_mode_and_fit_a_phone(
+    browser: Chromium, rest: AirflowRest, broken: DynamicTable
+) -> None:
+    opened(browser, rest, "tables").wait_for("document.body.innerText.includes('pages.visits')")
+    browser.run("localStorage.setItem('theme', 'dark'); followTheme()")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
+    browser.run("localStorage.setItem('theme', 'light'); followTheme()")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+    for page in ("tables", "table?name=pages.visits"):
+        opened(browser, rest, page).resize(390, 800)
+        browser.wait_for("document.body.innerText.includes('pages.visits') && document.readyState === 'complete'")
+        assert browser.run("document.documentElement.scrollWidth") <= 390, page

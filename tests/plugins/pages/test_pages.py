@@ -1,0 +1,139 @@
+"""What the pages' server answers, without a browser and without an Airflow that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from dynamic_table.pages import app as pages
+from dynamic_table.pages.catalog_board import CatalogBoard
+from storage_lib import open_catalog
+from storage_lib.errors import UnavailableError
+from tests.support.asgi_client import AsgiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.date32(), nullable=False)])
+
+
+@pytest.fixture
+def client(warehouse: Path) -> Iterator[AsgiClient]:
+    """Somebody who may look at Airflow's assets."""
+    [guard] = pages.app.router.dependencies
+    assert guard.dependency is not None
+    pages.app.dependency_overrides[guard.dependency] = lambda: None
+    yield AsgiClient(pages.app)
+    pages.app.dependency_overrides.clear()
+
+
+def fill(warehouse: Path, name: str) -> Any:
+    table = open_catalog(str(warehouse)).create_table(
+        name, COLUMNS, primary_key=["day", "id"], partition_by=["day"], options={"log.system": "none"}
+    )
+    table.append(pa.table({"id": [1, 2], "day": pa.array([0, 1], pa.date32())}))
+    return table
+
+
+def test_nobody_sees_anything_without_having_logged_in(tmp_path: Path) -> None:
+    paths = ["/dynamic-tables/tables", "/dynamic-tables/table?name=a.b", "/dynamic-tables/api/tables",
+             "/dynamic-tables/api/table?name=a.b", "/dynamic-tables/static/common.js"]  # fmt: skip
+    asked = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.support.anonymous_requests", *paths],
+        env={
+            **os.environ,
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        },
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert json.loads(asked.stdout.splitlines()[-1]) == dict.fromkeys(paths, 401)
+
+
+def test_the_list_and_a_table_are_json_that_says_what_there_is(client: AsgiClient, warehouse: Path) -> None:
+    fill(warehouse, "shop.orders")
+
+    [row] = client.get("/api/tables").json()["tables"]
+    view = client.get("/api/table", params={"name": "shop.orders"}).json()
+
+    assert (row["name"], row["file_count"], row["row_count"], row["log"]) == ("shop.orders", 2, 2, {"state": "none"})
+    assert [(each["day"], each["_rows"]) for each in view["partitions"]] == [("1970-01-01", 1), ("1970-01-02", 1)]
+    assert [each["commit_kind"] for each in view["snapshots"]] == ["APPEND"]
+    assert [(each["runs"], each["levels"][0]["files"]) for each in view["buckets"]] == [(1, 1), (1, 1)]
+    assert (view["bucket_count"], view["partition_count"], view["health"]["snapshot_id"]) == (2, 2, 1)
+
+
+def test_a_table_that_was_made_anew_is_shown_as_it_is_now(client: AsgiClient, warehouse: Path) -> None:
+    table = fill(warehouse, "shop.orders")
+    table.append(pa.table({"id": [3], "day": pa.array([0], pa.date32())}))
+    assert client.get("/api/tables").json()["tables"][0]["snapshot_id"] == 2
+    open_catalog(str(warehouse)).drop_table("shop.orders")
+    assert client.get("/api/tables").json()["tables"] == []
+    fill(warehouse, "shop.orders")
+
+    assert client.get("/api/tables").json()["tables"][0]["snapshot_id"] == 1
+
+
+def test_what_is_wrong_is_told_in_words(client: AsgiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = client.get("/api/table", params={"name": "shop.nothing"})
+    assert (gone.status_code, "there is no table shop.nothing" in gone.json()["error"]) == (404, True)
+
+    def unreachable(_board: CatalogBoard) -> None:
+        raise UnavailableError("the store does not answer")
+
+    monkeypatch.setattr(CatalogBoard, "rows", unreachable)
+    down = client.get("/api/tables")
+    assert (down.status_code, down.json()) == (503, {"error": "UnavailableError: the store does not answer"})
+    missing = client.get("/api/tables", params={"connection": "no_such_connection"})
+    assert (missing.status_code, "no_such_connection" in missing.json()["error"]) == (503, True)
+
+
+def test_a_log_is_asked_in_the_background_and_its_outage_is_shown(warehouse: Path) -> None:
+    table = fill(warehouse, "shop.orders")
+    board = CatalogBoard(open_catalog(str(warehouse)))
+    answers = iter([{"log end": "unknown: no broker"}, {"log end": "{}", "log records not yet in files": "7"}])
+    table.log = object()
+    table.describe = lambda: next(answers)
+
+    def said() -> dict[str, Any]:
+        found = board._log("shop.orders", table)
+        board._log_looks.submit(int).result()
+        return found
+
+    board._log_looks._max_workers = 1
+    assert [said(), said(), said()] == [
+        {"state": "asked"},
+        {"state": "error", "error": "unknown: no broker"},
+        {"state": "ok", "lag": 7},
+    ]
+
+
+def test_files_other_than_the_pages_own_are_not_handed_out(client: AsgiClient) -> None:
+    assert client.get("/static/common.js").status_code == 200
+    for path in ("/static/..%2Fapp.py", "/static/tables.html", "/static/nothing.js", "/docs", "/openapi.json"):
+        assert client.get(path).status_code == 404, path
+    assert client.request("POST", "/api/tables").status_code == 405
+
+
+def test_no_script_but_the_pages_own_would_run(client: AsgiClient) -> None:
+    page = client.get("/tables")
+
+    assert page.headers["content-security-policy"].startswith("default-src 'self';")
+    assert "unsafe" not in page.headers["content-security-policy"]
+    for static in (ROOT / "plugins/dynamic_table/pages/static").glob("*.*"):
+        if static.suffix in (".html", ".js") and not static.name.startswith("uPlot"):
+            assert "innerHTML" not in static.read_text(), static
+            assert "://" not in static.read_text().replace("dynamic-table://", ""), static
