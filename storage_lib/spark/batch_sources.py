@@ -75,6 +75,27 @@ class CheckpointSources:
                 )
                 raise InvalidInputError(message)
 
+    def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
+        """For a query whose commits do not tell how far it has read: refuse sources that the table tells of.
+
+        Somebody else has read them into it, exactly once, and may be rewound; this one would write the same records
+        again beside them, older ones last. Of the batch ``batch_id``, or of the newest that was begun.
+
+        Raises ``InvalidInputError`` with the remedy.
+        """
+        batch = self._newest("offsets") if batch_id is None else batch_id
+        for each in () if batch is None else self.ranges(batch):
+            reached = table.source_offsets(each.source)
+            if reached is not None:
+                message = (
+                    f"table {table.name} has source {each.source!r} up to {_text(reached)}, read by ingest or by a "
+                    "stream that tells how far it has read. A stream in mode update or complete, or into an eventual "
+                    "log, does not, so its rows would come again. Read the source in one way: by ingest, by "
+                    "output_mode='append' into a transactional table, or into a table of its own; or say by option "
+                    "source=<another name> that this is another source"
+                )
+                raise InvalidInputError(message)
+
     def _ends(self, batch_id: int) -> dict[str, LogOffsets]:
         if batch_id < 0:
             return {}

@@ -52,7 +52,8 @@ def write_stream(
     once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
 
     In ``append`` mode the snapshots tell up to where the topics of ``read_changelog`` are in the table, so that a
-    rollback rewinds them: a checkpoint from before it is refused (not with ``log.consistency=eventual``).
+    rollback rewinds them: a checkpoint from before it is refused. The other modes, and streams into an eventual log, do
+    not tell it, and are refused where somebody else has: the topic's records would come again.
 
     Raises ``InvalidInputError`` before anything starts for a data frame or a checkpoint that does not fit the table.
     """
@@ -61,14 +62,11 @@ def write_stream(
     register(spark)
     user = settled_query_id(spark, checkpoint_location)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+    past = CheckpointSources.of(checkpoint_location, table.address.options)
+    tells_sources = output_mode == "append" and not (tracked and table.log_comes_first)
+    if past is not None:
+        (past.refuse_another_past if tells_sources else past.refuse_told_sources)(table)
     if output_mode == "append":
-        past = (
-            None
-            if tracked and table.log_comes_first
-            else CheckpointSources.of(checkpoint_location, table.address.options)
-        )
-        if past is not None:
-            past.refuse_another_past(table)
         options = said.options_of(table) | {said.COMMIT_USER: user}
         if change_tracking is not None:
             options[said.CHANGE_TRACKING] = str(change_tracking).lower()
@@ -76,7 +74,7 @@ def write_stream(
         writer = distributed.writeStream.format(said.SOURCE_NAME).options(**options)
     else:
         writer = df.writeStream.outputMode(output_mode).foreachBatch(
-            _commit_batch(table, output_mode, user, change_tracking=change_tracking)
+            _commit_batch(table, output_mode, user, past, change_tracking=change_tracking)
         )
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
@@ -165,7 +163,12 @@ def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_
 
 
 def _commit_batch(
-    table: DynamicTable, output_mode: str, commit_user: str, *, change_tracking: bool | None
+    table: DynamicTable,
+    output_mode: str,
+    commit_user: str,
+    past: CheckpointSources | None,
+    *,
+    change_tracking: bool | None,
 ) -> Callable[[DataFrame, int], None]:
     """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
 
@@ -174,6 +177,8 @@ def _commit_batch(
             # A replay. Nothing is to be written, but a stateful query's state has to get to the end of this batch, too.
             batch.write.format("noop").mode("append").save()
             return
+        if past is not None:
+            past.refuse_told_sources(table, batch_id)
         write(
             batch,
             table,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from storage_lib.log_store.log_offsets import LogOffsets
+    from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.source_offsets import SourceRange
 
 
@@ -41,15 +42,22 @@ class BatchPlan:
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):
-    """``plan`` is None in the commit process, which learns it from the tasks."""
+    """``plan`` is None in the commit process, which learns it from the tasks; ``tracked`` as the statement says."""
 
     def __init__(
-        self, address: TableAddress, commit_user: str, checkpoint_location: str | None, plan: BatchPlan | None
+        self,
+        address: TableAddress,
+        commit_user: str,
+        checkpoint_location: str | None,
+        plan: BatchPlan | None,
+        *,
+        tracked: bool | None = None,
     ) -> None:
         self._address = address
         self._commit_user = commit_user
         self._checkpoint_location = checkpoint_location
         self._plan = plan
+        self._tracked = tracked
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """In a task: its rows into both stores."""
@@ -64,27 +72,40 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         sources = self._sources(batchId)
         if finished:
             table, order = finished[0].key.table(), finished[0].order
+            self._refuse_told_sources(table, batchId, tracked=order.tracked)
             commit_tasks(table, order, finished, batchId, defers_tiering=True, sources=sources)
             if table.log_comes_first and order.writes_log:
                 tier_if_overdue(table)
             return
         table = table_at(self._address)
         give_up(table, self._commit_user, [])
+        self._refuse_told_sources(
+            table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
+        )
         if sources:
             order = replace(table.new_commit(commit_user=self._commit_user), identifiers_ascend=True)
             table.commit_write(order, [], batchId, defers_tiering=True, sources=sources)
 
     def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
         """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
-        known = None
-        if self._checkpoint_location is not None:
-            known = CheckpointSources.of(self._checkpoint_location, self._address.options)
+        known = self._checkpoint_sources()
         ranges = () if known is None else known.ranges(batch_id)
         if batch_id == 0:
             # A query's first batch only says where it begins: where the table ends, if it goes on there.
             table = table_at(self._address)
             ranges = tuple(replace(each, start=_agreed(table.source_offsets(each.source), each.end)) for each in ranges)
         return ranges if any(each.start != each.end for each in ranges) else ()
+
+    def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
+        """Of a stream into an eventual log, at its first batch, which is empty: so nothing is in the log yet."""
+        known = self._checkpoint_sources() if tracked and table.log_comes_first else None
+        if known is not None:
+            known.refuse_told_sources(table, batch_id)
+
+    def _checkpoint_sources(self) -> CheckpointSources | None:
+        if self._checkpoint_location is None:
+            return None
+        return CheckpointSources.of(self._checkpoint_location, self._address.options)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
         """On the driver, when a task or the commit has failed: undo the others, give the turn back."""

@@ -152,7 +152,7 @@ class DynamicTableSource(DataSource):
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
             order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
             plan = BatchPlan(key=key_of(table), order=replace(order, identifiers_ascend=True))
-        return TableStreamWriter(said.address, user, said.checkpoint_location, plan)
+        return TableStreamWriter(said.address, user, said.checkpoint_location, plan, tracked=said.change_tracking)
 
     def _open(
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None

@@ -494,7 +494,10 @@ class DynamicTable:
             earlier = self._commit.committed(user, identifier)
             if earlier is not None:
                 return earlier
-        return self._write(self.new_commit(commit_user=user, tracked=change_tracking), rows, identifier, source)
+        order = self.new_commit(commit_user=user, tracked=change_tracking)
+        if source is not None:
+            order = self._commit.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
+        return self._write(order, rows, identifier, source)
 
     def overwrite(
         self,
@@ -606,7 +609,7 @@ class DynamicTable:
         if self.log is None or not order.writes_log:
             return None
         if self.log_comes_first:
-            return AppendedShare(self.log)
+            return AppendedShare(self.log, self.lease, order.turn)
         return TransactionalShare(
             table=self.name,
             log=self.log,

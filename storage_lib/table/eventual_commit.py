@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -71,6 +72,21 @@ class EventualCommit(TableCommit):
         if tracked and not is_difference:
             return WriteOrder(commit_user=commit_user, tracked=True, base_snapshot_id=None)
         return super().open(commit_user=commit_user, tracked=tracked, purpose=purpose, is_difference=is_difference)
+
+    def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:
+        """The order with a turn, in which nobody else reads these sources: what is in the log can't be taken back.
+
+        Raises ``CommitConflictError`` where the table has them up to another place.
+        """
+        if not order.writes_log:
+            return order
+        turn = self._acquire(order.commit_user, "read a source")
+        try:
+            sources(self.source_offsets(self._file_store.snapshots.latest()))
+        except BaseException:
+            self._lease.release(turn)
+            raise
+        return replace(order, turn=turn)
 
     def commit(
         self,

@@ -102,20 +102,29 @@ class TransactionalShare:
 
 
 class AppendedShare:
-    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back."""
+    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back.
 
-    def __init__(self, log: LogStore) -> None:
+    With a ``turn`` it writes as long as nobody has taken that over.
+    """
+
+    def __init__(self, log: LogStore, lease: TurnLease, turn: Turn | None) -> None:
         self._log = log
+        self._lease = lease
+        self._turn = turn
         self._appender: LogAppender | None = None
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """See ``LogShare.write``."""
+        if self._turn is not None:
+            self._lease.check(self._turn)
         if self._appender is None:
             self._appender = self._log.open_appender()
         self._appender.write(bucket, rows, kinds)
 
     def flush(self) -> tuple[BucketTransaction, ...]:
         """See ``LogShare.flush``."""
+        if self._turn is not None and self._appender is not None:
+            self._lease.check(self._turn)
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.finish()

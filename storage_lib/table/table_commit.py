@@ -103,6 +103,10 @@ class TableCommit:
             is_difference=is_difference,
         )
 
+    def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:  # noqa: ARG002  of the log that comes first
+        """The order of rows that were read from ``sources``; a commit that can be taken back is refused at its end."""
+        return order
+
     def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
         """The snapshot of an earlier commit under this identity; its log transactions are ended on the way.
 

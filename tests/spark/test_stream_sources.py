@@ -104,6 +104,45 @@ def test_a_checkpoint_agrees_with_a_table_that_ends_where_it_goes_on(
             sources.refuse_another_past(table)
 
 
+def test_who_does_not_tell_how_far_he_has_read_is_refused_where_another_does(tmp_path: Path) -> None:
+    sources, table = checkpoint(tmp_path, '{"0":5,"source":"cdc"}', '{"0":9,"source":"cdc"}', done=1), orders(None)
+    sources.refuse_told_sources(table)
+    table.append(rows("+I a 1 1"), source=SourceRange(source="other", start=None, end=LogOffsets({0: 1})))
+    sources.refuse_told_sources(table, 0)
+    table.append(rows("+I a 1 1"), source=SourceRange(source="cdc", start=None, end=LogOffsets({0: 5})))
+
+    for batch_id in (None, 0):
+        with pytest.raises(
+            InvalidInputError, match=r"'cdc' up to offsets .*5.*would come again.*source=<another name>"
+        ):
+            sources.refuse_told_sources(table, batch_id)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("mode", "options"), [("update", {}), ("append", {"log__consistency": "eventual"})])
+def test_such_a_stream_ends_before_it_writes_a_row(
+    spark: SparkSession,
+    make_table: Callable[..., DynamicTable],
+    bootstrap_servers: str,
+    tmp_path: Path,
+    mode: str,
+    options: dict[str, str],
+) -> None:
+    table, topic = make_table(log=True, **options), f"cdc-{tmp_path.name}"
+    client = {"log.kafka.bootstrap.servers": bootstrap_servers}
+    produce(bootstrap_servers, topic, change("c", 1, "a"))
+    ingest(table, topic, options=client)
+    df = read_changelog(spark, topic=topic, schema="id BIGINT, v STRING", options=client)
+    stream = write_stream(
+        df, table, checkpoint_location=str(tmp_path / "c"), output_mode=mode, available_now=True, compaction=False
+    )
+
+    with pytest.raises(InvalidInputError, match="would come again"):
+        stream.awaitTermination(60)
+
+    assert committed_changes(table) == [("c", 1, "a")]
+
+
 @pytest.mark.parametrize(("mode", "goes_on"), [("append", True), ("update", False)])
 def test_a_sink_begins_where_the_table_ends_unless_spark_has_a_state(
     monkeypatch: pytest.MonkeyPatch, mode: str, *, goes_on: bool

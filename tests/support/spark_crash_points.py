@@ -102,4 +102,6 @@ class CrashingSource(DynamicTableSource):
         finished = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*")]
         CrashPlan().strike("commit log written", max(finished, default=None))
         real: Any = super().streamWriter(schema, overwrite)
-        return CrashingStreamWriter(real._address, real._commit_user, real._checkpoint_location, real._plan)
+        return CrashingStreamWriter(
+            real._address, real._commit_user, real._checkpoint_location, real._plan, tracked=real._tracked
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from storage_lib import (
     CommitConflictError,
     DynamicTable,
     InvalidInputError,
+    LeaseLostError,
     LogOffsetsExpiredError,
     MemoryCatalog,
     SourceRange,
@@ -186,21 +188,56 @@ def test_two_sources_do_not_disturb_each_other() -> None:
     assert recorded(table) == dict(topic.log.latest_offsets().next_offsets)
 
 
-@pytest.mark.parametrize("log", ["none", "kafka"])
-def test_of_two_who_read_the_same_records_one_commits(log: str) -> None:
-    topic, table = Topic(), orders(None, **{"log.system": log})
+@KINDS_OF_TABLES
+def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -> None:
+    """The other one's are older by then: they must not come last anywhere."""
+    topic, table = Topic(), orders(None, **options)
     topic.tell(0, "+I a 1 10")
     slow = reopened(table)
     stale = SourceRange(source=SOURCE, start=slow.source_offsets(SOURCE), end=topic.log.latest_offsets())
 
     topic.ingest(table)
+    topic.tell(0, "+U a 1 11")
+    topic.ingest(table)
     with pytest.raises(CommitConflictError, match="somebody else has read the same source"):
         slow.append(rows("+I a 1 10"), source=stale)
 
-    assert content(table) == {"a 1 10"}
+    assert content(table) == {"a 1 11"}
     assert table.lease.holder() is None
     if table.log is not None:
-        assert streamed(table) == ["+I a 1 10"]
+        assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
+
+
+def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
+    """Any number at once: each record is in the log once, for what was visible can't be taken back."""
+    topic, table = Topic(), orders(MemoryCatalog(), **{"log.consistency": "eventual"})
+    topic.tell(0, *(f"+U a {key % 3} {key}" for key in range(30)))
+
+    def read() -> None:
+        try:
+            topic.ingest(reopened(table), rows_per_commit=4)
+        except CommitConflictError:
+            read()
+
+    with ThreadPoolExecutor(3) as threads:
+        for each in [threads.submit(read) for _ in range(3)]:
+            each.result()
+
+    assert streamed(table) == [f"+U a {key % 3} {key}" for key in range(30)]
+    assert content(table) == {"a 0 27", "a 1 28", "a 2 29"}
+
+
+def test_who_has_slept_while_another_read_the_source_writes_nothing() -> None:
+    table = orders(None, **{"log.consistency": "eventual"})
+    first = SourceRange(source=SOURCE, start=None, end=LogOffsets({0: 1}))
+    sleeper = table._commit.in_turn_for(table.new_commit(commit_user="sleeper"), lambda sources: sources)
+
+    # Waits for the lease to run out, by its own clock.
+    reopened(table).append(rows("+I a 1 2"), source=first)
+    with table.new_write(sleeper) as write, pytest.raises(LeaseLostError):
+        write.write(rows("+I a 1 1"))
+
+    assert streamed(table) == ["+I a 1 2"]
 
 
 def test_a_start_at_the_end_is_remembered_although_there_is_no_row() -> None:
