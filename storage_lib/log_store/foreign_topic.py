@@ -19,6 +19,7 @@ from storage_lib.log_store.upsert_json import UpsertJson
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.variant import has_variants
 
 if TYPE_CHECKING:
     from storage_lib.log_store.kafka_log_store import KafkaLogStore
@@ -106,9 +107,11 @@ class ForeignTopic:
             message = f"topic {name}: maxRowsPerTrigger = {rows_max}; use 1 or more, or leave it out for no limit"
             raise InvalidInputError(message)
         client = {key.removeprefix(KAFKA_PREFIX): value for key, value in given.items() if key.startswith(KAFKA_PREFIX)}
+        typed = _typed(name, columns, given.get(COLUMN_TYPES))
+        _refuse_variants(name, typed)
         return cls(
             name=name,
-            columns=_typed(name, columns, given.get(COLUMN_TYPES)),
+            columns=typed,
             client_options=client,
             registry_options={
                 key.removeprefix(REGISTRY_PREFIX): value
@@ -184,6 +187,16 @@ class ForeignTopic:
         if self.startup is StartupMode.FROM_TIMESTAMP:
             return log.offsets_at(self.timestamp_millis or 0)
         return log.earliest_offsets()
+
+
+def _refuse_variants(topic: str, columns: pa.Schema) -> None:
+    for column in columns:
+        if has_variants(column.type):
+            message = (
+                f"topic {topic}: column {column.name!r} is a VARIANT, which records of a topic have no spelling for; "
+                "read it into a STRING column, and make variants of that in Spark (parse_json)"
+            )
+            raise InvalidInputError(message)
 
 
 def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:

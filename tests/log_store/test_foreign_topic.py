@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
 from storage_lib.log_store.foreign_topic import ForeignFormat, ForeignTopic
+from storage_lib.schema.variant import VARIANT_ARROW
 from storage_lib.spark.spark_errors import storage_error_in
 from tests.support.spark_topics import produce
 
@@ -41,6 +42,13 @@ def test_what_can_not_be_is_refused(options: dict[str, str], complaint: str) -> 
 
     with pytest.raises(InvalidInputError, match=complaint):
         ForeignTopic.parse({**topic, **options}, COLUMNS)
+
+
+def test_variants_are_not_read_from_a_topic() -> None:
+    columns = pa.schema([("id", pa.int64()), ("list", pa.list_(VARIANT_ARROW))])
+
+    with pytest.raises(InvalidInputError, match=r"topic cdc: column 'list' is a VARIANT, .* into a STRING column"):
+        ForeignTopic.parse({"topic": "cdc"}, columns)
 
 
 @pytest.mark.parametrize("prefix", ["kafka.", "log.kafka.", "Kafka."])

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import WarehouseCatalog
-from storage_lib.spark import read, read_stream, write
+from storage_lib.spark import read, read_stream, write, write_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,4 +47,18 @@ def test_variants_are_written_merged_and_looked_into(spark: SparkSession, tmp_pa
         (3, "eve", None, None, None),
     ]
     assert df.where("variant_get(v, '$.name', 'string') = 'eve'").count() == 1
-    assert read_stream(spark, table).schema["v"].dataType.simpleString() == "variant"
+
+
+def test_variants_pass_through_streams(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+    columns = {"id": "INT", "v": "VARIANT", "list": "ARRAY<VARIANT>", "row": "ROW<a VARIANT>"}
+    source, target = (catalog.create_table(name, columns, primary_key=["id"]) for name in ("db.source", "db.target"))
+    write(spark.sql(JSON), source)
+
+    stream = read_stream(spark, source)
+    query = write_stream(stream, target, checkpoint_location=str(tmp_path / "checkpoint"), available_now=True)
+    query.awaitTermination()
+
+    assert stream.schema["v"].dataType.simpleString() == "variant"
+    assert sorted(target.to_arrow().to_pylist(), key=str) == sorted(source.to_arrow().to_pylist(), key=str)
+    assert target.to_arrow().num_rows == 3
