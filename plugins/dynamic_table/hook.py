@@ -7,6 +7,7 @@ given, are Kafka's: secrets live in the connection only, never in a DAG, a schem
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ class DynamicTableHook(BaseHook):
     def options(self) -> dict[str, str]:
         """The catalog's options. They may hold secrets: do not log or return them."""
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
-        options = {key: str(value) for key, value in (self.extra.get("options") or {}).items()}
+        options = {key: str(value) for key, value in self._given_options().items()}
         given = {
             "log.kafka.bootstrap.servers": self.extra.get("bootstrap_servers"),
             "log.kafka.sasl.plain.username": connection.login,
@@ -83,11 +84,37 @@ class DynamicTableHook(BaseHook):
         return extra
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the warehouse can be listed, and how many tables are there."""
+        """Say whether the warehouse can be listed and Kafka answers, in words for the form's test button."""
         from storage_lib.errors import StorageError
 
         try:
             tables = self.get_conn().list_tables()
-        except (StorageError, OSError) as refused:
+            said = f"The warehouse answers; it holds {len(tables)} table(s)."
+            if "log.kafka.bootstrap.servers" not in self.options:
+                return True, f"{said} No Kafka servers are named."
+            return True, f"{said} Kafka answers with {self._count_brokers()} broker(s)."
+        except (StorageError, OSError, ImportError) as refused:
             return False, str(refused)
-        return True, f"The warehouse answers; it holds {len(tables)} table(s)."
+
+    def _count_brokers(self) -> int:
+        from storage_lib.io.environment import SystemClock
+        from storage_lib.log_store.kafka_check import count_brokers
+
+        return count_brokers(self.options, SystemClock())
+
+    def _given_options(self) -> dict[str, Any]:
+        """The extra's options; Airflow's form hands them over as text."""
+        from storage_lib.errors import InvalidInputError
+
+        given = self.extra.get("options") or {}
+        try:
+            options = json.loads(given) if isinstance(given, str) else given
+        except ValueError:
+            options = None
+        if not isinstance(options, dict):
+            message = (
+                f"The options of connection {self.dynamic_table_conn_id!r} are {type(given).__name__} that is no JSON "
+                'object; write {"log.kafka.security.protocol": "SSL"} or leave them empty.'
+            )
+            raise InvalidInputError(message)
+        return options

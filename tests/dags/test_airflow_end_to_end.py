@@ -171,6 +171,37 @@ def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
     assert "started again (1 of 5 times in a row)" in rest.log("light_stream_faltering", run, "stream_sink")
 
 
+def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_the_table(
+    rest: AirflowRest, catalog: WarehouseCatalog
+) -> None:
+    columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+    table = catalog.create_table("life.watched", columns, primary_key=["day", "id"], partition_by=["day"])
+    table.append(pa.table({"day": ["a"], "id": [1]}))
+    ready(rest, "wait_for_a_snapshot", "after_a_commit")
+    run = rest.trigger("wait_for_a_snapshot")
+    rest.wait_for_task("wait_for_a_snapshot", run, "wait", "deferred")
+    # A watch begins with what is there: commits are told once it has.
+    told = 0
+
+    def is_told() -> bool:
+        nonlocal told
+        if not rest.get("/dags/after_a_commit/dagRuns")["dag_runs"]:
+            told += 1
+            table.append(pa.table({"day": ["b"], "id": [told]}))
+            return False
+        return True
+
+    rest.wait_until(is_told, "the watcher to tell of a commit", timeout=120)
+
+    assert rest.wait("wait_for_a_snapshot", run) == "success"
+    assert rest.result("wait_for_a_snapshot", run, "wait")["version"] >= 2
+    [first, *_] = rest.get("/dags/after_a_commit/dagRuns?order_by=start_date")["dag_runs"]
+    assert rest.wait("after_a_commit", first["dag_run_id"]) == "success"
+    events = rest.result("after_a_commit", first["dag_run_id"], "told")
+    assert [(each["table"], each["kind"], each["rows"]) for each in events[:1]] == [("life.watched", "APPEND", 1)]
+    assert events[0]["partitions"] == [{"day": "b"}]
+
+
 def running_job(airflow: LocalAirflow, table: DynamicTable) -> SinkJob:
     """Wait for the sink of the run that was just triggered."""
     folder = airflow.home / "dynamic_table_jobs" / table.name

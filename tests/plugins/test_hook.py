@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dynamic_table.hook import DynamicTableHook
+from local_kafka import LocalKafka
 from local_s3 import LocalS3
 from storage_lib.errors import InvalidInputError
 
@@ -46,7 +47,10 @@ def test_a_connection_without_warehouse_says_what_to_add(monkeypatch: pytest.Mon
 def test_the_connection_test_counts_the_tables(warehouse: Path) -> None:
     warehouse.mkdir()
 
-    assert DynamicTableHook().test_connection() == (True, "The warehouse answers; it holds 0 table(s).")
+    assert DynamicTableHook().test_connection() == (
+        True,
+        "The warehouse answers; it holds 0 table(s). No Kafka servers are named.",
+    )
 
 
 def test_the_connection_test_tells_why_the_warehouse_does_not_answer(warehouse: Path) -> None:
@@ -85,3 +89,46 @@ def test_a_connection_may_name_a_warehouse_in_s3(s3: LocalS3, tmp_path: Path, mo
     answers, said = hook.test_connection()
     assert not answers
     assert "there is no such bucket" in said
+
+
+@pytest.mark.kafka
+@pytest.mark.integration
+def test_the_connection_test_asks_kafka_too(
+    warehouse: Path, kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.mkdir()
+    extra = {"warehouse": str(warehouse), "bootstrap_servers": kafka.bootstrap_servers}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    answers, said = DynamicTableHook(dynamic_table_conn_id="lake").test_connection()
+
+    assert (answers, said.endswith("Kafka answers with 1 broker(s).")) == (True, True)
+
+
+def test_the_connection_test_tells_that_kafka_does_not_answer(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from storage_lib.log_store import kafka_check
+
+    warehouse.mkdir()
+    monkeypatch.setattr(kafka_check.count_brokers, "__kwdefaults__", {"limit_ms": 300})
+    extra = {"warehouse": str(warehouse), "bootstrap_servers": "127.0.0.1:9"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    answers, said = DynamicTableHook(dynamic_table_conn_id="lake").test_connection()
+
+    assert not answers
+    assert "127.0.0.1:9" in said
+
+
+@pytest.mark.parametrize("given", ['{"bucket": 4}', {"bucket": "4"}])
+def test_options_may_come_as_the_text_of_airflows_form(given: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": {"options": given}}))
+
+    assert DynamicTableHook(dynamic_table_conn_id="lake").options == {"bucket": "4"}
+
+
+@pytest.mark.parametrize("given", ["bucket=4", "[1]", [1]])
+def test_options_that_are_no_object_are_refused(given: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": {"options": given}}))
+
+    with pytest.raises(InvalidInputError, match=r"'lake'.*JSON object"):
+        _ = DynamicTableHook(dynamic_table_conn_id="lake").options

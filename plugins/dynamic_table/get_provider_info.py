@@ -1,0 +1,54 @@
+"""What Airflow learns of this package where it is installed, rather than found in a plugins folder.
+
+The connection type with its form comes only this way. An invalid answer would keep every process of Airflow from
+starting, so a test holds it against Airflow's own schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["get_provider_info"]
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Return it."""
+    return {
+        "package-name": "dynamic-tables",
+        "name": "Dynamic tables",
+        "description": "Tables with a log in Kafka and files in the Paimon format, written by Spark, run from Airflow.",
+        "connection-types": [
+            {
+                "connection-type": "dynamic_table",
+                "hook-class-name": "dynamic_table.hook.DynamicTableHook",
+                "hook-name": "Dynamic tables",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["host", "port", "schema"],
+                    "relabeling": {"login": "Kafka user", "password": "Kafka password"},
+                    "placeholders": {},
+                },
+                "conn-fields": {
+                    "warehouse": {
+                        "label": "Warehouse",
+                        "description": "Below which the tables live: /path, s3://bucket/path or hdfs://host/path.",
+                        "schema": {"type": "string"},
+                    },
+                    "bootstrap_servers": {
+                        "label": "Kafka servers",
+                        "description": "host:port of some brokers, with commas between; empty: tables without a log.",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                    "options": {
+                        "label": "Options",
+                        "description": "Defaults of new tables, and what Kafka, a schema registry and the store need.",
+                        "schema": {"type": ["object", "null"]},
+                    },
+                    "jobs_directory": {
+                        "label": "Directory of sinks",
+                        "description": "Where streaming sinks keep their checkpoints; empty: in Airflow's home.",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                },
+            }
+        ],
+    }

@@ -1,0 +1,37 @@
+"""Installed as a package, this is a provider: Airflow accepts what it says and knows the connection's form."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import airflow
+import jsonschema  # type: ignore[import-untyped]
+from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
+
+from dynamic_table.get_provider_info import get_provider_info
+
+
+def test_what_airflow_is_told_is_what_it_accepts() -> None:
+    """Anything else would keep every process of Airflow from starting."""
+    schema = Path(airflow.__file__).with_name("provider_info.schema.json")
+
+    jsonschema.validate(get_provider_info(), json.loads(schema.read_text()))
+
+
+def test_the_installed_package_says_so_to_airflow() -> None:
+    found = entry_points(group="apache_airflow_provider")
+    [entry] = [each for each in found if each.module.startswith("dynamic_table")]
+
+    assert entry.load() is get_provider_info
+
+
+def test_the_connection_has_a_form_in_airflow() -> None:
+    [form] = [each for each in HookMetaService.hook_meta_data() if each.connection_type == "dynamic_table"]
+
+    assert form.hook_name == "Dynamic tables"
+    assert set(form.extra_fields or ()) == {"warehouse", "bootstrap_servers", "options", "jobs_directory"}
+    assert form.standard_fields is not None
+    assert form.standard_fields.password is not None
+    assert form.standard_fields.password.title == "Kafka password"
