@@ -1,4 +1,4 @@
-"""Every hour: compact each table of the catalog, then expire its old snapshots. One mapped task per table."""
+"""Every hour: compact the tables that need it and expire their snapshots; one mapped task each, large tables first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow.sdk import DAG, Param
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
-from dynamic_table.operators.list_tables import ListTablesOperator
+from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 from dynamic_table.table_events import TABLE_EVENTS
 
@@ -29,7 +29,12 @@ with DAG(
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
     },
 ):
-    tables = ListTablesOperator(task_id="list_tables", tables="{{ params.tables }}").output
+    tables = ListTablesInNeedOperator(
+        task_id="list_tables",
+        tables="{{ params.tables }}",
+        full="{{ params.full }}",
+        retain_last="{{ params.retain_last }}",
+    ).output
     compact = CompactTableOperator.partial(
         task_id="compact_table", full="{{ params.full }}", outlets=[TABLE_EVENTS], map_index_template="{{ task.table }}"
     ).expand(table=tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storage_lib.errors import SnapshotExpiredError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
@@ -18,7 +18,8 @@ class TableHealth:
     """Times are epoch milliseconds; None: never, as far as the kept snapshots tell.
 
     ``row_count`` counts versions of rows before they are merged. ``runs_max`` is the most sorted runs that a reader of
-    one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files.
+    one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files, ``snapshot_count`` the
+    snapshots that have not expired.
     """
 
     snapshot_id: int | None = None
@@ -32,6 +33,7 @@ class TableHealth:
     partition_count: int = 0
     bucket_count: int = 0
     runs_max: int = 0
+    snapshot_count: int = 0
 
 
 class TableHealthCheck:
@@ -49,7 +51,8 @@ class TableHealthCheck:
             return TableHealth()
         if newest_id != self._last.snapshot_id:
             self._last = self._of(history.load(newest_id))
-        return self._last
+        # Expiry makes no snapshot, so this changes by itself.
+        return replace(self._last, snapshot_count=newest_id - (history.earliest_id() or newest_id) + 1)
 
     def _of(self, snapshot: Snapshot) -> TableHealth:
         entries = self._file_store.scan.entries(snapshot)

@@ -11,6 +11,7 @@ import pytest
 
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
+from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
 from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperator
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import open_catalog
@@ -137,3 +138,33 @@ def test_a_table_is_dropped_once_and_its_absence_is_fine_or_not(orders: DynamicT
     assert run()["existed"] is False
     with pytest.raises(NotFoundError, match=r"shop\.orders"):
         run(if_exists="false")
+
+
+def test_only_tables_in_need_are_listed_the_largest_first(warehouse: Path) -> None:
+    catalog = open_catalog(str(warehouse))
+    options = {"log.system": "none", "write-only": "true", "bucket": "1"}
+
+    def make(name: str, commits: int, rows: int) -> DynamicTable:
+        table = catalog.create_table(f"shop.{name}", COLUMNS, primary_key=["id"], options=options)
+        for _ in range(commits):
+            table.append(pa.table({"id": range(rows), "v": ["x"] * rows}))
+        return table
+
+    make("fine", 2, 1)
+    make("empty", 0, 1)
+    make("small", 6, 1)
+    make("large", 6, 5000)
+    make("snapshots", 7, 2).compact()
+    broken = make("broken", 1, 1)
+    Path(broken.location, "snapshot", "snapshot-1").write_text("{")
+
+    def listed(**arguments: Any) -> list[str]:
+        task = ListTablesInNeedOperator(task_id="list", **arguments)
+        return task.execute(task_context(task))
+
+    assert listed(retain_last="7") == ["shop.large", "shop.small", "shop.snapshots", "shop.broken"]
+    assert listed(retain_last=8) == ["shop.large", "shop.small", "shop.broken"]
+    assert listed(tables=["shop.fine", "shop.small"]) == ["shop.small"]
+    assert listed(tables=["shop.fine", "shop.empty"], full="true") == ["shop.fine"]
+    with pytest.raises(InvalidInputError, match="retain_last"):
+        listed(retain_last=0)
