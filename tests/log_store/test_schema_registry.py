@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 import threading
 from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,7 @@ def test_a_subject_has_versions_until_it_is_deleted(registry: LocalRegistry) -> 
     client.delete(subject)
     assert client.latest(subject) is None
     assert client.register(subject, FIRST) > 0
+    assert client.latest(subject) == FIRST
     client.delete(subject)
 
 
@@ -72,26 +74,43 @@ def test_a_schema_is_read_with_those_it_refers_to(registry: LocalRegistry) -> No
         SchemaRegistry.of({"url": url}).delete(subject)
 
 
-class KnowsOneSchema(BaseHTTPRequestHandler):
-    """It refers to what is not there any more."""
+class KnowsThreeSchemas(BaseHTTPRequestHandler):
+    """The first is plain, the second refers to what is not there any more, the third is another format's."""
 
     def do_GET(self) -> None:
-        there = self.path.startswith("/schemas/ids/")
-        self.send_response(200 if there else 404)
-        self.end_headers()
         references = [{"name": "acme.Money", "subject": "gone", "version": 3}]
-        self.wfile.write(json.dumps({"schema": FIRST, "references": references}).encode() if there else b"{}")
+        known: dict[str, dict[str, object]] = {
+            "/schemas/ids/1": {"schema": FIRST},
+            "/schemas/ids/2": {"schema": FIRST, "references": references},
+            "/schemas/ids/3": {"schema": "{}", "schemaType": "JSON"},
+        }
+        self.send_response(200 if self.path in known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(known.get(self.path, {})).encode())
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
 def test_a_schema_that_refers_to_nothing_is_named() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), KnowsOneSchema) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), KnowsThreeSchemas) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = SchemaRegistry.of({"url": f"http://127.0.0.1:{server.server_port}"})
         with pytest.raises(NotFoundError, match="no version 3 of subject 'gone'"):
-            SchemaRegistry.of({"url": f"http://127.0.0.1:{server.server_port}"}).schema(1)
+            client.schema(2)
+        with pytest.raises(NotFoundError, match="has no Avro schema of number 3"):
+            client.schema(3)
+        assert client.schema(1) == FIRST
         server.shutdown()
+
+    assert client.schema(1) == FIRST, "it is asked for once"
+
+
+def test_one_that_says_nothing_is_waited_for_as_long_as_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(UnavailableError, match="ReadTimeout"):
+            SchemaRegistry.of({"url": url, "timeout-seconds": "0.05"}).latest("s")
 
 
 def test_what_a_registry_does_not_know_or_refuses_is_said(registry: LocalRegistry) -> None:

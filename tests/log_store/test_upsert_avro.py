@@ -75,6 +75,15 @@ def test_values_are_rows_and_a_key_alone_deletes() -> None:
     assert decoder.decode(values, json_keys).rows.equals(found.rows)
 
 
+def test_a_column_that_a_schema_lacks_is_null_in_each_of_its_records() -> None:
+    kept = KeptSchemas()
+    values = records(kept, *((VALUE, {"id": key, "at": 0, "tags": None}) for key in (1, 2, 3)))
+
+    found = UpsertAvro(table(n="INT"), cast("SchemaRegistry", kept)).decode(values, values)
+
+    assert found.rows.column("n").to_pylist() == [None, None, None]
+
+
 def test_what_is_no_row_is_named_and_a_table_without_a_key_refused() -> None:
     kept = KeptSchemas()
     values = records(kept, (VALUE, {"id": 1, "at": 0, "tags": None}), (VALUE, None))

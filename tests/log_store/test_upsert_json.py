@@ -42,6 +42,15 @@ def test_a_value_is_the_row_of_its_key_and_none_deletes_it() -> None:
     assert changes.record_indices.tolist() == [0, 1, 2]
 
 
+def test_the_value_says_the_key_and_the_key_what_the_value_lacks() -> None:
+    changes = UpsertJson(SCHEMA).decode(
+        binary('{"id":1,"n":1}', '{"id":5,"n":2}', '{"n":3}', None),
+        binary("{}", '{"id":6}', '{"id":7}', '{"id":8}'),
+    )
+
+    assert changes.rows.column("id").to_pylist() == [1, 5, 7, 8]
+
+
 def test_every_type_is_spelled_as_flink_does() -> None:
     columns = {
         "key": "INT",

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 
 def test_files_topic_and_model_agree_whatever_is_killed(tmp_path: Path) -> None:
     try:
-        said = soak(tmp_path, seconds=25, seed=11, spares_broker=True)
+        said = soak(tmp_path, seconds=22, seed=11, spares_broker=True)
     finally:
         close_connections()
 
