@@ -78,7 +78,9 @@ class AgeObserver:
 
     def _observe(self) -> None:
         while not self._ends.is_set():
-            messages = self._consumer.consume(_AT_ONCE, _WAIT_SECONDS)
+            # A batch alone is handed out when it is full or its time is up, however long its first row has been there.
+            first = self._consumer.poll(_WAIT_SECONDS)
+            messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
             now = time.time()
             good = [message for message in messages if not message.error()]
             if good:

@@ -26,7 +26,8 @@ from storage_lib.log_store.kafka_connections import KafkaConnections, refuse_for
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
 
-_PAUSE_SECONDS_MIN = 0.002
+_PAUSE_SECONDS_MIN = 0.001
+_PAUSE_GROWTH = 1.5
 _PAUSE_SECONDS_MAX = 0.5
 _ANSWER_SECONDS_BEYOND_TIMEOUT = 5.0
 _ABSENCE_SHARE = 6
@@ -80,7 +81,7 @@ class Patience:
             )
             raise UnavailableError(message) from (reason if isinstance(reason, BaseException) else None)
         self.clock.sleep(self.pause_seconds)
-        self.pause_seconds = min(_PAUSE_SECONDS_MAX, self.pause_seconds * 2)
+        self.pause_seconds = min(_PAUSE_SECONDS_MAX, self.pause_seconds * _PAUSE_GROWTH)
 
 
 class KafkaCluster:
