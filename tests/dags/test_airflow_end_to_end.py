@@ -65,6 +65,16 @@ def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowR
     assert operations[-1] == "drop_partitions"
 
 
+def test_the_file_of_tables_is_provisioned_by_one_task_a_table(rest: AirflowRest, catalog: WarehouseCatalog) -> None:
+    ready(rest, "provision_tables")
+
+    run = rest.run("provision_tables")
+
+    made = rest.result("provision_tables", run, "provision_table", map_index=0)
+    assert (made["table"], made["drift"]) == ("demo.flights", [])
+    assert catalog.load_table("demo.flights").schema.partition_keys == ("flight_date",)
+
+
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:
     ready(rest, "provision")
 

@@ -1,4 +1,4 @@
-"""Creates a table with both its stores, unless it is there."""
+"""Creates a table with both its stores; one that is there is compared with what is declared, never changed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.rendered_argument import checked_mapping, checked_names, checked_options, checked_text
+from dynamic_table.rendered_argument import (
+    checked_choice,
+    checked_mapping,
+    checked_names,
+    checked_options,
+    checked_text,
+)
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from airflow.sdk import Context
+
+    from storage_lib import TableDescriptor
 
 __all__ = ["ProvisionTableOperator"]
 
+ON_DRIFT = ("fail", "warn")
+
 
 class ProvisionTableOperator(BaseOperator):
-    """Creates a dynamic table; one that is there already must have the same columns and keys.
+    """Creates a dynamic table; one that is there already is left as it is, and must be as declared.
+
+    Where it is not, the differences (columns, types, keys, partition columns, options, comment) are listed in the
+    error, or with ``on_drift="warn"`` in the log and the result.
 
     :param table: ``database.table``. (templated)
     :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
@@ -29,10 +41,19 @@ class ProvisionTableOperator(BaseOperator):
     :param partition_by: the partition columns. (templated)
     :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
     :param comment: what the table is for. (templated)
+    :param on_drift: what to do about a table that is not as declared: ``fail`` or ``warn``. (templated)
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = ("table", "columns", "primary_key", "partition_by", "options", "comment")
+    template_fields: Sequence[str] = (
+        "table",
+        "columns",
+        "primary_key",
+        "partition_by",
+        "options",
+        "comment",
+        "on_drift",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
     ui_color = "#e4ecd8"
 
@@ -45,6 +66,7 @@ class ProvisionTableOperator(BaseOperator):
         partition_by: Sequence[str] | str = (),
         options: Mapping[str, str] | str | None = None,
         comment: str | None = None,
+        on_drift: str = "fail",
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -55,6 +77,7 @@ class ProvisionTableOperator(BaseOperator):
         self.partition_by: Any = partition_by
         self.options: Any = options
         self.comment = comment
+        self.on_drift = on_drift
         self.dynamic_table_conn_id = dynamic_table_conn_id
 
     @cached_property
@@ -63,26 +86,49 @@ class ProvisionTableOperator(BaseOperator):
         return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Create the table and return its name, columns and location."""
+        """Create the table and return its name, columns, location, and how it differs from what is declared."""
+        from storage_lib.catalog.table_drift import table_drift
+
+        checked_choice(self.on_drift, "on_drift", ON_DRIFT)
+        declared = self._declared()
         catalog = self.hook.get_conn()
-        version = None if catalog.table_exists(self.table) else 0  # only a new table is news
-        table = catalog.create_table(
-            self.table,
-            self._arrow_schema(),
+        is_new = not catalog.table_exists(self.table)
+        drift: Sequence[str] = () if is_new else table_drift(catalog.load_table(self.table), declared)
+        if drift:
+            self._report(drift)
+            table = catalog.load_table(self.table)
+        else:
+            # Of a table that is there, too: its log is made if it lacks one.
+            table = catalog.create_table(self.table, declared, if_not_exists=True)
+        facts: dict[str, Any] = {
+            "location": table.location,
+            "columns": [field.name for field in table.schema.fields],
+            "drift": list(drift),
+        }
+        # Only a new table is news.
+        return announce(context, table=self.table, op="provision", version=0 if is_new else None, **facts)
+
+    def _report(self, drift: Sequence[str]) -> None:
+        from storage_lib.errors import AlreadyExistsError
+
+        lines = "\n".join(f"  {line}" for line in drift)
+        message = f"table {self.table} exists and is not as declared:\n{lines}\n"
+        if self.on_drift == "fail":
+            remedy = "Nothing was changed: change the declaration, or alter the table so that they agree."
+            raise AlreadyExistsError(message + remedy)
+        self.log.warning("%sNothing was changed.", message)
+
+    def _declared(self) -> TableDescriptor:
+        from storage_lib import TableDescriptor
+        from storage_lib.schema.type_spelling import parse_type
+
+        columns = checked_mapping(self.columns, "columns")
+        return TableDescriptor(
+            schema=tuple(
+                (name, parse_type(checked_text(text, f"columns[{name!r}]"))) for name, text in columns.items()
+            ),
             primary_key=checked_names(self.primary_key, "primary_key"),
             partition_by=checked_names(self.partition_by, "partition_by"),
             options=checked_options(self.options, "options"),
             comment=self.comment,
-            if_not_exists=True,
         )
-        facts: dict[str, Any] = {"location": table.location, "columns": [field.name for field in table.schema.fields]}
-        return announce(context, table=self.table, op="provision", version=version, **facts)
-
-    def _arrow_schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        from storage_lib.schema.type_spelling import parse_type
-
-        columns = checked_mapping(self.columns, "columns")
-        types = {name: parse_type(checked_text(text, f"columns[{name!r}]")) for name, text in columns.items()}
-        return pa.schema([pa.field(name, kind.arrow, nullable=kind.nullable) for name, kind in types.items()])

@@ -518,7 +518,7 @@ def test_a_table_that_is_there_with_other_columns_is_refused() -> None:
     other = ProvisionTableOperator(columns={"id": "BIGINT", "price": "DOUBLE"}, **arguments)
     first.execute(task_context(first))
 
-    with pytest.raises(AlreadyExistsError, match="other columns"):
+    with pytest.raises(AlreadyExistsError, match="column price: not in the table, declared as DOUBLE"):
         other.execute(task_context(other))
 
 

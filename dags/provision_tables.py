@@ -1,0 +1,45 @@
+"""Creates the tables that one file declares, those that are missing; a table that is not as declared is drift.
+
+The file is `tables.yaml` beside this DAG, or what the form or the Airflow variable `dynamic_tables_file` names. It is
+read when the DAG runs. What differs from it is never changed silently: the table's task fails with the list of
+differences, or with `on_drift` = warn puts it into its log and result.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from dynamic_table.operators.provision_table import ProvisionTableOperator
+from dynamic_table.operators.read_table_declarations import ReadTableDeclarationsOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+from dynamic_table.table_events import TABLE_EVENTS
+
+with DAG(
+    dag_id="provision_tables",
+    description="Create the tables that a file declares, and report drift from it",
+    schedule=None,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "file": Param(
+            None,
+            type=["null", "string"],
+            title="File",
+            description="YAML, relative to the DAG's folder or in full, or module:function; none: the variable "
+            "dynamic_tables_file, else tables.yaml.",
+        ),
+        "on_drift": Param("fail", enum=["fail", "warn"], title="A table that is not as declared"),
+    },
+):
+    declared = ReadTableDeclarationsOperator(
+        task_id="read_tables",
+        source="{{ params.file or var.value.get('dynamic_tables_file', 'tables.yaml') }}",
+    ).output
+    ProvisionTableOperator.partial(
+        task_id="provision_table",
+        on_drift="{{ params.on_drift }}",
+        outlets=[TABLE_EVENTS],
+        map_index_template="{{ task.table }}",
+    ).expand_kwargs(declared)

@@ -1,0 +1,40 @@
+"""Reads the file that declares tables, for tasks that are mapped over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.rendered_argument import checked_text
+from dynamic_table.table_declarations import read_declarations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["ReadTableDeclarationsOperator"]
+
+
+class ReadTableDeclarationsOperator(BaseOperator):
+    """Returns one ``ProvisionTableOperator``'s arguments per table; everything wrong in the file is told here.
+
+    :param source: a YAML file, relative to the DAG file's folder or in full, or ``package.module:function`` that
+        returns the same mapping. (templated)
+    """
+
+    template_fields: Sequence[str] = ("source",)
+
+    def __init__(self, *, source: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Return the tables' arguments, in the order declared."""
+        declared = read_declarations(checked_text(self.source, "source"), Path(context["dag"].folder))
+        self.log.info(
+            "%s declares %d table(s): %s", self.source, len(declared), ", ".join(d["table"] for d in declared)
+        )
+        return declared

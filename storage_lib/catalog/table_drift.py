@@ -1,0 +1,90 @@
+"""How a table that is there differs from what is declared of it, as lines that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from storage_lib.catalog.table_descriptor import TableDescriptor
+from storage_lib.errors import NotFoundError
+from storage_lib.schema.table_options import TableOptions, canonical_key, masked
+from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.table.dynamic_table import DynamicTable
+
+FIRST_SCHEMA_ID = 0
+
+
+def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
+    """One line a difference of columns, types, keys, partition columns, options and comment; none: as declared.
+
+    An option that is not declared counts only if it was changed since the table was created: its value then is the
+    catalog's. Raises ``InvalidInputError`` for a declaration that no table could have.
+    """
+    wanted = new_table_schema(
+        declared.schema,
+        primary_keys=declared.primary_key,
+        partition_keys=declared.partition_by,
+        options=table.schema.options,
+        time_millis=0,
+    )
+    return (
+        *_columns(table.schema, wanted),
+        *_names("primary key", table.schema.primary_keys, wanted.primary_keys),
+        *_names("partition columns", table.schema.partition_keys, wanted.partition_keys),
+        *_options(table, {canonical_key(key): str(value) for key, value in declared.options.items()}),
+        *_comment(table.schema, declared),
+    )
+
+
+def _columns(is_: TableSchema, wanted: TableSchema) -> Iterator[str]:
+    there = {field.name: field.type for field in is_.fields}
+    declared = {field.name: field.type for field in wanted.fields}
+    for name, type_ in declared.items():
+        if name not in there:
+            yield f"column {name}: not in the table, declared as {type_}"
+        elif there[name] != type_:
+            yield f"column {name}: {there[name]} in the table, declared as {type_}"
+    for name, type_ in there.items():
+        if name not in declared:
+            yield f"column {name}: {type_} in the table, not declared"
+    if list(there) != list(declared) and set(there) == set(declared):
+        yield f"order of columns: {_listed(there)} in the table, declared as {_listed(declared)}"
+
+
+def _names(role: str, is_: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[str]:
+    if is_ != wanted:
+        yield f"{role}: {_listed(is_)} in the table, declared as {_listed(wanted)}"
+
+
+def _options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
+    there = dict(table.schema.options)
+    parsed = TableOptions.parse(there)
+    for key, value in sorted(declared.items()):
+        # Another spelling of the same value, or the default said out loud, is no difference.
+        if TableOptions.parse({**there, key: value}) != parsed:
+            shown = masked({key: value})[key]
+            yield f"option {key}: {there.get(key, 'not set')} in the table, declared as {shown}"
+    created = _options_at_creation(table)
+    if created is None:
+        return
+    for key in sorted((there.keys() | created.keys()) - declared.keys()):
+        if there.get(key) != created.get(key):
+            yield (
+                f"option {key}: {there.get(key, 'not set')} in the table, not declared; "
+                f"{created.get(key, 'not set')} when it was created"
+            )
+
+
+def _options_at_creation(table: DynamicTable) -> dict[str, str] | None:
+    try:
+        return dict(table.under_schema(FIRST_SCHEMA_ID).schema.options)
+    except NotFoundError:  # another engine's history may begin later
+        return None
+
+
+def _comment(is_: TableSchema, declared: TableDescriptor) -> Iterator[str]:
+    if declared.comment is not None and declared.comment != is_.comment:
+        yield f"comment: {is_.comment!r} in the table, declared as {declared.comment!r}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
