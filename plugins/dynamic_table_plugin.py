@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
 from airflow.sdk.plugins_manager import AirflowPlugin
+from jinja2 import pass_context
 
 from dynamic_table import sink_listener
+from dynamic_table.interval_changes import changes_for_template
 from dynamic_table.pages.lazy_app import LazyApp
 
 __all__ = ["DynamicTablePlugin"]
@@ -17,12 +20,19 @@ PREFIX = "/dynamic-tables"
 BASE = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
+@pass_context
+def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_default") -> Any:
+    """Say which snapshots of a table were made in the run's interval; see ``dynamic_table.interval_changes``."""
+    return changes_for_template(context, table, conn_id)
+
+
 class DynamicTablePlugin(AirflowPlugin):
-    """Brings the pages and the listener that stops sinks. Operators, hook and triggers need no registration."""
+    """Brings the pages, the listener that stops sinks and a macro; operators, hook and triggers need nothing."""
 
     name = "dynamic_table"
     listeners = [sink_listener]  # noqa: RUF012  as Airflow declares it
     fastapi_apps = [{"app": LazyApp(), "url_prefix": PREFIX, "name": "Dynamic tables"}]  # noqa: RUF012  likewise
+    macros = [interval_changes]  # noqa: RUF012  likewise
     external_views = [  # noqa: RUF012  likewise
         {
             "name": "Dynamic tables",

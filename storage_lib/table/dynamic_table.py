@@ -371,6 +371,14 @@ class DynamicTable:
         batches = (batch for split in splits for batch in self.read_changes(split))
         return pa.RecordBatchReader.from_batches(self._change_scan.arrow_schema, batches)
 
+    def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
+        """The snapshots made in ``[start, end)``: after the first id returned, up to the second; equal: none.
+
+        Give them to ``changes`` to read the same again however late. Raises ``SnapshotExpiredError`` if some of these
+        may have been expired, ``InvalidInputError`` for times that go backwards.
+        """
+        return self._change_scan.range_of_times(start_timestamp_millis, end_timestamp_millis)
+
     def plan_changes(
         self,
         *,

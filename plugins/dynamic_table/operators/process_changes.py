@@ -1,0 +1,158 @@
+"""Hands what changed in a table during a run's interval to a Python callable, and may write what it makes of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.commit_identity import commit_identity
+from dynamic_table.dotted_callable import load_callable
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.interval_changes import interval_changes, run_interval
+from dynamic_table.partition_argument import checked_partition
+from dynamic_table.rendered_argument import (
+    checked_choice,
+    checked_mapping,
+    checked_moment,
+    checked_number,
+    checked_text,
+    is_nothing,
+)
+from dynamic_table.table_events import announce, with_table_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from airflow.sdk import Context
+
+__all__ = ["ProcessChangesOperator"]
+
+MODES = ("net", "every")
+
+
+class ProcessChangesOperator(BaseOperator):
+    """Reads only what was committed in the run's interval, ``[start, end)``, and calls a function with it.
+
+    Which snapshots these are is kept with the task: a retry or a clear of the same run reads the same changes. With
+    ``into`` the rows that the function returns are appended to a table, in one commit that a retry does not repeat;
+    give that table a primary key, so that a cleared run writes its rows over what it wrote before.
+
+    :param table: ``database.table``. (templated)
+    :param process: ``package.module:function``, called as ``function(changes, **process_kwargs)`` with a
+        ``pyarrow.RecordBatchReader`` of the table's columns and, last, the row kind (``+I``, ``-U``, ``+U``, ``-D``).
+        What it returns is the task's result and has to be JSON, or with ``into`` Arrow rows or None. (templated)
+    :param process_kwargs: keyword arguments for it. (templated)
+    :param start: the interval's start, with its zone; None: the run's data interval or partition date. (templated)
+    :param end: its end, given together with ``start``. (templated)
+    :param partition_hours: how long an interval a partition date begins, in runs of a partitioned DAG. (templated)
+    :param partition: ``{column: value}`` of every partition column: only changes of that partition, such as
+        ``{"day": "{{ partition_key }}"}``. (templated)
+    :param mode: ``net``: at most one change a key; ``every``: what each commit changed. (templated)
+    :param into: the table that the function's rows are appended to. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "process",
+        "process_kwargs",
+        "start",
+        "end",
+        "partition_hours",
+        "partition",
+        "mode",
+        "into",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"process_kwargs": "json", "partition": "json"}
+    ui_color = "#dde8f4"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        process: str,
+        process_kwargs: Mapping[str, Any] | str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        partition_hours: float | str = 24,
+        partition: Mapping[str, Any] | str | None = None,
+        mode: str = "net",
+        into: str | None = None,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**with_table_events(kwargs))
+        self.table = table
+        self.process = process
+        self.process_kwargs: Any = process_kwargs
+        self.start: Any = start
+        self.end: Any = end
+        self.partition_hours = partition_hours
+        self.partition = partition
+        self.mode = mode
+        self.into = into
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the tables."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Call the function with the changes and return the snapshots they lie between, and its result."""
+        checked_choice(self.mode, "mode", MODES)
+        process = load_callable(checked_text(self.process, "process"))
+        arguments = checked_mapping(self.process_kwargs, "process_kwargs")
+        partition = checked_partition(self.partition) if self.partition else None
+        changes = interval_changes(context, self.hook.load_table(self.table), interval=self._interval(context))
+        self.log.info("Changes of %s: snapshots after %s up to %s", self.table, *changes.spark_range.split(","))
+        reader = changes.read(mode=self.mode, partition=partition)
+        facts: dict[str, Any] = {
+            "changes_of": self.table,
+            "after_snapshot": changes.start_snapshot_id,
+            "up_to_snapshot": changes.end_snapshot_id,
+        }
+        if is_nothing(self.into):
+            result = process(reader, **arguments)
+            return {"table": self.table, "op": "process_changes", **facts, "result": result}
+        into = checked_text(self.into, "into")
+        with commit_identity(context) as identity:
+            rows = _checked_rows(process(reader, **arguments), self.process)
+            snapshot = None
+            if rows is not None:
+                snapshot = self.hook.load_table(into).append(rows, **identity.arguments())
+        facts["rows"] = 0 if rows is None else rows.num_rows
+        version = snapshot.id if snapshot else None
+        return announce(context, table=into, op="process_changes", version=version, **facts)
+
+    def _interval(self, context: Context) -> tuple[datetime, datetime]:
+        from datetime import UTC, datetime
+
+        from storage_lib.errors import InvalidInputError
+
+        if is_nothing(self.start) and is_nothing(self.end):
+            hours = checked_number(self.partition_hours, "partition_hours")
+            return run_interval(context, partition_period=timedelta(hours=hours))
+        start, end = (
+            datetime.fromtimestamp(checked_moment(value, name) / 1000, UTC)
+            for value, name in ((self.start, "start"), (self.end, "end"))
+        )
+        if start > end:
+            message = f"the interval from {start.isoformat()} to {end.isoformat()} goes backwards; swap start and end"
+            raise InvalidInputError(message)
+        return start, end
+
+
+def _checked_rows(rows: Any, source: str) -> Any:
+    import pyarrow as pa
+
+    from storage_lib.errors import InvalidInputError
+
+    if rows is not None and not isinstance(rows, pa.Table):
+        message = f"{source} returned a {type(rows).__name__}; with into= it has to return a pyarrow.Table or None."
+        raise InvalidInputError(message)
+    return rows
