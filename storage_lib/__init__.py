@@ -4,47 +4,96 @@ catalog = open_catalog("warehouse")
 table = catalog.create_table("shop.orders", pa.schema([...]), primary_key=["id"])
 table.append(rows)
 table.to_arrow(filter=col("id") == 3)
+
+Names are looked up when they are first used, so that a command that asks for help imports no Arrow.
 """
 
-from storage_lib.catalog.memory_catalog import MemoryCatalog
-from storage_lib.catalog.table_descriptor import TableDescriptor
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog, load_table_at, open_catalog
-from storage_lib.errors import (
-    AlreadyExistsError,
-    CommitConflictError,
-    CommitOutcomeUnknownError,
-    CorruptFileError,
-    InvalidInputError,
-    LeaseLostError,
-    LogOffsetsExpiredError,
-    LogRepairError,
-    NotFoundError,
-    PermanentError,
-    RetryableError,
-    SnapshotExpiredError,
-    StorageError,
-    UnavailableError,
-    UntrackedCommitError,
-)
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.schema_changes import (
-    AddColumn,
-    AlterType,
-    DropColumn,
-    MoveColumn,
-    RemoveOption,
-    RenameColumn,
-    SetComment,
-    SetNullable,
-    SetOption,
-)
-from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.hybrid_source import HybridSource
-from storage_lib.table.ingest import IngestResult, ingest
-from storage_lib.table.source_offsets import SourceRange
-from storage_lib.table.stream_position import StreamPosition
-from storage_lib.table.table_address import TableAddress
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storage_lib.catalog.memory_catalog import MemoryCatalog
+    from storage_lib.catalog.table_descriptor import TableDescriptor
+    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog, load_table_at, open_catalog
+    from storage_lib.errors import (
+        AlreadyExistsError,
+        CommitConflictError,
+        CommitOutcomeUnknownError,
+        CorruptFileError,
+        InvalidInputError,
+        LeaseLostError,
+        LogOffsetsExpiredError,
+        LogRepairError,
+        NotFoundError,
+        PermanentError,
+        RetryableError,
+        SnapshotExpiredError,
+        StorageError,
+        UnavailableError,
+        UntrackedCommitError,
+    )
+    from storage_lib.schema.column_reference import col
+    from storage_lib.schema.row_kind import RowKind
+    from storage_lib.schema.schema_changes import (
+        AddColumn,
+        AlterType,
+        DropColumn,
+        MoveColumn,
+        RemoveOption,
+        RenameColumn,
+        SetComment,
+        SetNullable,
+        SetOption,
+    )
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.hybrid_source import HybridSource
+    from storage_lib.table.ingest import IngestResult, ingest
+    from storage_lib.table.source_offsets import SourceRange
+    from storage_lib.table.stream_position import StreamPosition
+    from storage_lib.table.table_address import TableAddress
+
+_HOMES = {
+    "AddColumn": "schema.schema_changes",
+    "AlreadyExistsError": "errors",
+    "AlterType": "schema.schema_changes",
+    "CommitConflictError": "errors",
+    "CommitOutcomeUnknownError": "errors",
+    "CorruptFileError": "errors",
+    "DropColumn": "schema.schema_changes",
+    "DynamicTable": "table.dynamic_table",
+    "HybridSource": "table.hybrid_source",
+    "IngestResult": "table.ingest",
+    "InvalidInputError": "errors",
+    "LeaseLostError": "errors",
+    "LogOffsetsExpiredError": "errors",
+    "LogRepairError": "errors",
+    "MemoryCatalog": "catalog.memory_catalog",
+    "MoveColumn": "schema.schema_changes",
+    "NotFoundError": "errors",
+    "PermanentError": "errors",
+    "RemoveOption": "schema.schema_changes",
+    "RenameColumn": "schema.schema_changes",
+    "RetryableError": "errors",
+    "RowKind": "schema.row_kind",
+    "SetComment": "schema.schema_changes",
+    "SetNullable": "schema.schema_changes",
+    "SetOption": "schema.schema_changes",
+    "SnapshotExpiredError": "errors",
+    "SourceRange": "table.source_offsets",
+    "StorageError": "errors",
+    "StreamPosition": "table.stream_position",
+    "TableAddress": "table.table_address",
+    "TableDescriptor": "catalog.table_descriptor",
+    "UnavailableError": "errors",
+    "UntrackedCommitError": "errors",
+    "WarehouseCatalog": "catalog.warehouse_catalog",
+    "col": "schema.column_reference",
+    "ingest": "table.ingest",
+    "load_table_at": "catalog.warehouse_catalog",
+    "open_catalog": "catalog.warehouse_catalog",
+}
 
 __all__ = [
     "AddColumn",
@@ -86,3 +135,19 @@ __all__ = [
     "load_table_at",
     "open_catalog",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the module of a public name when it is first asked for."""
+    home = _HOMES.get(name)
+    if home is None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

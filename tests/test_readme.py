@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fenced_blocks import Section, sections
+from tests.support.fenced_blocks import Block, Section, sections
 
 CHECKOUT = Path(__file__).parents[1]
 README = CHECKOUT / "README.md"
@@ -103,9 +103,34 @@ def test_every_command_would_start(command: str) -> None:
                 capture_output=True,
             )
         case ["export", assignment]:
-            assert assignment.startswith("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT={")
+            assert assignment.startswith(("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT={", "DYNAMIC_TABLE_WAREHOUSE="))
+        case ["dynamic-table", *_] | ["printf", *_]:
+            assert command in command_line().text
         case _:
             pytest.fail(f"nobody checks {command!r}; teach this test how")
+
+
+def test_the_command_line_answers_as_the_readme_says(tmp_path: Path) -> None:
+    bin_folder = str(Path(sys.executable).parent)
+
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command_line().text],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"1\s+small\s+2\s+large", ran.stdout)
+    assert '"row_count": 2' in ran.stdout
+
+
+def command_line() -> Block:
+    (section,) = [each for each in SECTIONS if each.title == "On the command line"]
+    (block,) = [each for each in section.blocks if each.language == "bash"]
+    return block
 
 
 def test_the_demo_is_there_and_can_be_imported() -> None:

@@ -1,0 +1,1 @@
+"""The command line: ``dynamic-table``. Nothing heavy is imported for its help."""

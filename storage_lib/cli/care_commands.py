@@ -1,0 +1,123 @@
+"""Commands that take care of a table's files and history."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from storage_lib.cli.context import parsed_options, reporting, settings_of
+from storage_lib.cli.look_commands import Partition, TableName
+from storage_lib.cli.output import print_fields, print_rows
+from storage_lib.errors import InvalidInputError
+
+_HOUR_MILLIS = 3_600_000
+
+tags = typer.Typer(no_args_is_help=True, help="Keep snapshots under names.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (compact, expire, orphans, rollback):
+        app.command()(reporting(command))
+    for name, tag_command in (
+        ("list", list_tags),
+        ("create", create_tag),
+        ("delete", delete_tag),
+        ("expire", expire_tags),
+    ):
+        tags.command(name)(reporting(tag_command))
+    app.add_typer(tags, name="tags")
+
+
+def compact(
+    context: typer.Context,
+    table: TableName,
+    partition: Partition = None,
+    full: Annotated[bool, typer.Option(help="Everything, or only what is due.")] = True,
+) -> None:
+    """Join a table's files."""
+    settings = settings_of(context)
+    wanted = parsed_options(partition or (), "--partition")
+    snapshot = settings.table(table).compact(partition=wanted or None, full=full)
+    print_fields({"snapshot": "nothing to do" if snapshot is None else snapshot.id}, as_json=settings.as_json)
+
+
+def expire(
+    context: typer.Context,
+    table: TableName,
+    retain_last: Annotated[int, typer.Option(min=1, help="The newest so many stay in any case.")] = 10,
+    older_than_hours: Annotated[float | None, typer.Option(min=0, help="Only what is older.")] = None,
+) -> None:
+    """Expire old snapshots, and delete the files that only they need."""
+    settings = settings_of(context)
+    opened = settings.table(table)
+    now = opened.environment.clock.now_millis()
+    until = None if older_than_hours is None else int(now - older_than_hours * _HOUR_MILLIS)
+    expired = opened.expire_snapshots(retain_last=retain_last, older_than_millis=until)
+    counts = {"snapshots": expired.snapshot_count, "data files": expired.data_file_count}
+    print_fields(counts, as_json=settings.as_json)
+
+
+def orphans(
+    context: typer.Context,
+    table: TableName,
+    older_than_hours: Annotated[
+        float, typer.Option(min=0, help="Younger files stay: a write may still need them.")
+    ] = 24,
+    delete: Annotated[bool, typer.Option(help="Delete them; otherwise they are only listed.")] = False,
+) -> None:
+    """List, or delete, files that no snapshot, tag or branch needs."""
+    settings = settings_of(context)
+    found = settings.table(table).remove_orphan_files(older_than=timedelta(hours=older_than_hours), dry_run=not delete)
+    print_rows([{"file": path} for path in found.paths], as_json=settings.as_json)
+
+
+def rollback(
+    context: typer.Context,
+    table: TableName,
+    snapshot: Annotated[int | None, typer.Option(help="Back to this snapshot.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Back to this tag.")] = None,
+) -> None:
+    """Make a table show again what it showed before, in a new snapshot."""
+    if (snapshot is None) == (tag is None):
+        message = "say one of --snapshot and --tag to go back to"
+        raise InvalidInputError(message)
+    settings = settings_of(context)
+    made = settings.table(table).rollback_to(snapshot_id=snapshot, tag=tag)
+    print_fields({"snapshot": "nothing to do" if made is None else made.id}, as_json=settings.as_json)
+
+
+def list_tags(context: typer.Context, table: TableName) -> None:
+    """List a table's tags."""
+    settings = settings_of(context)
+    rows = [
+        {"tag": tag.name, "snapshot": tag.snapshot.id, "retained for ms": tag.time_retained_ms}
+        for tag in settings.table(table).tags.list()
+    ]
+    print_rows(rows, as_json=settings.as_json)
+
+
+def create_tag(
+    context: typer.Context,
+    table: TableName,
+    tag: str,
+    snapshot: Annotated[int | None, typer.Option(help="Default: the newest.")] = None,
+    time_retained: Annotated[str | None, typer.Option(help="Such as '7 d'; default: until it is deleted.")] = None,
+) -> None:
+    """Keep a snapshot under a name."""
+    settings = settings_of(context)
+    made = settings.table(table).tags.create(tag, snapshot, time_retained=time_retained)
+    print_fields({"tag": made.name, "snapshot": made.snapshot.id}, as_json=settings.as_json)
+
+
+def delete_tag(context: typer.Context, table: TableName, tag: str) -> None:
+    """Delete a tag, and the files that only it kept."""
+    settings_of(context).table(table).tags.delete(tag)
+
+
+def expire_tags(context: typer.Context, table: TableName) -> None:
+    """Delete the tags whose time has passed."""
+    settings = settings_of(context)
+    print_rows([{"tag": name} for name in settings.table(table).tags.expire()], as_json=settings.as_json)

@@ -1,0 +1,230 @@
+"""Commands that make tables, read them and write into them."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from storage_lib.cli.context import parsed_options, reporting, settings_of
+from storage_lib.cli.look_commands import TableName
+from storage_lib.cli.output import note, print_fields, print_rows
+from storage_lib.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN_ROWS = 20
+
+
+class FileKind(StrEnum):
+    """How rows are written down outside of tables."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (create, drop, read, write, ingest):
+        app.command()(reporting(command))
+
+
+def create(
+    context: typer.Context,
+    table: TableName,
+    columns: Annotated[str, typer.Argument(help="As in SQL: 'id BIGINT NOT NULL, name STRING, at TIMESTAMP(6)'.")],
+    key: Annotated[
+        list[str] | None, typer.Option("--key", "-k", help="A column of the primary key; repeat it.")
+    ] = None,
+    partition_by: Annotated[list[str] | None, typer.Option(help="A partition column; repeat it.")] = None,
+    with_: Annotated[list[str] | None, typer.Option("--with", help="An option of the table, key=value.")] = None,
+    comment: Annotated[str | None, typer.Option(help="What the table is for.")] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option(help="One that is there already is fine if it has these columns.")
+    ] = False,
+) -> None:
+    """Make a table and its log."""
+    from storage_lib.schema.type_spelling import parse_columns
+
+    made = (
+        settings_of(context)
+        .catalog()
+        .create_table(
+            table,
+            dict(parse_columns(columns)),
+            primary_key=key or (),
+            partition_by=partition_by or (),
+            options=parsed_options(with_ or (), "--with"),
+            comment=comment,
+            if_not_exists=if_not_exists,
+        )
+    )
+    note(f"{made.name} is at {made.location}")
+
+
+def drop(
+    context: typer.Context,
+    table: TableName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    if_exists: Annotated[bool, typer.Option(help="One that is not there is fine.")] = False,
+) -> None:
+    """Drop a table with all its data, files and log."""
+    if not yes:
+        typer.confirm(f"Delete {table} with all its data?", abort=True, err=True)
+    settings_of(context).catalog().drop_table(table, if_exists=if_exists)
+    note(f"{table} is gone")
+
+
+def read(
+    context: typer.Context,
+    table: TableName,
+    columns: Annotated[str | None, typer.Option("--columns", "-c", help="These, with commas between.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")] = None,
+    snapshot: Annotated[int | None, typer.Option(help="As of this snapshot.")] = None,
+    tag: Annotated[str | None, typer.Option(help="As of this tag.")] = None,
+    format: Annotated[
+        FileKind | None, typer.Option("--format", "-f", help="Default: by the file's name, else a table.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Into this file instead of standard output.")] = None,
+) -> None:
+    """Read rows: to look at (20 of them, if no limit is given), or as JSON lines, CSV, Arrow or Parquet."""
+    settings = settings_of(context)
+    kind = format or _kind_of(output) or (FileKind.JSON if settings.as_json else FileKind.TABLE)
+    if kind is FileKind.TABLE and output is not None:
+        message = f"{output}: a file is json, csv, arrow or parquet; say which with --format"
+        raise InvalidInputError(message)
+    wanted = [each.strip() for each in columns.split(",")] if columns else None
+    reader = settings.table(table).read(columns=wanted, snapshot_id=snapshot, tag=tag)
+    if kind is FileKind.TABLE:
+        rows = list(itertools.islice(_rows(_limited(reader, limit)), _SHOWN_ROWS if limit is None else limit))
+        print_rows(rows, as_json=False, columns=reader.schema.names)
+        return
+    if output is None:
+        _write_out(kind, _limited(reader, limit), reader.schema, sys.stdout.buffer)
+    else:
+        with output.open("wb") as sink:
+            note(f"{_write_out(kind, _limited(reader, limit), reader.schema, sink)} rows -> {output}")
+
+
+def write(
+    context: typer.Context,
+    table: TableName,
+    file: Annotated[Path, typer.Argument(help="CSV, JSON lines, Arrow or Parquet; - is standard input.")],
+    format: Annotated[FileKind | None, typer.Option("--format", "-f", help="Default: by the file's name.")] = None,
+    overwrite: Annotated[bool, typer.Option(help="In place of what the table, or the rows' partitions, hold.")] = False,
+) -> None:
+    """Write the rows of a file into a table, in one commit."""
+    settings = settings_of(context)
+    kind = format or _kind_of(file)
+    if kind in (None, FileKind.TABLE):
+        message = f"{file}: say with --format whether it is csv, json, arrow or parquet"
+        raise InvalidInputError(message)
+    opened = settings.table(table)
+    rows = _read_in(kind, file, opened.arrow_schema)
+    snapshot = opened.overwrite(rows) if overwrite else opened.append(rows)
+    print_fields(
+        {"snapshot": None if snapshot is None else snapshot.id, "rows": rows.num_rows}, as_json=settings.as_json
+    )
+
+
+def ingest(
+    context: typer.Context,
+    table: TableName,
+    topic: Annotated[str, typer.Argument(help="The foreign topic.")],
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="debezium-json, debezium-avro, upsert-kafka, ...")
+    ] = "debezium-json",
+    startup: Annotated[str, typer.Option(help="full or latest, for a topic not read before.")] = "full",
+) -> None:
+    """Write the changes that a topic holds, and the table does not, into the table."""
+    from storage_lib import ingest as ingested
+
+    settings = settings_of(context)
+    result = ingested(settings.table(table), topic, options=settings.options, format=format, startup=startup)
+    snapshot = None if result.snapshot is None else result.snapshot.id
+    print_fields({"snapshot": snapshot, "rows": result.row_count}, as_json=settings.as_json)
+
+
+def _kind_of(file: Path | None) -> FileKind | None:
+    known = {".csv": FileKind.CSV, ".json": FileKind.JSON, ".jsonl": FileKind.JSON, ".arrow": FileKind.ARROW,
+             ".parquet": FileKind.PARQUET}  # fmt: skip
+    return None if file is None else known.get(file.suffix.lower())
+
+
+def _limited(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in reader:
+        if left is None:
+            yield batch
+            continue
+        if left <= 0:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _write_out(kind: FileKind, batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: object) -> int:
+    """Batch after batch, so that a table larger than memory can be written; the number of rows."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    count = 0
+    if kind is FileKind.JSON:
+        import json
+
+        from storage_lib.cli.output import json_value
+
+        for batch in batches:
+            count += batch.num_rows
+            lines = (json.dumps(row, default=json_value, ensure_ascii=False) for row in batch.to_pylist())
+            sink.write("".join(f"{line}\n" for line in lines).encode())  # type: ignore[attr-defined]
+        return count
+    makers = {
+        FileKind.CSV: pa.csv.CSVWriter,
+        FileKind.ARROW: pa.ipc.new_stream,
+        FileKind.PARQUET: pa.parquet.ParquetWriter,
+    }
+    with makers[kind](sink, schema) as writer:
+        for batch in batches:
+            count += batch.num_rows
+            writer.write_batch(batch)
+    return count
+
+
+def _read_in(kind: FileKind | None, file: Path, schema: pa.Schema) -> pa.Table:
+    """The file's rows; columns that the table has too get its types, where the file has none of its own."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.json
+    import pyarrow.parquet
+
+    # Standard input can not be sought in, which Parquet needs.
+    source = pa.BufferReader(sys.stdin.buffer.read()) if str(file) == "-" else pa.OSFile(str(file))
+    try:
+        if kind is FileKind.CSV:
+            types = {field.name: field.type for field in schema}
+            return pa.csv.read_csv(source, convert_options=pa.csv.ConvertOptions(column_types=types))
+        if kind is FileKind.JSON:
+            options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+            return pa.json.read_json(source, parse_options=options)
+        if kind is FileKind.ARROW:
+            return pa.ipc.open_stream(source).read_all()
+        return pa.parquet.read_table(source)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        message = f"{file} can't be read as {kind}: {error}"
+        raise InvalidInputError(message) from error

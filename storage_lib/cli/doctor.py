@@ -1,0 +1,91 @@
+"""What a doctor looks at: the machine, Kafka, the warehouse, and of each table whether its files are all there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import StorageError
+from storage_lib.io.environment import SystemClock
+
+if TYPE_CHECKING:
+    from storage_lib import DynamicTable
+    from storage_lib.cli.context import Settings
+
+_FIRST_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One check: what was looked at, whether it is well, and what was seen or is to be done."""
+
+    what: str
+    is_well: bool
+    text: str
+
+
+def examine(settings: Settings, table: str | None) -> list[Finding]:
+    """Every check that applies, in the order in which things depend on each other."""
+    findings = [_java(), *_kafka(settings)]
+    try:
+        catalog = settings.catalog()
+        names = catalog.list_tables() if table is None else [table]
+        findings.append(Finding(what="warehouse", is_well=True, text=f"{catalog.warehouse}: {len(names)} table(s)"))
+    except (StorageError, OSError) as error:
+        return [*findings, Finding(what="warehouse", is_well=False, text=str(error))]
+    return [*findings, *(_table(settings, name) for name in names)]
+
+
+def _java() -> Finding:
+    java = shutil.which("java")
+    if java is None:
+        text = "there is no java on PATH; Spark and a local Kafka need 17 or 21, the library alone does not"
+        return Finding(what="java", is_well=False, text=text)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    return Finding(what="java", is_well=True, text=said.splitlines()[0] if said else java)
+
+
+def _kafka(settings: Settings) -> Iterator[Finding]:
+    if "log.kafka.bootstrap.servers" not in settings.options:
+        return
+    try:
+        from storage_lib.log_store.kafka_check import count_brokers
+
+        count = count_brokers(settings.options, SystemClock())
+        yield Finding(what="kafka", is_well=True, text=f"{count} broker(s) answer")
+    except (StorageError, ImportError) as error:
+        yield Finding(what="kafka", is_well=False, text=str(error))
+
+
+def _table(settings: Settings, name: str) -> Finding:
+    try:
+        problems = list(_problems(settings.table(name)))
+    except (StorageError, OSError) as error:
+        return Finding(what=name, is_well=False, text=f"{type(error).__name__}: {error}")
+    if not problems:
+        return Finding(what=name, is_well=True, text="every file of the newest snapshot is there")
+    more = len(problems) - _FIRST_PROBLEMS
+    shown = "; ".join(problems[:_FIRST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a snapshot or tag that is whole")
+
+
+def _problems(table: DynamicTable) -> Iterator[str]:
+    """Files that are missing or of another size than their manifest says; one directory is listed once."""
+    file_io = table.environment.file_io
+    sizes: dict[str, dict[str, int]] = {}
+    for entry in table.plan().entries:
+        path = table.file_store.path_of(entry)
+        directory, _, name = path.rpartition("/")
+        if directory not in sizes:
+            sizes[directory] = {each.name: each.size_bytes for each in file_io.list_directory(directory)}
+        size = sizes[directory].get(name)
+        if size is None:
+            yield f"{path} is missing"
+        elif size != entry.file.file_size:
+            yield f"{path} has {size} bytes, not {entry.file.file_size}"
+    for tag in table.tags.list():
+        if tag.is_expired(table.environment.clock.now_millis()):
+            yield f"tag {tag.name} has outlived its time; run `tags expire`"

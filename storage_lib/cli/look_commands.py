@@ -1,0 +1,114 @@
+"""Commands that only look."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from storage_lib.cli.context import REFUSED, parsed_options, reporting, settings_of
+from storage_lib.cli.output import note, print_fields, print_json, print_rows
+
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
+Partition = Annotated[
+    list[str] | None, typer.Option("--partition", "-p", help="A partition's column=value; once for each column.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (tables, describe, health, snapshots, files, partitions, leases, dump, doctor):
+        app.command()(reporting(command))
+
+
+def tables(
+    context: typer.Context, database: Annotated[str | None, typer.Argument(help="Only this database's.")] = None
+) -> None:
+    """List the tables."""
+    settings = settings_of(context)
+    names = settings.catalog().list_tables(database)
+    if settings.as_json:
+        print_json(names)
+    else:
+        print_rows([{"table": name} for name in names], as_json=False)
+
+
+def describe(context: typer.Context, table: TableName, partition: Partition = None) -> None:
+    """Say what a table, or one partition, is and holds."""
+    settings = settings_of(context)
+    wanted = parsed_options(partition or (), "--partition")
+    print_fields(settings.table(table).describe(wanted or None), as_json=settings.as_json)
+
+
+def health(context: typer.Context, table: TableName) -> None:
+    """Say how a table is, at a glance."""
+    settings = settings_of(context)
+    print_fields(asdict(settings.table(table).health()), as_json=settings.as_json)
+
+
+def snapshots(
+    context: typer.Context,
+    table: TableName,
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 20,
+) -> None:
+    """List the newest snapshots, oldest first."""
+    settings = settings_of(context)
+    found = settings.table(table).snapshots()
+    print_rows(
+        found.slice(max(0, found.num_rows - limit)).to_pylist(), as_json=settings.as_json, columns=found.column_names
+    )
+
+
+def files(
+    context: typer.Context,
+    table: TableName,
+    snapshot: Annotated[int | None, typer.Option(help="Of this snapshot; default: the newest.")] = None,
+) -> None:
+    """List the data files by partition, bucket and level."""
+    settings = settings_of(context)
+    found = settings.table(table).files(snapshot)
+    print_rows(found.to_pylist(), as_json=settings.as_json, columns=found.column_names)
+
+
+def partitions(context: typer.Context, table: TableName) -> None:
+    """List the partitions with their files, rows before merging, and bytes."""
+    settings = settings_of(context)
+    found = settings.table(table).partitions()
+    print_rows(found.to_pylist(), as_json=settings.as_json, columns=found.column_names)
+
+
+def leases(context: typer.Context, table: TableName) -> None:
+    """Say who has the writers' turn."""
+    settings = settings_of(context)
+    opened = settings.table(table)
+    print_fields({"turn": opened.lease.newest(), "held by": opened.turn_holder() or "nobody"}, as_json=settings.as_json)
+
+
+def dump(
+    file: Annotated[Path, typer.Argument(help="A snapshot, schema, manifest, tag, data file, ...")],
+    rows: Annotated[int, typer.Option(min=0, help="Rows of a data file to show.")] = 10,
+) -> None:
+    """Print any file of a table as text."""
+    from storage_lib.dump import dump as dumped
+    from storage_lib.io.local_file_io import LocalFileIO
+
+    for line in dumped(LocalFileIO(), str(file), rows=rows):
+        typer.echo(line)
+
+
+def doctor(
+    context: typer.Context,
+    table: Annotated[str | None, typer.Argument(help="Look into this table too; default: into all.")] = None,
+) -> None:
+    """Check Java, Kafka, the warehouse and the tables; say what is wrong and how to mend it."""
+    from storage_lib.cli.doctor import examine
+
+    settings = settings_of(context)
+    findings = examine(settings, table)
+    print_rows([asdict(each) for each in findings], as_json=settings.as_json)
+    wrong = sum(not each.is_well for each in findings)
+    if wrong:
+        note(f"{wrong} of {len(findings)} checks failed")
+        raise typer.Exit(REFUSED)

@@ -1,0 +1,83 @@
+"""What a command prints: for people a table, with ``--json`` one JSON document; notes go to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, columns: Sequence[str] | None = None) -> None:
+    """Rows with the same columns."""
+    if as_json:
+        print_json(list(rows))
+        return
+    names = list(columns or (rows[0] if rows else ()))
+    if not names:
+        note("nothing")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in names:
+        is_number = bool(rows) and all(isinstance(row[name], int | float | None) for row in rows)
+        table.add_column(escape(name), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(shown(row[name])) for name in names))
+    _console().print(table)
+
+
+def print_fields(fields: Mapping[str, Any], *, as_json: bool) -> None:
+    """Names with values; those without a value only in JSON."""
+    if as_json:
+        print_json(fields)
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value not in (None, ""):
+            table.add_row(escape(name), escape(shown(value)))
+    _console().print(table)
+
+
+def print_json(value: object) -> None:
+    """One document, values that JSON lacks as text."""
+    sys.stdout.write(json.dumps(value, indent=2, default=json_value, ensure_ascii=False) + "\n")
+
+
+def note(text: str) -> None:
+    """A line for the person, not part of the answer."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(escape(text))
+
+
+def shown(value: object) -> str:
+    """A value as people read it."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if value.tzinfo else str(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=json_value, ensure_ascii=False)
+    return str(value)
+
+
+def json_value(value: object) -> object:
+    """What JSON has for a value that it lacks."""
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+def _console() -> Console:
+    # A pipe has no width: nothing is cut there.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)

@@ -1,0 +1,243 @@
+"""The command line, as a person and as a script use it: answers, files, errors and exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from storage_lib import DynamicTable, open_catalog
+from storage_lib.cli.app import app
+from storage_lib.cli.context import TRY_AGAIN
+from storage_lib.errors import UnavailableError
+
+COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
+
+
+class Shell:
+    """Runs commands on one warehouse."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self.warehouse = warehouse
+
+    def run(self, *arguments: str, stdin: bytes | None = None) -> Result:
+        given = ["-w", str(self.warehouse), "-o", "log.system=none", *arguments]
+        return CliRunner().invoke(app, given, input=stdin)
+
+    def answer(self, *arguments: str, stdin: bytes | None = None) -> Any:
+        """The JSON that a command answers."""
+        result = self.run("--json", *arguments, stdin=stdin)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    @property
+    def orders(self) -> DynamicTable:
+        return open_catalog(str(self.warehouse)).load_table("shop.orders")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """With one table of two rows in two partitions."""
+    shell = Shell(tmp_path / "warehouse")
+    made = shell.run(
+        "create", "shop.orders", COLUMNS, "-k", "id", "-k", "day", "--partition-by", "day", "--with", "bucket=1"
+    )
+    assert made.exit_code == 0, made.output
+    written = shell.run("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\n1,a,1.50\n2,b,2.25\n")
+    assert written.exit_code == 0, written.output
+    return shell
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom storage_lib.cli.app import app\n"
+        "assert 'dynamic tables' in CliRunner().invoke(app, ['--help']).output\n"
+        "print([name for name in ('pyarrow', 'numpy', 'polars', 'kafka', 'pyspark') if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert told.stdout.strip() == "[]"
+
+
+def test_the_installed_command_answers() -> None:
+    command = Path(sys.executable).with_name("dynamic-table")
+
+    told = subprocess.run([command, "tables", "--help"], capture_output=True, text=True, check=True)
+
+    assert "List the tables." in told.stdout
+
+
+def test_a_table_is_looked_at(shell: Shell) -> None:
+    assert shell.answer("tables") == ["shop.orders"]
+    assert shell.answer("describe", "shop.orders")["primary key"] == "id, day"
+    assert shell.answer("describe", "shop.orders", "-p", "day=a")["rows (physical)"] == "1"
+    assert shell.answer("health", "shop.orders")["row_count"] == 2
+    assert [each["commit_kind"] for each in shell.answer("snapshots", "shop.orders")] == ["APPEND"]
+    assert [(each["partition"], each["rows"]) for each in shell.answer("files", "shop.orders")] == [
+        ("day=a", 1),
+        ("day=b", 1),
+    ]
+    assert [each["_rows"] for each in shell.answer("partitions", "shop.orders")] == [1, 1]
+    assert shell.answer("leases", "shop.orders")["held by"] == "nobody"
+    [snapshot] = Path(shell.orders.location, "snapshot").glob("snapshot-1")
+    assert '"commitKind": "APPEND"' in shell.run("dump", str(snapshot)).stdout
+
+
+def test_rows_are_read_in_each_form(shell: Shell, tmp_path: Path) -> None:
+    assert shell.run("read", "shop.orders", "-c", "id,price").stdout.split() == [
+        "id",
+        "price",
+        "1",
+        "1.50",
+        "2",
+        "2.25",
+    ]
+    lines = shell.run("read", "shop.orders", "-f", "json", "-n", "1").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": 1, "day": "a", "price": "1.50"}]
+    assert shell.run("read", "shop.orders", "-f", "csv").stdout == '"id","day","price"\n1,"a",1.50\n2,"b",2.25\n'
+    for name in ("rows.parquet", "rows.arrow", "rows.csv", "rows.jsonl"):
+        written = shell.run("read", "shop.orders", "--output", str(tmp_path / name))
+        assert (written.exit_code, written.stderr.startswith("2 rows ->")) == (0, True), written.output
+    assert pq.read_table(tmp_path / "rows.parquet").equals(shell.orders.to_arrow())
+    assert pa.ipc.open_stream(tmp_path / "rows.arrow").read_all().equals(shell.orders.to_arrow())
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.csv", "rows.jsonl"])
+def test_what_was_read_can_be_written(shell: Shell, tmp_path: Path, name: str) -> None:
+    shell.run("read", "shop.orders", "--output", str(tmp_path / name))
+    assert shell.run("create", "shop.copy", COLUMNS, "-k", "id").exit_code == 0
+
+    assert shell.answer("write", "shop.copy", str(tmp_path / name)) == {"snapshot": 1, "rows": 2}
+    copy = open_catalog(str(shell.warehouse)).load_table("shop.copy")
+    assert copy.to_arrow().sort_by("id").equals(shell.orders.to_arrow().sort_by("id"))
+
+    shell.run("read", "shop.orders", "-n", "1", "--output", str(tmp_path / name))
+    assert shell.answer("write", "shop.copy", str(tmp_path / name), "--overwrite") == {"snapshot": 2, "rows": 1}
+    assert copy.to_arrow().num_rows == 1
+
+
+def test_parquet_may_come_from_standard_input(shell: Shell) -> None:
+    sink = io.BytesIO()
+    pq.write_table(shell.orders.to_arrow(), sink)
+
+    assert shell.answer("write", "shop.orders", "-", "-f", "parquet", stdin=sink.getvalue())["rows"] == 2
+
+
+def test_history_is_taken_care_of(shell: Shell) -> None:
+    assert shell.answer("tags", "create", "shop.orders", "first") == {"tag": "first", "snapshot": 1}
+    shell.answer("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\n1,a,9.00\n")
+    assert shell.answer("compact", "shop.orders", "-p", "day=a") == {"snapshot": 3}
+    assert shell.answer("compact", "shop.orders", "--no-full") == {"snapshot": "nothing to do"}
+    assert shell.answer("rollback", "shop.orders", "--tag", "first") == {"snapshot": 4}
+    assert sorted(map(str, shell.orders.to_arrow()["price"].to_pylist())) == ["1.50", "2.25"]
+    assert shell.answer("tags", "list", "shop.orders")[0]["tag"] == "first"
+    assert shell.run("tags", "delete", "shop.orders", "first").exit_code == 0
+    assert shell.answer("expire", "shop.orders", "--retain-last", "1")["snapshots"] == 3
+    assert shell.answer("orphans", "shop.orders", "--older-than-hours", "0") == []
+    assert shell.run("drop", "shop.orders", "--yes").exit_code == 0
+    assert shell.answer("tables") == []
+
+
+def test_a_drop_asks_first(shell: Shell) -> None:
+    refused = shell.run("drop", "shop.orders", stdin=b"n\n")
+
+    assert refused.exit_code == 1
+    assert shell.answer("tables") == ["shop.orders"]
+
+
+def test_orphans_are_listed_unless_they_are_to_be_deleted(shell: Shell) -> None:
+    [data, *_] = Path(shell.orders.location).rglob("data-*.parquet")
+    orphan = data.with_name("data-00000000-0000-0000-0000-000000000000-0.parquet")
+    orphan.write_bytes(b"x")
+
+    listed = shell.answer("orphans", "shop.orders", "--older-than-hours", "0")
+    assert [each["file"] for each in listed] == [str(orphan)]
+    assert orphan.exists()
+    shell.answer("orphans", "shop.orders", "--older-than-hours", "0", "--delete")
+    assert not orphan.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["describe", "shop.nothing"], "there is no table shop.nothing"),
+        (["read", "shop.orders", "-c", "nothing"], "'nothing'"),
+        (["read", "shop.orders", "--snapshot", "9"], "9"),
+        (["rollback", "shop.orders"], "--snapshot and --tag"),
+        (["create", "shop.more", "id BIGNIT", "-k", "id"], "BIGNIT"),
+        (["create", "shop.orders", COLUMNS, "-k", "id"], "exists already"),
+        (["create", "shop.more", COLUMNS, "--with", "bucket"], "key=value"),
+        (["write", "shop.orders", "rows.txt"], "--format"),
+        (["write", "shop.orders", "/nowhere/rows.csv"], "/nowhere/rows.csv"),
+        (["describe", "shop.orders", "-p", "day"], "--partition"),
+        (["dump", "/nowhere/snapshot-1"], "/nowhere/snapshot-1"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_exit_code_one(shell: Shell, arguments: list[str], told: str) -> None:
+    refused = shell.run(*arguments)
+
+    assert (refused.exit_code, told in refused.stderr, "Traceback" in refused.output) == (1, True, False), (
+        refused.output
+    )
+    assert refused.stdout == ""
+
+
+def test_rows_that_do_not_fit_leave_nothing(shell: Shell) -> None:
+    refused = shell.run("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\nx,a,1.50\n")
+
+    assert (refused.exit_code, "csv" in refused.stderr) == (1, True), refused.output
+    assert shell.answer("health", "shop.orders")["snapshot_id"] == 1
+
+
+def test_no_warehouse_says_how_to_name_one() -> None:
+    refused = CliRunner().invoke(app, ["tables"], env={"DYNAMIC_TABLE_WAREHOUSE": ""})
+
+    assert (refused.exit_code, "--warehouse" in refused.stderr) == (1, True), refused.output
+
+
+def test_an_outage_is_worth_another_try(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_table: DynamicTable, *_: object) -> None:
+        raise UnavailableError("the store does not answer")
+
+    monkeypatch.setattr(DynamicTable, "snapshots", fail)
+
+    assert shell.run("snapshots", "shop.orders").exit_code == TRY_AGAIN
+
+
+def test_a_doctor_finds_a_lost_and_a_cut_file(shell: Shell) -> None:
+    well = shell.answer("doctor", "shop.orders")
+    assert [each["is_well"] for each in well if each["what"] == "shop.orders"] == [True]
+    lost, cut = sorted(Path(shell.orders.location).rglob("data-*.parquet"))
+    lost.unlink()
+    cut.write_bytes(cut.read_bytes()[:-1])
+
+    told = shell.run("--json", "doctor")
+
+    assert told.exit_code == 1
+    [found] = [each for each in json.loads(told.stdout) if each["what"] == "shop.orders"]
+    assert (found["is_well"], f"{lost} is missing" in found["text"], str(cut) in found["text"]) == (False, True, True)
+
+
+def test_a_doctor_says_that_kafka_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    from storage_lib.log_store import kafka_check
+
+    monkeypatch.setattr(kafka_check.count_brokers, "__kwdefaults__", {"limit_ms": 300})
+
+    told = shell.run("-o", "log.kafka.bootstrap.servers=127.0.0.1:9", "--json", "doctor")
+
+    [found] = [each for each in json.loads(told.stdout) if each["what"] == "kafka"]
+    assert (told.exit_code, found["is_well"], "127.0.0.1:9" in found["text"]) == (1, False, True)
+
+
+def test_values_are_never_taken_for_markup(shell: Shell) -> None:
+    shell.answer("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\n3,[red]x[/],1.00\n")
+
+    assert "[red]x[/]" in shell.run("read", "shop.orders").stdout
