@@ -95,6 +95,9 @@ _HOMES = {
     "open_catalog": "catalog.warehouse_catalog",
 }
 
+_MODULES = ("catalog", "errors", "spark")
+"""What may be said without an import of its own."""
+
 __all__ = [
     "AddColumn",
     "AlreadyExistsError",
@@ -140,6 +143,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import the module of a public name when it is first asked for."""
     home = _HOMES.get(name)
+    if home is None and name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
