@@ -65,14 +65,21 @@ def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowR
     assert operations[-1] == "drop_partitions"
 
 
-def test_the_file_of_tables_is_provisioned_by_one_task_a_table(rest: AirflowRest, catalog: WarehouseCatalog) -> None:
-    ready(rest, "provision_tables")
+def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(
+    rest: AirflowRest, catalog: WarehouseCatalog
+) -> None:
+    ready(rest, "provision_tables", "publish")
 
-    run = rest.run("provision_tables")
+    made = rest.run("provision_tables")
+    published = rest.run("publish", conf={"day": "2013-01-04"})
 
-    made = rest.result("provision_tables", run, "provision_table", map_index=0)
-    assert (made["table"], made["drift"]) == ("demo.flights", [])
-    assert catalog.load_table("demo.flights").schema.partition_keys == ("flight_date",)
+    provisioned = rest.result("provision_tables", made, "provision_table", map_index=0)
+    assert (provisioned["table"], provisioned["drift"]) == ("demo.flights", [])
+    flights = catalog.load_table("demo.flights")
+    assert flights.branches.list() == ()
+    assert rest.result("publish", published, "publish")["version"] == flights.file_store.snapshots.latest_id()
+    assert rest.result("publish", published, "write_rows")["rows"] == 915
+    assert "2013-01-04" in map(str, flights.partitions()["flight_date"].to_pylist())
 
 
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:

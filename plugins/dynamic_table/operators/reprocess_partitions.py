@@ -13,6 +13,7 @@ from dynamic_table.dotted_callable import load_callable
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partitions, partition_label
 from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text
+from dynamic_table.table_branch import aspect_of, load_branch
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -42,10 +43,19 @@ class ReprocessPartitionsOperator(BaseOperator):
     :param change_tracking: write the difference between old and new content into the log as well. (templated)
     :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
         it is, ``clear`` empties it; the task itself is skipped when all its partitions are. (templated)
+    :param branch: write to this branch, which has to be there; None: to the table itself. (templated)
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = ("table", "partitions", "rows", "rows_kwargs", "change_tracking", "on_empty")
+    template_fields: Sequence[str] = (
+        "table",
+        "partitions",
+        "rows",
+        "rows_kwargs",
+        "change_tracking",
+        "on_empty",
+        "branch",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
     ui_color = "#dde8f4"
 
@@ -58,6 +68,7 @@ class ReprocessPartitionsOperator(BaseOperator):
         rows_kwargs: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         on_empty: str = "fail",
+        branch: str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -68,6 +79,7 @@ class ReprocessPartitionsOperator(BaseOperator):
         self.rows_kwargs: Any = rows_kwargs
         self.change_tracking = change_tracking
         self.on_empty = on_empty
+        self.branch = branch
         self.dynamic_table_conn_id = dynamic_table_conn_id
 
     @cached_property
@@ -77,8 +89,8 @@ class ReprocessPartitionsOperator(BaseOperator):
 
     @cached_property
     def dynamic_table(self) -> DynamicTable:
-        """The table, opened once the source has rows for it."""
-        return self.hook.load_table(self.table)
+        """The table or its branch, opened once the source has rows for it."""
+        return load_branch(self.hook, self.table, self.branch)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Replace them and return the last snapshot's id, the partitions and the number of rows."""
@@ -100,7 +112,15 @@ class ReprocessPartitionsOperator(BaseOperator):
                 self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
         if not replaced:
             raise AirflowSkipException(f"{self.rows} has no rows for {partition_label(partitions)} of {self.table}.")
-        return announce(context, table=self.table, op="reprocess", version=version, partitions=replaced, rows=row_count)
+        return announce(
+            context,
+            table=self.table,
+            op="reprocess",
+            version=version,
+            partitions=replaced,
+            aspect=aspect_of(self.branch),
+            rows=row_count,
+        )
 
     def _rows_of(self, partition: Mapping[str, str]) -> pa.Table | None:
         """Ask the source; None to leave the partition as it is. It becomes empty only if that was asked for."""

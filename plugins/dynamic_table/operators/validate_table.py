@@ -13,6 +13,7 @@ from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
 from dynamic_table.rendered_argument import checked_count, checked_names, is_nothing
+from dynamic_table.table_branch import aspect_of, load_branch
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class ValidateTableOperator(BaseOperator):
     :param partition: ``{column: value}`` of the partition to check; None: the whole table. (templated)
     :param columns: read these only; None: all. (templated)
     :param snapshot_id: check this snapshot; None: the newest. (templated)
+    :param branch: check this branch; None: the table itself. (templated)
     :param dynamic_table_conn_id: the connection.
     """
 
-    template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id")
+    template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id", "branch")
     template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
     ui_color = "#f6f0d4"
 
@@ -51,6 +53,7 @@ class ValidateTableOperator(BaseOperator):
         partition: Mapping[str, Any] | str | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | str | None = None,
+        branch: str | None = None,
         dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -60,6 +63,7 @@ class ValidateTableOperator(BaseOperator):
         self.partition = partition
         self.columns = columns
         self.snapshot_id = snapshot_id
+        self.branch = branch
         self.dynamic_table_conn_id = dynamic_table_conn_id
 
     @cached_property
@@ -71,7 +75,7 @@ class ValidateTableOperator(BaseOperator):
         """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
         from storage_lib.errors import NotFoundError
 
-        table = self.hook.load_table(self.table)
+        table = load_branch(self.hook, self.table, self.branch)
         partition = checked_partition(self.partition) if self.partition else None
         newest = table.plan().snapshot
         snapshot_id = self._chosen_snapshot() or (newest.id if newest else None)
@@ -79,13 +83,13 @@ class ValidateTableOperator(BaseOperator):
         columns = checked_names(self.columns, "columns") or None
         rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
         if partition and not rows.num_rows:
-            message = f"{self.table} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
+            message = f"{table.name} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
             raise NotFoundError(message)
         report = check_expectations(rows, self.expectations)
         for line in report.lines:
             self.log.warning(line)
         if report.failed["critical"]:
-            message = f"{self.table} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
+            message = f"{table.name} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
         facts: dict[str, Any] = {"rows": rows.num_rows, "checked": report.checked, "failed": report.failed}
         return announce(
@@ -94,7 +98,7 @@ class ValidateTableOperator(BaseOperator):
             op="validate",
             version=snapshot_id,
             partitions=[partition] if partition else [],
-            aspect="quality",
+            aspect=aspect_of(self.branch, "quality"),
             **facts,
         )
 

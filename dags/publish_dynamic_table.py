@@ -1,0 +1,77 @@
+"""Writes one day of a table to a branch, audits it there, and publishes it in one snapshot if it is as expected.
+
+Nobody reads the branch meanwhile. If a critical expectation is not met the run ends with the branch left for
+inspection: `SELECT * FROM database.table$branch_name`; clear the run from `create_branch` once the source is mended.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param, chain
+
+from dynamic_table.operators.create_branch import CreateBranchOperator
+from dynamic_table.operators.publish_branch import PublishBranchOperator
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.validate_table import ValidateTableOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+KEY = ["flight_date", "time_hour", "carrier", "flight"]
+DAY_EXPECTATIONS = [
+    {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 500}, "severity": "critical"},
+    {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": KEY}, "severity": "critical"},
+    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "dest"}, "severity": "critical"},
+]
+# One for each run, so that runs side by side do not write into each other's.
+BRANCH = "{{ 'audit_' ~ dag_run.run_after.strftime('%Y%m%d_%H%M%S_%f') }}"
+DAY = "{{ {params.column: params.day} }}"
+
+with DAG(
+    dag_id="publish",
+    description="Write to a branch, audit it, publish it",
+    schedule=None,
+    default_args=RETRY_ARGUMENTS,
+    render_template_as_native_obj=True,
+    tags=["dynamic table"],
+    doc_md=__doc__,
+    params={
+        "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
+        "column": Param("flight_date", type="string", title="Partition column"),
+        "day": Param("2013-01-01", type="string", format="date", title="Day"),
+        "rows": Param(
+            "flights.nyc_flights:flights_of_day",
+            type="string",
+            title="Source",
+            description="module:function in the dags or plugins folder; it returns a day's rows in Arrow.",
+        ),
+        "expectations": Param(
+            DAY_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations of the day's rows"
+        ),
+        "change_tracking": Param(
+            None,
+            type=["null", "boolean"],
+            title="Tell the log",
+            description="None: where the table has one.",
+            section="More",
+        ),
+        "keep_branch": Param(False, type="boolean", title="Keep the branch when it is published", section="More"),
+    },
+):
+    chain(
+        CreateBranchOperator(task_id="create_branch", table="{{ params.table }}", branch=BRANCH),
+        ReprocessPartitionsOperator(
+            task_id="write_rows", table="{{ params.table }}", branch=BRANCH, partitions=DAY, rows="{{ params.rows }}"
+        ),
+        ValidateTableOperator(
+            task_id="audit",
+            table="{{ params.table }}",
+            branch=BRANCH,
+            partition=DAY,
+            expectations="{{ params.expectations }}",
+        ),
+        PublishBranchOperator(
+            task_id="publish",
+            table="{{ params.table }}",
+            branch=BRANCH,
+            change_tracking="{{ params.change_tracking }}",
+            keep_branch="{{ params.keep_branch }}",
+        ),
+    )

@@ -1,0 +1,68 @@
+"""Makes a branch of a table, to be written and audited before anybody reads it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.rendered_argument import checked_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["CreateBranchOperator"]
+
+BRANCH_KEY = "created_branch"  # of the task's state store
+
+
+class CreateBranchOperator(BaseOperator):
+    """Makes a branch that begins with the table's newest snapshot.
+
+    A retry or a clear of this task makes it anew, from what the table is by then: what was written to it is gone. A
+    branch of that name which this task did not make is left alone, with an error.
+
+    :param table: ``database.table``. (templated)
+    :param branch: the branch's name; one for each run, unless runs never overlap. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("table", "branch")
+    ui_color = "#e8e0f4"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        branch: str,
+        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.branch = branch
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the table."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Make the branch and return its name and the snapshot it begins with."""
+        name = checked_text(self.branch, "branch")
+        table = self.hook.load_table(self.table)
+        store = context.get("task_state_store")
+        is_there = name in table.branches.list()
+        if is_there and store is not None and store.get(BRANCH_KEY) == name:
+            self.log.info("Branch %s of an earlier try is made anew", name)
+            table.branches.delete(name)
+        elif not is_there and store is not None:
+            store.set(BRANCH_KEY, name)
+        table.branches.create(name)
+        begin = table.branch(name).plan().snapshot
+        return {"table": self.table, "op": "create_branch", "branch": name, "version": begin.id if begin else None}
