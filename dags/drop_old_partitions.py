@@ -1,9 +1,14 @@
-"""Drops a table's partitions before a day (or those named), in one commit; streaming writers go on meanwhile."""
+"""Drops a table's partitions before a day (or those named), in one commit; streaming writers go on meanwhile.
+
+With *Needs approval* the run first shows which partitions would go, and waits until somebody approves (Browse, Required
+actions). What was approved is what goes.
+"""
 
 from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.operators.approve_drop import ApproveDropOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
@@ -19,6 +24,12 @@ with DAG(
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
         "before": Param("2013-01-02", type="string", format="date", title="Drop what is before this day"),
+        "needs_approval": Param(
+            False,
+            type="boolean",
+            title="Needs approval",
+            description="Somebody has to approve the list of partitions before they are dropped.",
+        ),
         # Without a type of their own, its items are taken for lines of text.
         "partitions": Param(
             None,
@@ -37,10 +48,18 @@ with DAG(
         ),
     },
 ):
-    DropPartitionsOperator(
-        task_id="drop_partitions",
+    approve = ApproveDropOperator(
+        task_id="approve_drop",
         table="{{ params.table }}",
         partitions="{{ params.partitions }}",
         before="{{ {params.column: params.before} }}",
+        needs_approval="{{ params.needs_approval }}",
+    )
+    drop = DropPartitionsOperator(
+        task_id="drop_partitions",
+        table="{{ params.table }}",
+        partitions="{{ ti.xcom_pull('approve_drop', key='partitions') or params.partitions }}",
+        before="{{ {params.column: params.before} }}",
         change_tracking="{{ params.change_tracking }}",
     )
+    approve >> drop

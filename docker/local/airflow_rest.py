@@ -187,6 +187,11 @@ class AirflowRest:
         """Do what "Mark as success" (or ``failed``) does in the UI: a running task's job is stopped."""
         self.patch(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}", {"new_state": state})
 
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer the question that a task waits with, as a person does under *Required actions*."""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self.patch(path, {"chosen_options": [option], "params_input": {}})
+
     def result(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
         """Return what a task's ``execute`` returned (its XCom)."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"

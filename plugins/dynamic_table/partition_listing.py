@@ -6,15 +6,29 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from dynamic_table.partition_argument import partition_text
+from dynamic_table.partition_argument import checked_partition, checked_partitions, partition_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from storage_lib import DynamicTable
     from storage_lib.schema.predicate import Predicate
 
-__all__ = ["partition_filter", "partitions_before"]
+__all__ = ["partition_filter", "partitions_before", "partitions_to_drop"]
+
+
+def partitions_to_drop(table: DynamicTable, partitions: object, before: object) -> Sequence[Mapping[str, str | None]]:
+    """Return those named, or those before a value, ``{column: value}``; an InvalidInputError says what is neither."""
+    from storage_lib.errors import InvalidInputError
+
+    if partitions or not before:
+        return checked_partitions(partitions)
+    limit = checked_partition(before)
+    if len(limit) > 1:
+        message = f"before is {limit}; it has to name one partition column, whose smaller values go."
+        raise InvalidInputError(message)
+    [(column, value)] = limit.items()
+    return partitions_before(table, column, value)
 
 
 def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict[str, str | None]]:

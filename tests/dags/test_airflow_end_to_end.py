@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from datetime import datetime
 from pathlib import Path
@@ -80,6 +81,28 @@ def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(
     assert rest.result("publish", published, "publish")["version"] == flights.file_store.snapshots.latest_id()
     assert rest.result("publish", published, "write_rows")["rows"] == 915
     assert "2013-01-04" in map(str, flights.partitions()["flight_date"].to_pylist())
+
+
+def test_partitions_are_dropped_only_when_somebody_approves(
+    rest: AirflowRest, airflow: LocalAirflow, catalog: WarehouseCatalog
+) -> None:
+    ready(rest, "drop_old_partitions")
+    columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+    table = catalog.create_table("life.daily", columns, primary_key=["day", "id"], partition_by=["day"])
+    table.append(pa.table({"day": ["a", "b"], "id": [1, 2]}, schema=columns))
+    named = {"table": "life.daily", "partitions": [{"day": "a"}], "needs_approval": True}
+
+    run = rest.trigger("drop_old_partitions", conf=named)
+    rest.wait_for_task("drop_old_partitions", run, "approve_drop", "awaiting_input")
+    # Whoever answers before the scheduler knows that the worker has gone makes Airflow ask once more.
+    gone = f"executor event with state success for .*task_id='approve_drop', run_id='{re.escape(run)}'"
+    wait_until(lambda: re.search(gone, (airflow.home / "scheduler.log").read_text()), seconds=60)
+    before = table.to_arrow().num_rows
+    rest.answer("drop_old_partitions", run, "approve_drop", "Approve")
+
+    assert (rest.wait("drop_old_partitions", run), before) == ("success", 2)
+    assert table.to_arrow()["day"].to_pylist() == ["b"]
+    assert rest.result("drop_old_partitions", run, "drop_partitions")["partitions"] == [{"day": "a"}]
 
 
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:

@@ -9,8 +9,8 @@ from airflow.sdk import BaseOperator
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.partition_argument import checked_partition, checked_partitions, partition_label
-from dynamic_table.partition_listing import partitions_before
+from dynamic_table.partition_argument import partition_label
+from dynamic_table.partition_listing import partitions_to_drop
 from dynamic_table.rendered_argument import checked_flag
 from dynamic_table.table_events import announce, with_table_events
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
-
-    from storage_lib import DynamicTable
 
 __all__ = ["DropPartitionsOperator"]
 
@@ -68,7 +66,7 @@ class DropPartitionsOperator(BaseOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            partitions = self._chosen(table)
+            partitions = partitions_to_drop(table, self.partitions, self.before)
             self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (
                 table.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())
@@ -77,15 +75,3 @@ class DropPartitionsOperator(BaseOperator):
             )
         version = snapshot.id if snapshot else None
         return announce(context, table=self.table, op="drop_partitions", version=version, partitions=partitions)
-
-    def _chosen(self, table: DynamicTable) -> Sequence[Mapping[str, str | None]]:
-        from storage_lib.errors import InvalidInputError
-
-        if self.partitions or not self.before:
-            return checked_partitions(self.partitions)
-        before = checked_partition(self.before)
-        if len(before) > 1:
-            message = f"before is {before}; it has to name one partition column, whose smaller values go."
-            raise InvalidInputError(message)
-        [(column, limit)] = before.items()
-        return partitions_before(table, column, limit)
