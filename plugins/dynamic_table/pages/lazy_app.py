@@ -12,7 +12,7 @@ __all__ = ["LazyApp"]
 
 
 class LazyApp:
-    """Hands every request to ``dynamic_table.pages.app:app``."""
+    """Hands every request to ``dynamic_table.pages.pages_app:app``."""
 
     def __init__(self) -> None:
         self._app: Any = None
@@ -20,5 +20,5 @@ class LazyApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer as the application does."""
         if self._app is None:
-            self._app = importlib.import_module("dynamic_table.pages.app").app
+            self._app = importlib.import_module("dynamic_table.pages.pages_app").app
         await self._app(scope, receive, send)

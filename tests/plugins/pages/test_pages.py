@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from dynamic_table.pages import app as pages
+from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
 from storage_lib import open_catalog
 from storage_lib.errors import UnavailableError
