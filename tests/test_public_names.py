@@ -1,22 +1,90 @@
-"""The library's face: every public name is there, and none loads what it does not need."""
+"""What users may rely on: the names of ``storage_lib`` and ``storage_lib.spark``, and how files are named."""
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
+from collections import Counter
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
 import storage_lib
+import storage_lib.spark
+
+CHECKOUT = Path(__file__).parents[1]
+FOLDERS = ("storage_lib", "plugins", "dags")
+MODULES = sorted(chain.from_iterable((CHECKOUT / folder).rglob("*.py") for folder in FOLDERS))
+PUBLIC = {
+    "AddColumn",
+    "AlreadyExistsError",
+    "AlterType",
+    "CommitConflictError",
+    "CommitOutcomeUnknownError",
+    "CorruptFileError",
+    "DropColumn",
+    "DynamicTable",
+    "HybridSource",
+    "IngestResult",
+    "InvalidInputError",
+    "LeaseLostError",
+    "LogOffsetsExpiredError",
+    "LogRepairError",
+    "MemoryCatalog",
+    "MoveColumn",
+    "NotFoundError",
+    "PermanentError",
+    "RemoveOption",
+    "RenameColumn",
+    "RetryableError",
+    "RowKind",
+    "SetComment",
+    "SetNullable",
+    "SetOption",
+    "SnapshotExpiredError",
+    "SourceRange",
+    "StorageError",
+    "StreamPosition",
+    "TableAddress",
+    "TableDescriptor",
+    "UnavailableError",
+    "UntrackedCommitError",
+    "WarehouseCatalog",
+    "col",
+    "ingest",
+    "load_table_at",
+    "open_catalog",
+}
+PUBLIC_OF_SPARK = {
+    "SinkHeartbeat",
+    "SinkSource",
+    "SinkSpec",
+    "SinkState",
+    "TableStream",
+    "compact",
+    "read",
+    "read_changelog",
+    "read_stream",
+    "register",
+    "session",
+    "write",
+    "write_stream",
+}
+WORDS_THAT_HIDE_A_NOUN = ("Manager", "Handler", "Helper", "Util", "Base", "Impl", "Abstract", "Processor", "Common")
 
 
-def test_every_public_name_is_there() -> None:
-    for name in storage_lib.__all__:
-        assert getattr(storage_lib, name).__name__ == name
-    assert set(dir(storage_lib)) == set(storage_lib.__all__)
+def test_the_public_names_of_the_library() -> None:
+    """Taking one away breaks somebody's program: change this list and the README with it."""
+    assert set(storage_lib.__all__) == PUBLIC
+    assert list(storage_lib.__all__) == sorted(storage_lib.__all__)
+    assert all(getattr(storage_lib, name).__module__.startswith("storage_lib.") for name in PUBLIC)
 
 
-def test_a_name_that_does_not_exist_is_said() -> None:
+def test_what_the_library_lists_is_what_is_public() -> None:
+    assert set(dir(storage_lib)) == PUBLIC
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = storage_lib.nothing
 
@@ -32,3 +100,45 @@ def test_errors_come_without_arrow() -> None:
     script = "from storage_lib.errors import StorageError; import sys; assert 'pyarrow' not in sys.modules"
 
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.spark
+def test_the_public_names_of_the_connector() -> None:
+    pytest.importorskip("pyspark")
+    assert set(storage_lib.spark.__all__) == PUBLIC_OF_SPARK
+    for name in PUBLIC_OF_SPARK:
+        assert getattr(storage_lib.spark, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = storage_lib.spark.nothing
+
+
+def test_the_library_alone_loads_no_engine_no_broker_and_no_scheduler() -> None:
+    program = (
+        "import sys, storage_lib, storage_lib.spark, storage_lib.spark.sink_spec; "
+        "print(sorted({'pyspark', 'kafka', 'airflow', 'great_expectations'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_a_file_name_means_one_file() -> None:
+    counts = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_no_file_is_named_as_a_standard_module() -> None:
+    assert [path.name for path in MODULES if path.stem in sys.stdlib_module_names] == []
+
+
+def test_every_module_of_the_library_can_be_imported_by_its_name() -> None:
+    for path in (CHECKOUT / "storage_lib").rglob("*.py"):
+        if "spark" not in path.parts and path.name != "__init__.py":
+            importlib.import_module(".".join(path.relative_to(CHECKOUT).with_suffix("").parts))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_module_says_what_it_is_and_names_no_class_by_a_word_that_hides_a_noun(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree) or not tree.body
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert [name for name in classes if name.strip("_").endswith(WORDS_THAT_HIDE_A_NOUN)] == []
