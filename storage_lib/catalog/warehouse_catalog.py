@@ -189,8 +189,8 @@ class WarehouseCatalog:
         return sorted(name for name in names if self._is_listed(name))
 
     def table_exists(self, name: str) -> bool:
-        """Whether there is a table of that name."""
-        return self._schemas(TableName.parse_plain(name)).latest() is not None
+        """Whether there is a table of that name. Its schema is not read, so a damaged one is there, too."""
+        return self._schemas(TableName.parse_plain(name)).latest_id() is not None
 
     def _is_listed(self, name: str) -> bool:
         try:

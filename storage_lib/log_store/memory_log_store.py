@@ -221,8 +221,9 @@ class MemoryLogStore:
 
     def _expired(self, bucket: int, offset: int, earliest: int) -> LogOffsetsExpiredError:
         return LogOffsetsExpiredError(
-            f"log {self._name!r}, bucket {bucket}: offset {offset} is not held any more (oldest: {earliest}); read the "
-            "files from a snapshot again (log.scan=full), and raise log.retention if this happens often"
+            f"log {self._name!r}, bucket {bucket}: offset {offset} is not held any more (oldest: {earliest}; or not "
+            "yet: was the log made anew?); read the files from a snapshot again (log.scan=full), and raise "
+            "log.retention if this happens often"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import ClassVar
 
@@ -14,6 +15,9 @@ from storage_lib.schema.literal import exact_scalar, typed_literal
 from storage_lib.schema.predicate import Predicate, Stats
 from storage_lib.schema.table_schema import TableSchema
 
+_INTEGER_MAX = (1 << 63) - 1
+_BEYOND_INTEGERS = Decimal(10) ** 20
+_HALF = Decimal("0.5")
 _COMPARED_MAX = 8
 """To compare with each of so few values takes less than to look all of them up."""
 
@@ -300,4 +304,16 @@ def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
     if isinstance(arrow_type, pa.DictionaryType):
         arrow_type = arrow_type.value_type
     exact = exact_scalar(value, arrow_type)
-    return pa.scalar(value) if exact is None else exact
+    if exact is not None:
+        return exact
+    return pa.scalar(_beside_integers(value) if pa.types.is_integer(arrow_type) else value)
+
+
+def _beside_integers(value: object) -> object:
+    """A number that compares with all integers of a column as ``value`` does, and that Arrow has a type for."""
+    if not isinstance(value, int | float | Decimal) or value != value:  # noqa: PLR0124  NaN
+        return value
+    if abs(value) > _INTEGER_MAX:
+        return _BEYOND_INTEGERS if value > 0 else -_BEYOND_INTEGERS
+    # Arrow would make floats of the column, which can't hold all of its values.
+    return value if value == int(value) else Decimal(math.floor(value)) + _HALF

@@ -222,6 +222,10 @@ class HybridSource:
 
     def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
         newest = self._followed_log.latest_offsets()
+        ahead = tuple(bucket for bucket, offset in offsets.next_offsets.items() if newest.of(bucket) < offset)
+        if ahead:
+            # A transaction is open, or the position is of another log: then this says so, rather than wait for ever.
+            self._followed_log.read(offsets, offsets, buckets=ahead)
         watched, has_warned = None, False
         if self._watch is not None:
             outlook = self._watch.look(start, offsets, newest)
@@ -236,6 +240,13 @@ class HybridSource:
 
     def _latest_snapshot(self, start: StreamPosition, max_rows: int | None) -> StreamPosition:
         newest = self._file_store.snapshots.latest_id() or 0
+        if newest < start.snapshot_id:
+            message = (
+                f"table {self._table} has {newest} snapshots, but the position is one after snapshot "
+                f"{start.snapshot_id}: it is another table's, or was taken before the table was made anew. Start the "
+                "stream again without it"
+            )
+            raise InvalidInputError(message)
         rows, reached = 0, start.snapshot_id
         while reached < newest and (max_rows is None or rows < max_rows):
             following = self._file_store.snapshots.load(reached + 1)

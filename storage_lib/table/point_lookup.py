@@ -97,14 +97,14 @@ class PointLookup:
         try:
             if isinstance(keys, Sequence):
                 for key in keys:
-                    self._refuse_other_columns(set(key))
+                    self._refuse_other_columns(set(_mapping(key)))
                 return _without_nulls(pa.Table.from_pylist([dict(key) for key in keys], schema=schema))
-            batches = list(record_batches(keys))
+            batches = list(record_batches(_arrow_rows(keys)))
             for batch in batches:
                 self._refuse_other_columns(set(batch.schema.names))
             tables = [pa.Table.from_batches([batch]).select(names).cast(schema) for batch in batches]
             return _without_nulls(pa.concat_tables(tables) if tables else schema.empty_table())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, OverflowError) as error:
             message = f"table {self._table}: these are no keys of ({', '.join(map(str, schema))}): {error}"
             raise InvalidInputError(message) from error
 
@@ -233,6 +233,22 @@ class PointLookup:
         right = comparable_frame(found.select(names)).with_row_index("found")
         matched = left.with_row_index("asked").join(right, on=left.columns, how="inner").sort("asked")["found"]
         return found.take(matched.to_arrow())
+
+
+def _mapping(key: object) -> Mapping[str, object]:
+    if isinstance(key, Mapping):
+        return key
+    message = f"{key!r} is no mapping of columns to values; write [{{column: value}}, ...]"
+    raise ValueError(message)
+
+
+def _arrow_rows(keys: Rows) -> Rows:
+    if isinstance(keys, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return keys
+    message = (
+        f"a {type(keys).__name__} is neither a list of mappings nor a pyarrow Table, RecordBatch or RecordBatchReader"
+    )
+    raise ValueError(message)
 
 
 def _without_nulls(keys: pa.Table) -> pa.Table:

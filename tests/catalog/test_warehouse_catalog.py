@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from storage_lib import (
     AddColumn,
     AlreadyExistsError,
+    CorruptFileError,
     InvalidInputError,
     MemoryCatalog,
     NotFoundError,
@@ -40,6 +42,20 @@ def test_a_table_is_there_for_every_process_that_opens_the_same_warehouse(tmp_pa
     assert other.list_tables() == [NAME]
     assert content(other.load_table(NAME)) == {"a 1 10"}
     assert content(load_table_at(table.address)) == {"a 1 10"}
+
+
+def test_a_damaged_table_is_listed_and_hides_no_other(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    orders(catalog)
+    schemas = tmp_path / "db.db" / "broken" / "schema"
+    schemas.mkdir(parents=True)
+    (schemas / "schema-0").write_text("{")
+
+    assert catalog.list_tables() == ["db.broken", NAME]
+    with pytest.raises(NotFoundError, match=re.escape("tables there: db.broken")):
+        catalog.load_table("db.nothing")
+    with pytest.raises(CorruptFileError, match="broken"):
+        catalog.load_table("db.broken")
 
 
 def test_options_are_frozen_at_creation_and_secrets_are_stored_nowhere(tmp_path: Path) -> None:

@@ -293,12 +293,14 @@ def test_a_prefix_is_for_text_only() -> None:
         col("n").startswith("1").validated(SCHEMA)
 
 
-@pytest.mark.parametrize("value", [2**40, -(2**40), 3.5, -0.5])
-def test_a_number_that_the_column_cannot_hold_is_still_compared(value: float) -> None:
-    rows = [{"n": number} for number in (-(2**31), -1, 0, 3, 4, 2**31 - 1, None)]
-    batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema([("n", pa.int32())]))
-    schema = schema_of("n INT")
-    bounds = stats(n=(-(2**31), 2**31 - 1))
+@pytest.mark.parametrize(("type_", "bits"), [("INT", 32), ("BIGINT", 64)])
+@pytest.mark.parametrize("value", [2**40 + 0.5, -(2**80), math.inf, 2**63, -(2**63) - 1, 10**50, 3.5, -0.5])
+def test_a_number_that_the_column_cannot_hold_is_still_compared(value: float, type_: str, bits: int) -> None:
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    rows = [{"n": number} for number in (least, -1, 0, 3, 4, most, None)]
+    schema = schema_of(f"n {type_}")
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema.arrow_schema)
+    bounds = stats(n=(least, most))
 
     for kind, compare in COMPARISONS.items():
         predicate = kind("n", value).validated(schema)

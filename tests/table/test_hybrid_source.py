@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib import InvalidInputError, LogOffsetsExpiredError, StreamPosition
+from storage_lib import InvalidInputError, LogOffsetsExpiredError, MemoryCatalog, StreamPosition
 from storage_lib.log_store.memory_log_store import MemoryLogStore
-from tests.support.fake_environment import FakeClock
-from tests.support.orders_table import applied, content, orders, rows, streamed
+from tests.support.fake_environment import FakeClock, fake_environment
+from tests.support.orders_table import NAME, applied, content, orders, rows, streamed
 
 
 def test_full_reads_the_snapshot_and_then_what_comes() -> None:
@@ -125,6 +125,25 @@ def test_a_reader_whose_offsets_have_left_the_log_is_told_so() -> None:
 
     with pytest.raises(LogOffsetsExpiredError):
         streamed(table)
+
+
+@pytest.mark.parametrize(("log_system", "error"), [("kafka", LogOffsetsExpiredError), ("none", InvalidInputError)])
+def test_a_position_that_a_table_made_anew_has_not_come_to_yet_is_refused(
+    log_system: str, error: type[Exception]
+) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = orders(catalog, **{"log.system": log_system})
+    table.append(rows("+I a 1 10"))
+    before = table.stream()
+    before.poll()
+    table.append(rows("+I a 2 10"))
+    before.poll()
+    catalog.drop_table(NAME)
+    table = orders(catalog, **{"log.system": log_system})
+    table.append(rows("+I a 3 10"))
+
+    with pytest.raises(error, match="made anew"):
+        table.stream(position=before.position).poll()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"snapshot": "x"}', "7"])

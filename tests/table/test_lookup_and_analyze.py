@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -92,9 +93,13 @@ def test_a_lookup_opens_few_files() -> None:
         ([{"dt": "a", "id": 1, "price": 2}], "not price"),
         ([{"dt": "a", "id": None}], "null"),
         ([{"dt": "a", "id": "x"}], "no keys of"),
+        ([{"dt": "a", "id": 1 << 63}], "no keys of"),
+        (["a"], "no mapping of columns"),
+        ({"dt": "a", "id": 1}, "neither a list"),
+        (pl.DataFrame({"dt": ["a"], "id": [1]}), "neither a list"),
     ],
 )
-def test_what_is_no_key_is_refused(lived: DynamicTable, keys: list[dict[str, Any]], reason: str) -> None:
+def test_what_is_no_key_is_refused(lived: DynamicTable, keys: Any, reason: str) -> None:
     with pytest.raises(InvalidInputError, match=reason):
         lived.lookup(keys)
 
