@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -306,14 +306,14 @@ def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
     exact = exact_scalar(value, arrow_type)
     if exact is not None:
         return exact
-    return pa.scalar(_beside_integers(value) if pa.types.is_integer(arrow_type) else value)
+    is_number = isinstance(value, int | float | Decimal) and not math.isnan(value)
+    return pa.scalar(_beside_integers(value) if is_number and pa.types.is_integer(arrow_type) else value)
 
 
-def _beside_integers(value: object) -> object:
+def _beside_integers(value: Any) -> int | float | Decimal:
     """A number that compares with all integers of a column as ``value`` does, and that Arrow has a type for."""
-    if not isinstance(value, int | float | Decimal) or value != value:  # noqa: PLR0124  NaN
-        return value
     if abs(value) > _INTEGER_MAX:
         return _BEYOND_INTEGERS if value > 0 else -_BEYOND_INTEGERS
     # Arrow would make floats of the column, which can't hold all of its values.
-    return value if value == int(value) else Decimal(math.floor(value)) + _HALF
+    whole = math.floor(value)
+    return whole if value == whole else whole + _HALF

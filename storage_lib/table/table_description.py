@@ -123,10 +123,15 @@ class TableDescription:
     def _log_lines(self, part: LogPart | None) -> dict[str, str]:
         if self._log is None:
             return {"log.system": "none"}
-        lines = {**self._log.description(), "log.consistency": str(self._options.log_consistency)}
         offsets = None if part is None else part.offsets
-        lines["log offsets"] = "" if offsets is None else offsets.to_json()
+        lines = {
+            "log.system": str(self._options.effective_log_system),
+            "log.consistency": str(self._options.log_consistency),
+            "log offsets": "" if offsets is None else offsets.to_json(),
+        }
         try:
+            # The files have much to tell while no broker answers, or when somebody has deleted the topic.
+            lines |= self._log.description()
             end = self._log.latest_offsets()
         except StorageError as error:
             lines["log end"] = f"unknown: {error}"

@@ -287,6 +287,17 @@ def test_describe_tells_the_mode_and_how_far_the_files_are_behind() -> None:
     assert orders().describe()["log.consistency"] == "transactional"
 
 
+def test_describe_tells_of_the_files_while_the_log_does_not_answer() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    assert table.log is not None
+    table.log.drop()
+
+    told = table.describe()
+    assert told["log end"].startswith("unknown: there is no log")
+    assert (told["rows (physical)"], told["log.system"], bool(told["log offsets"])) == ("1", "kafka", True)
+
+
 @pytest.mark.parametrize(
     ("primary_key", "options", "remedy"),
     [
