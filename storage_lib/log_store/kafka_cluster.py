@@ -283,9 +283,14 @@ def refuse(error: type[Exception], name: str) -> None:
 
 
 def is_worth_retrying(error: object) -> bool:
-    """Whether a ``KafkaError`` (class or object) may pass by itself: moved leaders, lost connections, busy brokers."""
+    """Whether a ``KafkaError`` (class or object) may pass by itself: moved leaders, lost connections, busy brokers.
+
+    An unknown error is an exception in the broker. Kafka 4.3.1 answers so to the end of a transaction that it is about
+    to abort for its age; asked again, it tells that it did.
+    """
     kind = error if isinstance(error, type) else type(error)
-    return issubclass(kind, (kafka.errors.RetriableError, kafka.errors.UnknownBrokerIdError))
+    passing = (kafka.errors.RetriableError, kafka.errors.UnknownBrokerIdError, kafka.errors.UnknownError)
+    return issubclass(kind, passing)
 
 
 def _metadata_request(topic: str) -> object:

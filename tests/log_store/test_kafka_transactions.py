@@ -168,3 +168,16 @@ def test_a_topic_is_believed_to_be_gone_when_brokers_repeat_it_for_a_while() -> 
     with pytest.raises(NotFoundError, match="no topic 't'"):
         transactions.join(handle, [0])
     assert 4 < clock.monotonic() - before < 6, "a sixth of the limit, which is 30 seconds"
+
+
+def test_an_exception_in_the_broker_is_asked_about_again() -> None:
+    """Kafka 4.3.1 has one when a transaction is ended in the moment in which its time is over."""
+    broker = FakeCoordinator()
+    transactions = transactions_on(broker)
+    fenced, ended = transactions.begin("u-0", 60_000), transactions.begin("u-1", 60_000)
+    broker.mishaps = [kafka.errors.UnknownError]
+    transactions.join(ended, [1])
+    broker.epochs["u-0"] += 1
+    broker.mishaps = [kafka.errors.UnknownError, kafka.errors.UnknownError]
+
+    assert transactions.end_all((fenced, ended), commit=True) == (EndOutcome.FENCED, EndOutcome.ENDED)
