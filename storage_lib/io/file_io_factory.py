@@ -18,7 +18,14 @@ _HDFS = ("hdfs", "viewfs")
 
 
 def warehouse_root(warehouse: str) -> str:
-    """The path under which a ``FileIO`` knows the warehouse: a URL as it is, ``file:`` URLs as plain paths."""
+    """The path under which a ``FileIO`` knows the warehouse: a URL as it is, ``file:`` URLs as plain paths.
+
+    Raises ``InvalidInputError`` for an empty one, and for a file of another machine.
+    """
+    if not warehouse.strip():
+        # Not the root of this disk, as what is put before "/shop.db" would be: a variable was not set.
+        message = "the name of the warehouse, or directory, is empty; write a path or a URL"
+        raise InvalidInputError(message)
     if warehouse.startswith("file:"):
         path = warehouse.removeprefix("file:")
         if path.startswith("//"):

@@ -48,6 +48,12 @@ def test_a_warehouse_has_one_root_however_it_is_spelled(spelled: str, root: str)
     assert warehouse_root(spelled) == root
 
 
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_name_is_not_the_root_of_the_disk(empty: str) -> None:
+    with pytest.raises(InvalidInputError, match="is empty"):
+        warehouse_root(empty)
+
+
 def test_a_scheme_that_nobody_answers_to_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(InvalidInputError, match=r"no storage answers to ftp://.*s3://.*hdfs://"):
         file_io_of("ftp://host/tables", {})
