@@ -289,7 +289,8 @@ class WarehouseCatalog:
         paths = TablePaths(self._location(name))
         if not file_io.exists(paths.dropped_path):
             return False
-        schema = TableSchema.from_json(file_io.read_bytes(paths.dropped_path))
+        note = file_io.read_bytes(paths.dropped_path)
+        schema = TableSchema.from_json(note)
         file_io.delete_tree(paths.schema_directory)
         log = self._table(name, schema).log
         if log is not None:
@@ -297,10 +298,20 @@ class WarehouseCatalog:
             log.close()
         # The note goes last, with the directory: a crash before leaves it to the next.
         for entry in file_io.list_directory(paths.root):
+            if not self._is_noted(paths, note):
+                return True
             if entry.is_directory:
                 file_io.delete_tree(f"{paths.root}/{entry.name}")
-        file_io.delete_tree(paths.root)
+        if self._is_noted(paths, note):
+            file_io.delete_tree(paths.root)
         return True
+
+    def _is_noted(self, paths: TablePaths, note: bytes) -> bool:
+        """Whether the drop is still to be finished: somebody else may have, and made the table anew meanwhile."""
+        try:
+            return self._environment.file_io.read_bytes(paths.dropped_path) == note
+        except NotFoundError:
+            return False
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> WarehouseCatalog:

@@ -23,6 +23,8 @@ from storage_lib import (
 )
 from storage_lib.catalog.table_name import TableName
 from storage_lib.io.environment import Environment
+from storage_lib.io.file_io import FileStatus
+from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -56,6 +58,27 @@ def test_a_damaged_table_is_listed_and_hides_no_other(tmp_path: Path) -> None:
         catalog.load_table("db.nothing")
     with pytest.raises(CorruptFileError, match="broken"):
         catalog.load_table("db.broken")
+
+
+def test_a_drop_that_another_has_finished_spares_the_table_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = open_catalog(str(tmp_path))
+    root = orders(catalog).location
+    listed = LocalFileIO.list_directory
+
+    def list_directory(files: LocalFileIO, path: str) -> list[FileStatus]:
+        found = listed(files, path)
+        if path == root:
+            monkeypatch.setattr(LocalFileIO, "list_directory", listed)
+            orders(open_catalog(str(tmp_path))).append(rows("+I a 1 10"))
+        return found
+
+    monkeypatch.setattr(LocalFileIO, "list_directory", list_directory)
+
+    catalog.drop_table(NAME)
+
+    assert content(open_catalog(str(tmp_path)).load_table(NAME)) == {"a 1 10"}
 
 
 def test_options_are_frozen_at_creation_and_secrets_are_stored_nowhere(tmp_path: Path) -> None:
