@@ -21,6 +21,7 @@ LOG_LOOKS_AT_ONCE = 2
 PARTITIONS_SHOWN = 1_000
 BUCKETS_SHOWN = 100
 SNAPSHOTS_SHOWN = 300
+DESCRIBE_SECONDS = 2.0
 
 
 class CatalogBoard:
@@ -30,6 +31,7 @@ class CatalogBoard:
         self._catalog = catalog
         self._tables: dict[str, DynamicTable] = {}
         self._logs: dict[str, _LogLook] = {}
+        self._describing: dict[str, Future[dict[str, str]]] = {}
         self._lock = threading.Lock()
         self._looks = ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="table-look")
         self._log_looks = ThreadPoolExecutor(LOG_LOOKS_AT_ONCE, thread_name_prefix="log-look")
@@ -55,7 +57,7 @@ class CatalogBoard:
         shown = partitions.slice(max(0, partitions.num_rows - PARTITIONS_SHOWN))
         return {
             "name": name,
-            "describe": table.describe(),
+            "describe": self._described(name, table),
             "health": asdict(table.health()),
             "snapshots": _json_rows(snapshots.slice(max(0, snapshots.num_rows - SNAPSHOTS_SHOWN))),
             "buckets": _buckets(per_level.to_pylist())[:BUCKETS_SHOWN],
@@ -66,6 +68,17 @@ class CatalogBoard:
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
         }
+
+    def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
+        """DESCRIBE, which asks the log as well: a broker that is down answers at a later look."""
+        with self._lock:
+            describing = self._describing.pop(name, None) or self._log_looks.submit(table.describe)
+        try:
+            return describing.result(DESCRIBE_SECONDS)
+        except TimeoutError:
+            with self._lock:
+                self._describing[name] = describing
+            return {"name": name, "file.path": table.location, "log end": "unknown: Kafka has not answered yet"}
 
     def _row(self, name: str) -> dict[str, Any]:
         try:

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from dynamic_table.pages import catalog_board
 from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
 from storage_lib import open_catalog
@@ -119,6 +121,27 @@ def test_a_log_is_asked_in_the_background_and_its_outage_is_shown(warehouse: Pat
         {"state": "error", "error": "unknown: no broker"},
         {"state": "ok", "lag": 7},
     ]
+
+
+def test_a_page_does_not_wait_for_a_broker_that_does_not_answer(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(warehouse, "shop.orders")
+    board = CatalogBoard(open_catalog(str(warehouse)))
+    table = board._table("shop.orders")
+    describe, answers = table.describe, threading.Event()
+    monkeypatch.setattr(catalog_board, "DESCRIBE_SECONDS", 0.01)
+    monkeypatch.setattr(table, "describe", lambda: describe() if answers.wait(60) else {})
+
+    waiting = board.view("shop.orders")
+    answers.set()
+    monkeypatch.setattr(catalog_board, "DESCRIBE_SECONDS", 60)
+
+    assert (waiting["describe"]["log end"], waiting["health"]["file_count"]) == (
+        "unknown: Kafka has not answered yet",
+        2,
+    )
+    assert board.view("shop.orders")["describe"]["num-files"] == "2"
 
 
 def test_files_other_than_the_pages_own_are_not_handed_out(client: AsgiClient) -> None:
