@@ -53,6 +53,7 @@ class CatalogBoard:
         per_level = files.group_by(["partition", "bucket", "level"]).aggregate(
             [("file_name", "count"), ("bytes", "sum")]
         )
+        buckets = _buckets(per_level.to_pylist())
         partitions = table.partitions()
         shown = partitions.slice(max(0, partitions.num_rows - PARTITIONS_SHOWN))
         return {
@@ -60,8 +61,8 @@ class CatalogBoard:
             "describe": self._described(name, table),
             "health": asdict(table.health()),
             "snapshots": _json_rows(snapshots.slice(max(0, snapshots.num_rows - SNAPSHOTS_SHOWN))),
-            "buckets": _buckets(per_level.to_pylist())[:BUCKETS_SHOWN],
-            "bucket_count": len(files.group_by(["partition", "bucket"]).aggregate([])),
+            "buckets": buckets[:BUCKETS_SHOWN],
+            "bucket_count": len(buckets),
             "partition_columns": list(table.schema.partition_keys),
             "partitions": _json_rows(shown),
             "partition_count": partitions.num_rows,
