@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.approve_drop import ApproveDropOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 with DAG(
     dag_id="drop_old_partitions",
     description="Drop old partitions of a dynamic table",
     schedule=None,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 from dynamic_table.table_events import TABLE_EVENTS
 
 with DAG(
     dag_id="maintain",
     description="Compact tables and expire their snapshots",
     schedule="@hourly",
-    catchup=False,
     max_active_runs=1,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "tables": Param(
             None, type=["null", "array"], title="Tables", description="One database.table per line; none: all of them."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.provision_table import ProvisionTableOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 FLIGHT_COLUMNS = {
     "flight_date": "DATE",
@@ -33,10 +33,7 @@ with DAG(
     dag_id="provision",
     description="Create a dynamic table with both its stores",
     schedule=None,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "columns": Param(FLIGHT_COLUMNS, type="object", title="Columns and types"),

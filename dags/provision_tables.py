@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.read_table_declarations import ReadTableDeclarationsOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 from dynamic_table.table_events import TABLE_EVENTS
 
 with DAG(
     dag_id="provision_tables",
     description="Create the tables that a file declares, and report drift from it",
     schedule=None,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "file": Param(
             None,

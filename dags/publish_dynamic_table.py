@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param, chain
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.create_branch import CreateBranchOperator
 from dynamic_table.operators.publish_branch import PublishBranchOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.validate_table import ValidateTableOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 KEY = ["flight_date", "time_hour", "carrier", "flight"]
 DAY_EXPECTATIONS = [
@@ -28,10 +28,7 @@ with DAG(
     dag_id="publish",
     description="Write to a branch, audit it, publish it",
     schedule=None,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 with DAG(
     dag_id="reprocess",
@@ -16,11 +16,7 @@ with DAG(
     # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
     # No start date: a backfill may reach back as far as it likes.
     schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1),
-    catchup=False,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),

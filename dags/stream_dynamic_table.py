@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.stream_sink import StreamSinkOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 with DAG(
     dag_id="stream",
     description="Run a streaming sink into a dynamic table",
     schedule=None,
     # Not limited to one run: every table has its own, and the operator refuses a second sink of one table.
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "source_kind": Param("debezium_json", type="string", enum=["debezium_json", "dynamic_table"], title="Source"),

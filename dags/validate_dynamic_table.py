@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.validate_table import ValidateTableOperator
-from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 KEY = ["flight_date", "time_hour", "carrier", "flight"]
 FLIGHT_EXPECTATIONS = [
@@ -29,10 +29,7 @@ with DAG(
     dag_id="validate",
     description="Check a dynamic table with Great Expectations",
     schedule=None,
-    default_args=RETRY_ARGUMENTS,
-    render_template_as_native_obj=True,
-    tags=["dynamic table"],
-    doc_md=__doc__,
+    **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "expectations": Param(FLIGHT_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations"),

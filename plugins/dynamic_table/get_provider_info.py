@@ -51,4 +51,18 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
+        "config": {
+            "dynamic_table": {
+                "description": "Dynamic tables.",
+                "options": {
+                    "on_failure": {
+                        "description": "package.module:function, called with the context of a task that has failed.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "on_call:page_somebody",
+                        "default": "",
+                    },
+                },
+            }
+        },
     }

@@ -16,6 +16,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
+from dynamic_table.dag_head import OWNER
 from dynamic_table.retry_policy import StorageRetryPolicy
 from dynamic_table.table_events import TABLE_EVENTS
 
@@ -61,6 +62,16 @@ def test_every_task_has_the_retry_policy_and_tries_left(dags: dict[str, DAG]) ->
             arguments = getattr(task, "partial_kwargs", None) or vars(task)
             assert isinstance(arguments.get("retry_policy"), StorageRetryPolicy), f"{dag.dag_id}.{task.task_id}"
             assert arguments["retries"] >= 2, f"{dag.dag_id}.{task.task_id}"
+
+
+def test_every_dag_says_what_it_does_whose_it_is_and_who_hears_of_a_failure(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        assert dag.doc_md, dag.dag_id
+        assert dag.tags == {"dynamic table"}, dag.dag_id
+        for task in dag.tasks:
+            arguments = getattr(task, "partial_kwargs", None) or vars(task)
+            assert arguments["owner"] == OWNER, f"{dag.dag_id}.{task.task_id}"
+            assert arguments["on_failure_callback"], f"{dag.dag_id}.{task.task_id}"
 
 
 def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> None:

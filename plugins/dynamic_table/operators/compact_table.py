@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
-
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition
 from dynamic_table.rendered_argument import checked_flag
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,41 +18,31 @@ if TYPE_CHECKING:
 __all__ = ["CompactTableOperator"]
 
 
-class CompactTableOperator(BaseOperator):
+class CompactTableOperator(TableOperator):
     """Rewrites a table's files into fewer ones; streaming writers go on meanwhile.
 
     Optimistic: if somebody replaces the same files first, the task fails with a CommitConflictError, leaves nothing
     behind, and the DAG's retry policy runs it again.
 
-    :param table: ``database.table``. (templated)
     :param partition: ``{column: value}`` of the partition to compact; None: the whole table. (templated)
     :param full: merge everything into one run per bucket, instead of only what is due. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "partition", "full")
     template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json"}
+    announces = True
     ui_color = "#e6e0f2"
 
     def __init__(
         self,
         *,
-        table: str,
         partition: Mapping[str, Any] | str | None = None,
         full: bool | str = True,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.partition = partition
         self.full = full
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact and return the snapshot's id, None if nothing was to be done."""

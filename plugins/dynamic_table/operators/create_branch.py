@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_text
 
 if TYPE_CHECKING:
@@ -20,15 +17,13 @@ __all__ = ["CreateBranchOperator"]
 BRANCH_KEY = "created_branch"  # of the task's state store
 
 
-class CreateBranchOperator(BaseOperator):
+class CreateBranchOperator(TableOperator):
     """Makes a branch that begins with the table's newest snapshot.
 
     A retry or a clear of this task makes it anew, from what the table is by then: what was written to it is gone. A
     branch of that name which this task did not make is left alone, with an error.
 
-    :param table: ``database.table``. (templated)
     :param branch: the branch's name; one for each run, unless runs never overlap. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "branch")
@@ -37,20 +32,11 @@ class CreateBranchOperator(BaseOperator):
     def __init__(
         self,
         *,
-        table: str,
         branch: str,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.table = table
         self.branch = branch
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the branch and return its name and the snapshot it begins with."""

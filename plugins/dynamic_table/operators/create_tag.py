@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_count, checked_text, is_nothing
 
 if TYPE_CHECKING:
@@ -20,17 +17,15 @@ __all__ = ["CreateTagOperator"]
 SNAPSHOT_KEY = "tagged_snapshot"  # of the task's state store
 
 
-class CreateTagOperator(BaseOperator):
+class CreateTagOperator(TableOperator):
     """Tags a snapshot: it stays readable under the tag's name, whatever expires.
 
     A tag of this name that is there already is fine if it is of the snapshot asked for, or, where none is asked for,
     if this task made it in an earlier try.
 
-    :param table: ``database.table``. (templated)
     :param tag: the tag's name, such as ``{{ ds_nodash }}-closed``. (templated)
     :param snapshot_id: the snapshot; None: the newest. (templated)
     :param time_retained: how long to keep it, such as ``7 d``; None: until it is deleted. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "tag", "snapshot_id", "time_retained")
@@ -39,24 +34,15 @@ class CreateTagOperator(BaseOperator):
     def __init__(
         self,
         *,
-        table: str,
         tag: str,
         snapshot_id: int | str | None = None,
         time_retained: str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.table = table
         self.tag = tag
         self.snapshot_id = snapshot_id
         self.time_retained = time_retained
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Tag the snapshot and return its id."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_flag, checked_text
 
 if TYPE_CHECKING:
@@ -18,14 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["DropTableOperator"]
 
 
-class DropTableOperator(BaseOperator):
+class DropTableOperator(TableOperator):
     """Removes a table with all its data, files and log; nothing of it can be brought back.
 
     A task that died in the middle of it may be tried again: it goes on where the first try ended.
 
-    :param table: ``database.table``. (templated)
     :param if_exists: a table that is not there is fine. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "if_exists")
@@ -34,20 +29,11 @@ class DropTableOperator(BaseOperator):
     def __init__(
         self,
         *,
-        table: str,
         if_exists: bool | str = True,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.table = table
         self.if_exists = if_exists
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
         """Drop it and return whether it was there."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_count, checked_number, is_nothing
 
 if TYPE_CHECKING:
@@ -21,13 +18,11 @@ __all__ = ["ExpireSnapshotsOperator"]
 HOUR_MILLIS = 3_600_000
 
 
-class ExpireSnapshotsOperator(BaseOperator):
+class ExpireSnapshotsOperator(TableOperator):
     """Removes old snapshots; the newest ones, tagged ones and those that a consumer needs stay.
 
-    :param table: ``database.table``. (templated)
     :param retain_last: how many of the newest snapshots stay in any case. (templated)
     :param older_than_hours: expire only what is older; None: age does not matter. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "retain_last", "older_than_hours")
@@ -36,22 +31,13 @@ class ExpireSnapshotsOperator(BaseOperator):
     def __init__(
         self,
         *,
-        table: str,
         retain_last: int | str = 10,
         older_than_hours: float | str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.table = table
         self.retain_last = retain_last
         self.older_than_hours = older_than_hours
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
         """Expire, and return how many snapshots and files went. Repeating it is harmless: it makes no commit."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,49 +15,39 @@ if TYPE_CHECKING:
 __all__ = ["IngestOperator"]
 
 
-class IngestOperator(BaseOperator):
+class IngestOperator(TableOperator):
     """Reads a topic of changes up to its end of now into a table, each record once, however often it is run.
 
     The table's snapshots say how far the topic was read, so there is nothing to keep: a retried or cleared task goes on
     where the last commit ended, and after a rollback of the table where the restored content ends.
 
-    :param table: ``database.table``. (templated)
     :param topic: the topic; Kafka is the connection's. (templated)
     :param format: of the topic, as ``storage_lib.ingest`` knows it. (templated)
     :param source: the name that the table's snapshots remember the topic by; default: the topic's. (templated)
     :param startup: where the first run begins: ``full``, ``latest`` or ``from-timestamp``. (templated)
     :param options: of the source, over the connection's, such as ``log.kafka.bootstrap.servers``. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "options")
+    announces = True
     ui_color = "#dceaf2"
 
     def __init__(
         self,
         *,
-        table: str,
         topic: str,
         format: str = "debezium-json",  # noqa: A002  the field's word for it
         source: str | None = None,
         startup: str = "full",
         options: Mapping[str, str] | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.topic = topic
         self.format = format
         self.source = source
         self.startup = startup
         self.options = options
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None if nothing was new) and how many rows there were."""

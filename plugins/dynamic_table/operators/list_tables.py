@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import CatalogOperator
 from dynamic_table.rendered_argument import checked_names
 
 if TYPE_CHECKING:
@@ -17,12 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["ListTablesOperator"]
 
 
-class ListTablesOperator(BaseOperator):
+class ListTablesOperator(CatalogOperator):
     """Returns ``database.table`` of every table.
 
     :param tables: these and no others; None or empty: all of the catalog. (templated)
     :param database: only this database's; None: all. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("tables", "database")
@@ -32,17 +29,14 @@ class ListTablesOperator(BaseOperator):
         *,
         tables: Sequence[str] | str | None = None,
         database: str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.tables = tables
         self.database = database
-        self.dynamic_table_conn_id = dynamic_table_conn_id
 
     def execute(self, context: Context) -> list[str]:  # noqa: ARG002  Airflow's signature
         """Return the names, sorted."""
         if chosen := checked_names(self.tables, "tables"):
             return sorted(set(chosen))
-        hook = DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
-        return sorted(hook.get_conn().list_tables(self.database))
+        return sorted(self.hook.get_conn().list_tables(self.database))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import CatalogOperator
 from dynamic_table.rendered_argument import checked_count, checked_flag, checked_names
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ListTablesInNeedOperator"]
 
 
-class ListTablesInNeedOperator(BaseOperator):
+class ListTablesInNeedOperator(CatalogOperator):
     """Returns ``database.table`` of the tables of which a bucket is due for compaction, or snapshots for expiry.
 
     The largest come first: started last, they would be what everybody waits for. A table that can't be looked at is
@@ -28,7 +26,6 @@ class ListTablesInNeedOperator(BaseOperator):
     :param tables: look at these and no others; None or empty: all of the catalog. (templated)
     :param full: whatever can be compacted is due. (templated)
     :param retain_last: more snapshots than these are due for expiry. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("tables", "full", "retain_last")
@@ -40,21 +37,19 @@ class ListTablesInNeedOperator(BaseOperator):
         tables: Sequence[str] | str | None = None,
         full: bool | str = False,
         retain_last: int | str = 10,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.tables = tables
         self.full = full
         self.retain_last = retain_last
-        self.dynamic_table_conn_id = dynamic_table_conn_id
 
     def execute(self, context: Context) -> list[str]:  # noqa: ARG002  Airflow's signature
         """Return the names, the largest table's first."""
         chosen = checked_names(self.tables, "tables")
         full = checked_flag(self.full, "full")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
-        catalog = DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id).get_conn()
+        catalog = self.hook.get_conn()
         names = sorted(set(chosen)) or catalog.list_tables()
         sizes = {name: size for name in names if (size := self._size_in_need(catalog, name, full, retain_last)) >= 0}
         self.log.info("%d of %d tables need care", len(sizes), len(names))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from airflow.sdk import BaseOperator
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
-from dynamic_table.hook import DynamicTableHook
 from dynamic_table.interval_changes import interval_changes, run_interval
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition
 from dynamic_table.rendered_argument import (
     checked_choice,
@@ -21,7 +18,7 @@ from dynamic_table.rendered_argument import (
     checked_text,
     is_nothing,
 )
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,14 +31,13 @@ __all__ = ["ProcessChangesOperator"]
 MODES = ("net", "every")
 
 
-class ProcessChangesOperator(BaseOperator):
+class ProcessChangesOperator(TableOperator):
     """Reads only what was committed in the run's interval, ``[start, end)``, and calls a function with it.
 
     Which snapshots these are is kept with the task: a retry or a clear of the same run reads the same changes. With
     ``into`` the rows that the function returns are appended to a table, in one commit that a retry does not repeat;
     give that table a primary key, so that a cleared run writes its rows over what it wrote before.
 
-    :param table: ``database.table``. (templated)
     :param process: ``package.module:function``, called as ``function(changes, **process_kwargs)`` with a
         ``pyarrow.RecordBatchReader`` of the table's columns and, last, the row kind (``+I``, ``-U``, ``+U``, ``-D``).
         What it returns is the task's result and has to be JSON, or with ``into`` Arrow rows or None. (templated)
@@ -53,7 +49,6 @@ class ProcessChangesOperator(BaseOperator):
         ``{"day": "{{ partition_key }}"}``. (templated)
     :param mode: ``net``: at most one change a key; ``every``: what each commit changed. (templated)
     :param into: the table that the function's rows are appended to. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = (
@@ -68,12 +63,12 @@ class ProcessChangesOperator(BaseOperator):
         "into",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"process_kwargs": "json", "partition": "json"}
+    announces = True
     ui_color = "#dde8f4"
 
     def __init__(
         self,
         *,
-        table: str,
         process: str,
         process_kwargs: Mapping[str, Any] | str | None = None,
         start: datetime | str | None = None,
@@ -82,11 +77,9 @@ class ProcessChangesOperator(BaseOperator):
         partition: Mapping[str, Any] | str | None = None,
         mode: str = "net",
         into: str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.process = process
         self.process_kwargs: Any = process_kwargs
         self.start: Any = start
@@ -95,12 +88,6 @@ class ProcessChangesOperator(BaseOperator):
         self.partition = partition
         self.mode = mode
         self.into = into
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the tables."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Call the function with the changes and return the snapshots they lie between, and its result."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
-
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import (
     checked_choice,
     checked_mapping,
@@ -15,7 +12,7 @@ from dynamic_table.rendered_argument import (
     checked_options,
     checked_text,
 )
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,20 +26,18 @@ __all__ = ["ProvisionTableOperator"]
 ON_DRIFT = ("fail", "warn")
 
 
-class ProvisionTableOperator(BaseOperator):
+class ProvisionTableOperator(TableOperator):
     """Creates a dynamic table; one that is there already is left as it is, and must be as declared.
 
     Where it is not, the differences (columns, types, keys, partition columns, options, comment) are listed in the
     error, or with ``on_drift="warn"`` in the log and the result.
 
-    :param table: ``database.table``. (templated)
     :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
     :param primary_key: the key's columns; none: rows have no identity. (templated)
     :param partition_by: the partition columns. (templated)
     :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
     :param comment: what the table is for. (templated)
     :param on_drift: what to do about a table that is not as declared: ``fail`` or ``warn``. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = (
@@ -55,35 +50,27 @@ class ProvisionTableOperator(BaseOperator):
         "on_drift",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
+    announces = True
     ui_color = "#e4ecd8"
 
     def __init__(
         self,
         *,
-        table: str,
         columns: Mapping[str, str] | str,
         primary_key: Sequence[str] | str = (),
         partition_by: Sequence[str] | str = (),
         options: Mapping[str, str] | str | None = None,
         comment: str | None = None,
         on_drift: str = "fail",
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.columns: Any = columns  # a template until it is rendered
         self.primary_key: Any = primary_key
         self.partition_by: Any = partition_by
         self.options: Any = options
         self.comment = comment
         self.on_drift = on_drift
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the table and return its name, columns, location, and how it differs from what is declared."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_flag, checked_text, is_nothing
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,43 +17,33 @@ if TYPE_CHECKING:
 __all__ = ["PublishBranchOperator"]
 
 
-class PublishBranchOperator(BaseOperator):
+class PublishBranchOperator(TableOperator):
     """Fast-forwards a table to a branch, in one snapshot, and deletes the branch.
 
     Refused if rows of the table changed since the branch was made (compactions are no change): clear the run from the
     task that makes the branch.
 
-    :param table: ``database.table``. (templated)
     :param branch: the branch's name. (templated)
     :param change_tracking: write the difference into the log as well; None: where the table has a log. (templated)
     :param keep_branch: leave the branch. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "branch", "change_tracking", "keep_branch")
+    announces = True
     ui_color = "#e4ecd8"
 
     def __init__(
         self,
         *,
-        table: str,
         branch: str,
         change_tracking: bool | str | None = None,
         keep_branch: bool | str = False,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.branch = branch
         self.change_tracking = change_tracking
         self.keep_branch = keep_branch
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish it and return the new snapshot's id; None if the table showed the same already."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partitions, partition_label
 from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text
 from dynamic_table.table_branch import aspect_of, load_branch
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,13 +28,12 @@ __all__ = ["ReprocessPartitionsOperator"]
 ON_EMPTY = ("fail", "skip", "clear")
 
 
-class ReprocessPartitionsOperator(BaseOperator):
+class ReprocessPartitionsOperator(TableOperator):
     """Replaces partitions by what a callable returns for them, each in one commit.
 
     Whatever a stream commits to a partition afterwards wins over the rows written here. By default the log hears
     nothing of it.
 
-    :param table: ``database.table``. (templated)
     :param partitions: the partitions, ``[{column: value}, ...]``. (templated)
     :param rows: the source, ``package.module:function``, called as ``function(partition, **rows_kwargs)``; it returns
         an Arrow table with the table's columns. (templated)
@@ -44,7 +42,6 @@ class ReprocessPartitionsOperator(BaseOperator):
     :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
         it is, ``clear`` empties it; the task itself is skipped when all its partitions are. (templated)
     :param branch: write to this branch, which has to be there; None: to the table itself. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = (
@@ -57,35 +54,27 @@ class ReprocessPartitionsOperator(BaseOperator):
         "branch",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
+    announces = True
     ui_color = "#dde8f4"
 
     def __init__(
         self,
         *,
-        table: str,
         partitions: Sequence[Mapping[str, Any]] | str,
         rows: str,
         rows_kwargs: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         on_empty: str = "fail",
         branch: str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.partitions = partitions
         self.rows = rows
         self.rows_kwargs: Any = rows_kwargs
         self.change_tracking = change_tracking
         self.on_empty = on_empty
         self.branch = branch
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     @cached_property
     def dynamic_table(self) -> DynamicTable:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_count, checked_flag, checked_text, is_nothing
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,42 +17,32 @@ if TYPE_CHECKING:
 __all__ = ["RollbackTableOperator"]
 
 
-class RollbackTableOperator(BaseOperator):
+class RollbackTableOperator(TableOperator):
     """Goes back to an older snapshot, by a new one: nothing is lost, and going back can be taken back.
 
     Say exactly one of ``snapshot_id`` and ``tag``.
 
-    :param table: ``database.table``. (templated)
     :param snapshot_id: the snapshot to go back to. (templated)
     :param tag: the tag to go back to. (templated)
     :param change_tracking: tell streams what changed by that; None: where the table has a log. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "snapshot_id", "tag", "change_tracking")
+    announces = True
     ui_color = "#f4dcdc"
 
     def __init__(
         self,
         *,
-        table: str,
         snapshot_id: int | str | None = None,
         tag: str | None = None,
         change_tracking: bool | str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.snapshot_id = snapshot_id
         self.tag = tag
         self.change_tracking = change_tracking
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Go back and return the new snapshot's id, None if the table shows that already."""

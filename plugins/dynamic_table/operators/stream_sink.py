@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.configuration import AIRFLOW_HOME
-from airflow.sdk import BaseOperator, ResumableJobMixin, conf
+from airflow.sdk import ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.commit_identity import task_instance_name
 from dynamic_table.failures_in_a_row import count_failure, forget_failures, start_again_later
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import (
     checked_count,
     checked_flag,
@@ -53,7 +52,7 @@ class SinkFailedError(AirflowException):
     """The sink ended by itself, or no longer answers, and has nowhere to note that: another try starts it again."""
 
 
-class StreamSinkOperator(ResumableJobMixin, BaseOperator):
+class StreamSinkOperator(ResumableJobMixin, TableOperator):
     """Runs a streaming sink into a table until somebody stops it.
 
     The sink outlives the worker, the scheduler and the triggerer: another try finds it by the id in the task's state
@@ -74,7 +73,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     :param write_options: hints for the write. (templated)
     :param master: Spark's master, like ``local[2]``. (templated)
     :param spark_conf: Spark's settings. (templated)
-    :param dynamic_table_conn_id: the connection.
     :param jobs_directory: where jobs and checkpoints live; default: the connection's extra ``jobs_directory``, else
         ``dynamic_table_jobs`` in Airflow's home. (templated)
     :param deferrable: wait in the triggerer instead of on a worker.
@@ -108,7 +106,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
     def __init__(
         self,
         *,
-        table: str,
         source: Mapping[str, Any] | str,
         select: Sequence[str] | str = (),
         trigger_seconds: float | str = 5,
@@ -117,7 +114,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         write_options: Mapping[str, str] | str | None = None,
         master: str | None = None,
         spark_conf: Mapping[str, str] | str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         jobs_directory: str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_seconds: float = 2,
@@ -127,7 +123,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.table = table
         self.source: Any = source
         self.select: Any = select
         self.trigger_seconds = trigger_seconds
@@ -136,7 +131,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         self.write_options: Any = write_options
         self.master = master
         self.spark_conf: Any = spark_conf
-        self.dynamic_table_conn_id = dynamic_table_conn_id
         self.jobs_directory = jobs_directory
         self.deferrable = deferrable
         self.poll_seconds = poll_seconds
@@ -145,11 +139,6 @@ class StreamSinkOperator(ResumableJobMixin, BaseOperator):
         self.command = command
         self._job: SinkJob | None = None
         self._killed = False
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Start the sink, or find the one that an earlier try started, and wait until it ends."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_flag
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,37 +17,27 @@ if TYPE_CHECKING:
 __all__ = ["TierLogOperator"]
 
 
-class TierLogOperator(BaseOperator):
+class TierLogOperator(TableOperator):
     """Makes files of what is in the log only, for a table with ``log.consistency=eventual``.
 
     Streams and batch writes do so themselves; this is for writers that do not, and for a moment of one's own choice,
     such as just before a batch job reads the files. Each record gets into the files once, whoever else is at it.
 
-    :param table: ``database.table``. (templated)
     :param compact: compact afterwards what is due. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "compact")
+    announces = True
     ui_color = "#dceaf2"
 
     def __init__(
         self,
         *,
-        table: str,
         compact: bool | str = True,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.compact = compact
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Tier the log and return the snapshot's id, None if the files were up to it."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from dynamic_table.data_quality import check_expectations
-from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
 from dynamic_table.rendered_argument import checked_count, checked_names, is_nothing
 from dynamic_table.table_branch import aspect_of, load_branch
-from dynamic_table.table_events import announce, with_table_events
+from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,48 +26,38 @@ class DataQualityError(AirflowFailException):
     """A critical expectation was not met; the same snapshot would fail again, so there is no second try."""
 
 
-class ValidateTableOperator(BaseOperator):
+class ValidateTableOperator(TableOperator):
     """Fails at once when a critical expectation is not met; one of less severity passes and is counted.
 
-    :param table: ``database.table``. (templated)
     :param expectations: plain data, ``[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"},
         "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. (templated)
     :param partition: ``{column: value}`` of the partition to check; None: the whole table. (templated)
     :param columns: read these only; None: all. (templated)
     :param snapshot_id: check this snapshot; None: the newest. (templated)
     :param branch: check this branch; None: the table itself. (templated)
-    :param dynamic_table_conn_id: the connection.
     """
 
     template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id", "branch")
     template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
+    announces = True
     ui_color = "#f6f0d4"
 
     def __init__(
         self,
         *,
-        table: str,
         expectations: Sequence[Mapping[str, Any]] | str,
         partition: Mapping[str, Any] | str | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | str | None = None,
         branch: str | None = None,
-        dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_table_events(kwargs))
-        self.table = table
+        super().__init__(**kwargs)
         self.expectations = expectations
         self.partition = partition
         self.columns = columns
         self.snapshot_id = snapshot_id
         self.branch = branch
-        self.dynamic_table_conn_id = dynamic_table_conn_id
-
-    @cached_property
-    def hook(self) -> DynamicTableHook:
-        """The way to the table."""
-        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""

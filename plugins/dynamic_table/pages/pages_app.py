@@ -10,7 +10,6 @@ It answers to GET only. What changes something is done by Airflow's own API, und
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.pages.catalog_board import CatalogBoard
+from dynamic_table.pages.kept_boards import KeptBoards
 
 __all__ = ["app"]
 
@@ -35,18 +34,7 @@ app = FastAPI(
     redoc_url=None,
     openapi_url=None,
 )
-_boards: dict[str, CatalogBoard] = {}
-_lock = threading.Lock()
-
-
-def _board(connection: str) -> CatalogBoard:
-    """The board of a connection, made anew when its warehouse or options have changed."""
-    hook = DynamicTableHook(dynamic_table_conn_id=connection)
-    key = repr((connection, hook.warehouse, sorted(hook.options.items())))
-    with _lock:
-        if key not in _boards:
-            _boards[key] = CatalogBoard(hook.get_conn())
-        return _boards[key]
+_boards = KeptBoards()
 
 
 @app.middleware("http")
@@ -75,13 +63,13 @@ def table_page() -> FileResponse:
 @app.get("/api/tables")
 def tables(connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Every table's health."""
-    return _answered(lambda: {"tables": _board(connection).rows()})
+    return _answered(lambda: {"tables": _boards.board(connection).rows()})
 
 
 @app.get("/api/table")
 def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Everything of one table."""
-    return _answered(lambda: _board(connection).view(name))
+    return _answered(lambda: _boards.board(connection).view(name))
 
 
 def _answered(answer: Any) -> JSONResponse:

@@ -1,0 +1,40 @@
+"""What the heads of all DAGs over dynamic tables say: retries, the form, the owner, who is told of a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import conf
+
+from dynamic_table.dotted_callable import load_callable
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["OWNER", "TAG", "dag_head", "tell_failure"]
+
+OWNER = "dynamic-tables"
+TAG = "dynamic table"
+
+
+def dag_head(documentation: str | None, **default_args: Any) -> dict[str, Any]:
+    """Return a DAG's arguments: ``documentation`` is its file's docstring, ``default_args`` override those here."""
+    return {
+        "default_args": {"owner": OWNER, "on_failure_callback": tell_failure, **RETRY_ARGUMENTS, **default_args},
+        # What a form left out is None rather than its text.
+        "render_template_as_native_obj": True,
+        "tags": [TAG],
+        "doc_md": documentation,
+        "catchup": False,
+    }
+
+
+def tell_failure(context: Context) -> None:
+    """Hand a task that has failed for good to the function that ``[dynamic_table] on_failure`` names, if any.
+
+    It is ``package.module:function``, called with the task's context: to page somebody, to write to a chat.
+    """
+    path = conf.get("dynamic_table", "on_failure", fallback="")
+    if path:
+        load_callable(path)(context)

@@ -1,0 +1,42 @@
+"""Which partitions to drop, as the operator that asks for approval and the one that drops them are both told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.partition_listing import partitions_to_drop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from storage_lib import DynamicTable
+
+__all__ = ["PartitionDropOperator"]
+
+
+class PartitionDropOperator(TableOperator):
+    """Base of both.
+
+    :param partitions: the partitions, ``[{column: value}, ...]``; each must exist. (templated)
+    :param before: instead, ``{column: value}``: every partition whose column is smaller; none is fine. (templated)
+    """
+
+    template_fields: Sequence[str] = ("table", "partitions", "before")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "before": "json"}
+    ui_color = "#f4dcdc"
+
+    def __init__(
+        self,
+        *,
+        partitions: Sequence[Mapping[str, Any]] | str | None = None,
+        before: Mapping[str, Any] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+        self.before = before
+
+    def chosen_partitions(self, table: DynamicTable) -> Sequence[Mapping[str, str | None]]:
+        """Return them as they are in ``table`` now; an InvalidInputError refuses what names none."""
+        return partitions_to_drop(table, self.partitions, self.before)

@@ -1,0 +1,48 @@
+"""What all operators have in common: the connection, and the table that they work on."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.table_events import with_table_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["CatalogOperator", "TableOperator"]
+
+
+class CatalogOperator(BaseOperator):
+    """Base of the operators that look at the tables of a connection.
+
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    def __init__(self, *, dynamic_table_conn_id: str = DynamicTableHook.default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dynamic_table_conn_id = dynamic_table_conn_id
+
+    @cached_property
+    def hook(self) -> DynamicTableHook:
+        """The way to the tables."""
+        return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+
+class TableOperator(CatalogOperator):
+    """Base of the operators that work on one table.
+
+    :param table: ``database.table``. (templated)
+    :param dynamic_table_conn_id: the connection.
+    """
+
+    template_fields: Sequence[str] = ("table",)
+    # Whether what it does is an asset event of the table.
+    announces: ClassVar[bool] = False
+
+    def __init__(self, *, table: str, **kwargs: Any) -> None:
+        super().__init__(**with_table_events(kwargs) if self.announces else kwargs)
+        self.table = table

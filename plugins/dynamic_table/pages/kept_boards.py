@@ -1,0 +1,46 @@
+"""The boards that the pages keep: one per connection, and few; who is shown least recently goes first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.pages.catalog_board import CatalogBoard
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+__all__ = ["KeptBoards"]
+
+BOARDS_MAX = 8
+
+
+class KeptBoards:
+    """Boards by connection. Threads may share it."""
+
+    def __init__(self, boards_max: int = BOARDS_MAX) -> None:
+        self._boards_max = boards_max
+        self._boards: OrderedDict[str, tuple[Hashable, CatalogBoard]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._boards)
+
+    def board(self, connection: str) -> CatalogBoard:
+        """Return the board of a connection, made anew when its warehouse or options have changed.
+
+        One that is let go ends its threads once nobody looks at it any more: they live as long as the board.
+        """
+        hook = DynamicTableHook(dynamic_table_conn_id=connection)
+        made_of = (hook.warehouse, tuple(sorted(hook.options.items())))
+        with self._lock:
+            known = self._boards.get(connection)
+            if known is None or known[0] != made_of:
+                known = (made_of, CatalogBoard(hook.get_conn()))
+                self._boards[connection] = known
+            self._boards.move_to_end(connection)
+            while len(self._boards) > self._boards_max:
+                self._boards.popitem(last=False)
+            return known[1]
