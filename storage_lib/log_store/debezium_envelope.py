@@ -170,6 +170,10 @@ class Sides:
     record_indices: np.ndarray | None
     is_before: np.ndarray
 
+    def has(self, name: str) -> bool:
+        """Whether there is a column of that name."""
+        return bool(self.after.type.get_field_index(name) >= 0)
+
     def column(self, name: str) -> pa.Array:
         """The values of one column."""
         if not self.is_before.any():

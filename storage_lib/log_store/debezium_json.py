@@ -25,7 +25,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.debezium_columns import (
@@ -42,7 +41,14 @@ from storage_lib.log_store.debezium_nested import (
     nested_json_type,
     to_json_text,
 )
-from storage_lib.log_store.json_lines import json_lines, needs_care, one_line_each
+from storage_lib.log_store.json_lines import (
+    all_start_with,
+    json_lines,
+    may_hold_not_finite,
+    one_line_each,
+    plain_objects,
+    read_objects,
+)
 from storage_lib.log_store.log_codec import DecodedChanges, EncodedChanges
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.table_options import ChangelogMode
@@ -53,6 +59,8 @@ if TYPE_CHECKING:
 _NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
 _PAYLOAD = "payload"
+_NOTHING_BEFORE = b'{"before":null,"after":{'
+"""How a record begins that our writers make of an insert or an upsert: its ``before`` need not be looked for."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +159,11 @@ class DebeziumJson:
 
     @cached_property
     def _scalar_json_fields(self) -> list[tuple[str, pa.DataType]]:
-        fields = [(each.name, json_type(each.type.arrow)) for each in self.schema.fields if not is_nested(each.type)]
-        return fields + [(name + _NOT_FINITE_SUFFIX, pa.string()) for name in self._float_names]
+        return [(each.name, json_type(each.type.arrow)) for each in self.schema.fields if not is_nested(each.type)]
+
+    @cached_property
+    def _not_finite_fields(self) -> list[tuple[str, pa.DataType]]:
+        return [(name + _NOT_FINITE_SUFFIX, pa.string()) for name in self._float_names]
 
     @cached_property
     def _nested_fields(self) -> tuple[DataField, ...]:
@@ -161,6 +172,10 @@ class DebeziumJson:
     @cached_property
     def _float_names(self) -> list[str]:
         return [field.name for field in self.schema.fields if pa.types.is_floating(field.type.arrow)]
+
+    @cached_property
+    def _has_float(self) -> bool:
+        return any(has_float(field.type) for field in self.schema.fields)
 
     def _decode_present(self, values: pa.Array) -> DecodedChanges:
         table = self._parse(values)
@@ -174,7 +189,7 @@ class DebeziumJson:
 
     def _column(self, field: DataField, sides: Sides) -> pa.Array:
         column = sides.column(field.name)
-        if pa.types.is_floating(column.type):
+        if pa.types.is_floating(column.type) and sides.has(field.name + _NOT_FINITE_SUFFIX):
             not_finite = sides.column(field.name + _NOT_FINITE_SUFFIX)
             if not_finite.null_count < len(not_finite):
                 column = pc.if_else(not_finite.is_valid(), not_finite.cast(column.type), column)
@@ -185,36 +200,25 @@ class DebeziumJson:
 
     def _parse(self, values: pa.Array) -> dict[str, pa.Array]:
         text = values.cast(pa.string())
-        lines = json_lines(text)
-        is_odd = len(text) > 0 and needs_care(text, lines)
+        objects = plain_objects(text) if len(text) else b""
+        is_odd = objects is None or (self._has_float and may_hold_not_finite(objects))
         aside = tuple(
             field for field in self._nested_fields if has_map(field.type) or (is_odd and has_float(field.type))
         )
         read = [(field.name, nested_json_type(field.type)) for field in self._nested_fields if field not in aside]
-        row_type = pa.struct([*self._scalar_json_fields, *read])
-        envelope = pa.schema([("before", row_type), ("after", row_type), ("op", pa.string())])
+        row_type = pa.struct([*self._scalar_json_fields, *(self._not_finite_fields if is_odd else ()), *read])
         if not len(text):
             every = pa.struct([*row_type, *((field.name, nested_json_type(field.type)) for field in aside)])
             return {"before": pa.nulls(0, every), "after": pa.nulls(0, every), "op": pa.nulls(0, pa.string())}
-        if is_odd:
+        envelope = {"before": row_type, "after": row_type, "op": pa.string()}
+        if objects is None or is_odd:
             text = one_line_each(text)
-            lines = json_lines(self._with_not_finite_aside(text))
-        table = pj.read_json(
-            pa.BufferReader(lines),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema([(_PAYLOAD, pa.struct(list(envelope)))]) if self.has_schema else envelope,
-                unexpected_field_behavior="ignore",
-            ),
-        )
-        if len(table) != len(values):
-            message = "more than one JSON object"
-            raise ValueError(message)
-        if self.has_schema:
-            payload = table.column(_PAYLOAD).combine_chunks()
-            columns = {name: pc.struct_field(payload, name) for name in envelope.names}
-        else:
-            columns = {name: table.column(name).combine_chunks() for name in envelope.names}
+            objects = json_lines(self._with_not_finite_aside(text))
+        elif all_start_with(text, _NOTHING_BEFORE):
+            del envelope["before"]
+        columns = self._read(objects, len(text), envelope)
+        if "before" not in columns:
+            columns["before"] = pa.nulls(len(text), row_type)
         if aside:
             records = json.loads(b"[" + b",".join(text.cast(pa.binary()).to_pylist()) + b"]")
             if self.has_schema:
@@ -222,6 +226,14 @@ class DebeziumJson:
             for side in ("before", "after"):
                 columns[side] = _with_parsed(columns[side], [record.get(side) for record in records], aside)
         return columns
+
+    def _read(self, objects: bytes, count: int, envelope: dict[str, pa.DataType]) -> dict[str, pa.Array]:
+        if not self.has_schema:
+            table = read_objects(objects, count, pa.schema(envelope))
+            return {name: table.column(name).combine_chunks() for name in envelope}
+        table = read_objects(objects, count, pa.schema([(_PAYLOAD, pa.struct(envelope))]))
+        payload = table.column(_PAYLOAD).combine_chunks()
+        return {name: pc.struct_field(payload, name) for name in envelope}
 
     def _with_not_finite_aside(self, text: pa.Array) -> pa.Array:
         """Move "NaN" and the infinities of FLOAT and DOUBLE columns into string columns: the parser wants numbers."""

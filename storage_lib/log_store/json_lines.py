@@ -1,4 +1,4 @@
-"""JSON objects as texts -> lines that Arrow's JSON reader takes one by one, whatever foreign writers put into them."""
+"""JSON objects as texts -> what Arrow's JSON reader takes, whatever foreign writers put into them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+_OPENING, _CLOSING = ord("{"), ord("}")
 _MAY_FOLLOW_BRACE = np.zeros(256, bool)
-_MAY_FOLLOW_BRACE[np.frombuffer(b",}]\n", np.uint8)] = True
+_MAY_FOLLOW_BRACE[np.frombuffer(b",}]{", np.uint8)] = True
 _NOT_FINITE_MARKS = (b'"NaN', b"Infinity")
+
+
+def plain_objects(text: pa.Array) -> bytes | None:
+    """The texts (strings without nulls) one after the other, if each is beyond doubt one JSON object in one line.
+
+    None where anything is seen that our own writers rarely or never make. Arrow's reader needs no line feeds between
+    objects: a text that starts with ``{`` and ends with ``}`` can't run into its neighbours.
+    """
+    offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
+    if not np.diff(offsets).all():
+        return None
+    texts = bytes(memoryview(text.buffers()[2])[offsets[0] : offsets[-1]])
+    data = np.frombuffer(texts, np.uint8)
+    starts, ends = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
+    if (data[starts] != _OPENING).any() or (data[ends - 1] != _CLOSING).any() or b"\n" in texts:
+        return None
+    # Every closing brace, even one in a string, must be followed by , } or ], and by { between two texts only.
+    following = data[np.flatnonzero(data[:-1] == _CLOSING) + 1]
+    is_plain = _MAY_FOLLOW_BRACE[following].all() and np.count_nonzero(following == _OPENING) == len(text) - 1
+    return texts if is_plain else None
+
+
+def all_start_with(text: pa.Array, prefix: bytes) -> bool:
+    """Whether every one of the texts (strings without nulls) does."""
+    offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
+    if (np.diff(offsets) < len(prefix)).any():
+        return False
+    heads = np.lib.stride_tricks.sliding_window_view(np.frombuffer(text.buffers()[2], np.uint8), len(prefix))
+    return bool((heads[offsets[:-1]] == np.frombuffer(prefix, np.uint8)).all())
 
 
 def json_lines(text: pa.Array) -> bytes:
@@ -19,17 +49,6 @@ def json_lines(text: pa.Array) -> bytes:
     lines = pc.binary_join_element_wise(text, "", "\n")
     end = np.frombuffer(lines.buffers()[1], np.int32)[len(lines)]
     return bytes(memoryview(lines.buffers()[2])[:end])
-
-
-def needs_care(text: pa.Array, lines: bytes) -> bool:
-    """A quick look that may be wrong to the safe side: is there anything our own writers rarely or never make?"""
-    is_object = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
-    return (
-        not pc.all(is_object).as_py()
-        or lines.count(b"\n") != len(text)
-        or may_hold_not_finite(lines)
-        or not _is_after_brace(lines).all()
-    )
 
 
 def may_hold_not_finite(lines: bytes) -> bool:
@@ -59,22 +78,22 @@ def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:
     """The columns of JSON objects (a string array without nulls); ``ValueError`` for what is no object of them."""
     if not len(text):
         return [pa.nulls(0, column.type) for column in columns]
-    lines = json_lines(text)
-    if needs_care(text, lines):
-        lines = json_lines(one_line_each(text))
-    table = pj.read_json(
-        pa.BufferReader(lines),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        parse_options=pj.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore"),
-    )
-    if len(table) != len(text):
-        message = "more than one JSON object"
-        raise ValueError(message)
+    objects = plain_objects(text)
+    table = read_objects(json_lines(one_line_each(text)) if objects is None else objects, len(text), columns)
     return [table.column(name).combine_chunks() for name in columns.names]
 
 
-def _is_after_brace(lines: bytes) -> np.ndarray:
-    """For every closing brace, even one in a string: whether one of ``,`` ``}`` ``]`` or a line feed follows."""
-    data = np.frombuffer(lines, np.uint8)
-    following = data[np.flatnonzero(data[:-1] == ord("}")) + 1]
-    return _MAY_FOLLOW_BRACE[following]
+def read_objects(objects: bytes, count: int, columns: pa.Schema) -> pa.Table:
+    """Arrow's JSON reader over ``count`` objects; columns it is not told of are passed over.
+
+    Raises ``ValueError`` where it finds more or fewer.
+    """
+    table = pj.read_json(
+        pa.BufferReader(objects),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(objects) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore"),
+    )
+    if len(table) != count:
+        message = "more than one JSON object"
+        raise ValueError(message)
+    return table

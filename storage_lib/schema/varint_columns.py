@@ -16,6 +16,7 @@ _GROUP = np.uint64(0x7F)
 _MORE = np.uint64(0x80)
 _VARLONG_BYTES_MAX = 10
 _VIEW_INLINE_BYTES = 12
+_VIEW_PREFIX_BYTES = 4
 
 
 def varints(numbers: Int64s) -> tuple[pa.Array, Int64s]:
@@ -61,15 +62,25 @@ def bytes_at(data: Bytes, start: Int64s, length: Int64s) -> pa.Array:
     """
     count = len(start)
     sizes = np.maximum(length, 0)
-    views = np.zeros(count, [("length", "<i4"), ("inline", "u1", _VIEW_INLINE_BYTES)])
-    views["length"] = sizes
-    padded = np.concatenate([data, np.zeros(_VIEW_INLINE_BYTES, np.uint8)])
-    head = np.lib.stride_tricks.sliding_window_view(padded, _VIEW_INLINE_BYTES)[np.minimum(start, len(data))]
-    head = np.where(np.arange(_VIEW_INLINE_BYTES) < sizes[:, None], head, np.uint8(0))
     is_long = sizes > _VIEW_INLINE_BYTES
-    head[is_long, 4:8] = 0
-    head[is_long, 8:12] = start[is_long].astype("<i4").view(np.uint8).reshape(-1, 4)
-    views["inline"] = head
+    views = np.zeros((count, 4), "<i4")
+    views[:, 0] = sizes
+    if is_long.all():
+        views[:, 1] = _windows(data, start, _VIEW_PREFIX_BYTES).view("<i4")[:, 0]
+        views[:, 3] = start
+    else:
+        head = _windows(data, start, _VIEW_INLINE_BYTES)
+        head = np.where(np.arange(_VIEW_INLINE_BYTES) < sizes[:, None], head, np.uint8(0)).view("<i4")
+        head[is_long, 1] = 0
+        head[is_long, 2] = start[is_long]
+        views[:, 1:] = head
     validity = None if (length >= 0).all() else pa.py_buffer(np.packbits(length >= 0, bitorder="little"))
     array = pa.Array.from_buffers(pa.binary_view(), count, [validity, pa.py_buffer(views), pa.py_buffer(data)])
     return array.cast(pa.binary())
+
+
+def _windows(data: Bytes, start: Int64s, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """``size`` bytes from each start on, filled up with zeros where the data end."""
+    if not len(start) or int(start.max()) + size > len(data):
+        data = np.concatenate([data, np.zeros(size, np.uint8)])
+    return np.lib.stride_tricks.sliding_window_view(data, size)[np.minimum(start, len(data) - size)]
