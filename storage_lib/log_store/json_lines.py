@@ -12,7 +12,7 @@ import pyarrow.json as pj
 _OPENING, _CLOSING = ord("{"), ord("}")
 _MAY_FOLLOW_BRACE = np.zeros(256, bool)
 _MAY_FOLLOW_BRACE[np.frombuffer(b",}]{", np.uint8)] = True
-_NOT_FINITE_MARKS = (b'"NaN', b"Infinity")
+_NOT_FINITE_MARKS = (b'"NaN"', b'Infinity"')
 
 
 def plain_objects(text: pa.Array) -> bytes | None:

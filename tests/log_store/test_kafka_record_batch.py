@@ -99,6 +99,29 @@ def test_what_others_write_we_read_with_times_and_headers(compression_type: int)
     assert columns.values.to_pylist() == [b"v" * index for index in range(5)]
 
 
+def test_zeros_in_a_value_are_not_taken_for_the_begin_of_a_record() -> None:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=1 << 20,
+    )  # fmt: skip
+    values = [b"first", b"as many pairs of zeros as records: \1\0\0, though one record has a time of its own"]
+    for index, value in enumerate(values):
+        builder.append(index, timestamp=500 + index, key=b"k", value=value, headers=[])
+
+    (batch,) = split_batches(memoryview(bytes(builder.build())), log="t", bucket=0)
+
+    assert batch.columns().values.to_pylist() == values
+
+
+@pytest.mark.parametrize("size", [5, 60, 61, 62, 8_000, 9_000, 2_000_000])
+def test_records_are_found_whatever_the_size_of_their_lengths(size: int) -> None:
+    values: list[bytes | None] = [b"v" * size, b"w", b"x" * (size + 1)]
+
+    (batch,) = split_batches(memoryview(encoded([b"k"] * 3, values)), log="t", bucket=0)
+
+    assert batch.columns().values.to_pylist() == values
+
+
 def test_a_batch_cut_off_by_the_fetch_size_is_left_out() -> None:
     whole = encoded([None], [b"a"])
 
