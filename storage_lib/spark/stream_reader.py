@@ -2,8 +2,6 @@
 
     {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
 
-Each names its table: a position means nothing in another one, and would silently skip what is before it there.
-
 The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
 a query that crashed in its first batch would otherwise ask anew for a start that has moved meanwhile.
 """
@@ -18,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.spark_schema import arrow_schema_of, conform
 from storage_lib.table.hybrid_source import StreamSplit
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
 
 START = {"start": "log.scan"}
 ROWS_UNLIMITED = 2**62
-_TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +111,13 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             state_directory=scan.state_directory,
         )
 
-    def _offset(self, position: StreamPosition) -> dict[str, Any]:
+    @staticmethod
+    def _offset(position: StreamPosition) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(position.to_json())
-        return {_TABLE: self._key.uuid, **value}
+        return value
 
-    def _position(self, offset: Mapping[str, Any]) -> StreamPosition:
-        if offset.get(_TABLE, self._key.uuid) != self._key.uuid:
-            message = (
-                f"table {self._key.name}: the checkpoint holds a position in another table, or in one of this name "
-                "that was dropped since. Start the stream with a checkpoint of its own"
-            )
-            raise InvalidInputError(message)
+    @staticmethod
+    def _position(offset: Mapping[str, Any]) -> StreamPosition:
         return StreamPosition.from_json(json.dumps(offset))
 
 

@@ -440,6 +440,7 @@ class DynamicTable:
         normalizes = chosen is not ScanNormalize.NONE
         return HybridSource(
             table=self.name,
+            table_uuid=self.uuid,
             schema=self.schema,
             file_store=self.file_store,
             log=self.log,

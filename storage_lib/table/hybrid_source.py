@@ -78,6 +78,7 @@ class HybridSource:
         self,
         *,
         table: str,
+        table_uuid: str,
         schema: TableSchema,
         file_store: FileStore,
         log: LogStore | None,
@@ -95,6 +96,7 @@ class HybridSource:
             message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
             raise InvalidInputError(message)
         self._table = table
+        self._table_uuid = table_uuid
         self._schema = schema
         self._file_store = file_store
         self._log = log
@@ -117,6 +119,9 @@ class HybridSource:
 
     def initial_position(self) -> StreamPosition:
         """Where the stream starts, by ``log.scan``."""
+        return replace(self._initial_position(), table_uuid=self._table_uuid)
+
+    def _initial_position(self) -> StreamPosition:
         history = self._file_store.snapshots
         newest = history.latest_id()
         if self._startup is StartupMode.FULL:
@@ -137,8 +142,10 @@ class HybridSource:
         """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
 
         A snapshot is handed out in whole splits, and a table without a log in whole snapshots, at least one of them.
-        Raises ``UntrackedCommitError`` at an untracked commit, where ``scan.on-untracked=fail``.
+        Raises ``UntrackedCommitError`` at an untracked commit, where ``scan.on-untracked=fail``, and
+        ``InvalidInputError`` for a position in another table.
         """
+        self._refuse_others(start)
         if start.split_index is not None:
             return self._latest_in_snapshot(start, start.split_index, max_rows)
         if start.offsets is not None:
@@ -147,6 +154,7 @@ class HybridSource:
 
     def plan(self, start: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
         """What lies between two positions, as work for any number of tasks."""
+        self._refuse_others(start)
         if start.split_index is not None:
             splits = self._splits_of(start.snapshot_id)
             stop = len(splits) if end.split_index is None else end.split_index
@@ -203,8 +211,17 @@ class HybridSource:
         if index < len(splits):
             return replace(start, split_index=index)
         if self._log is None:
-            return StreamPosition(snapshot_id=start.snapshot_id)
-        return self._in_log(start.snapshot_id, self._offsets_after(start.snapshot_id), start.snapshot_id)
+            return replace(start, split_index=None)
+        reached = self._in_log(start.snapshot_id, self._offsets_after(start.snapshot_id), start.snapshot_id)
+        return replace(reached, table_uuid=start.table_uuid)
+
+    def _refuse_others(self, position: StreamPosition) -> None:
+        if position.table_uuid not in (None, self._table_uuid):
+            message = (
+                f"table {self._table}: the position is one in another table, or in one of this name that was dropped "
+                "since. Start the stream again without it (a query in Spark: with a checkpoint of its own)"
+            )
+            raise InvalidInputError(message)
 
     def _first_states(self, offsets: LogOffsets, snapshot_id: int) -> list[StreamSplit]:
         """Work that hands out no row: beginning what the normalizer keeps, while the snapshot is sure to be there."""

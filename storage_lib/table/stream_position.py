@@ -22,13 +22,15 @@ class StreamPosition:
     whose changes have been read (0: none). ``offsets`` is set once the log is being followed; ``snapshot_id``
     then stays the one that the stream started from, for records that repair it or an older one are skipped.
     ``watched_snapshot_id`` is the newest snapshot at which a stream that follows the log has looked whether it was
-    untracked; None where nobody asked (``scan.on-untracked=ignore``).
+    untracked; None where nobody asked (``scan.on-untracked=ignore``). ``table_uuid`` names the table, for a position
+    means nothing in another one, be it of the same name; None in positions that were made by hand.
     """
 
     snapshot_id: int
     split_index: int | None = None
     offsets: LogOffsets | None = None
     watched_snapshot_id: int | None = None
+    table_uuid: str | None = None
 
     @property
     def reads_snapshot(self) -> bool:
@@ -44,6 +46,8 @@ class StreamPosition:
             value["log"] = json.loads(self.offsets.to_json())
         if self.watched_snapshot_id is not None:
             value["watched"] = self.watched_snapshot_id
+        if self.table_uuid is not None:
+            value["table"] = self.table_uuid
         return json.dumps(value, sort_keys=True)
 
     @classmethod
@@ -57,6 +61,7 @@ class StreamPosition:
                 split_index=None if value.get("split") is None else int(value["split"]),
                 offsets=None if log is None else LogOffsets({int(b): int(o) for b, o in log.items()}),
                 watched_snapshot_id=None if value.get("watched") is None else int(value["watched"]),
+                table_uuid=None if value.get("table") is None else str(value["table"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{text!r} is no stream position; pass what StreamPosition.to_json() returned"

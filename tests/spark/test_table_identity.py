@@ -64,9 +64,9 @@ def test_a_checkpoint_of_another_table_is_refused(
     assert ids == [1]
     assert drained(reader_of(table), offset) == ([], offset)
 
-    with pytest.raises(InvalidInputError, match=r"db\.other: the checkpoint holds a position in another table"):
+    with pytest.raises(InvalidInputError, match=r"db\.other: the position is one in another table"):
         drained(reader_of(other), offset)
-    with pytest.raises(InvalidInputError, match=r"db\.t: the checkpoint holds a position in another table"):
+    with pytest.raises(InvalidInputError, match=r"db\.t: the position is one in another table"):
         drained(reader_of(make_anew(table)), offset)
 
 

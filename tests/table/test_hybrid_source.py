@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from storage_lib import InvalidInputError, LogOffsetsExpiredError, MemoryCatalog, StreamPosition
@@ -142,8 +144,27 @@ def test_a_position_that_a_table_made_anew_has_not_come_to_yet_is_refused(
     table = orders(catalog, **{"log.system": log_system})
     table.append(rows("+I a 3 10"))
 
+    assert before.position is not None
     with pytest.raises(error, match="made anew"):
-        table.stream(position=before.position).poll()
+        table.stream(position=replace(before.position, table_uuid=None)).poll()
+
+
+@pytest.mark.parametrize("log_system", ["kafka", "none"])
+def test_a_position_in_a_table_that_was_made_anew_is_refused_though_it_has_come_that_far(log_system: str) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = orders(catalog, **{"log.system": log_system})
+    table.append(rows("+I a 1 10"))
+    before = table.stream()
+    before.poll()
+    assert before.position is not None
+    position = StreamPosition.from_json(before.position.to_json())
+    catalog.drop_table(NAME)
+    table = orders(catalog, **{"log.system": log_system})
+    for price in range(3):
+        table.append(rows(f"+U a 1 {price}"))
+
+    with pytest.raises(InvalidInputError, match=r"dropped since\. Start the stream again without it"):
+        table.stream(position=position).poll()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"snapshot": "x"}', "7"])
