@@ -1,10 +1,11 @@
 """How old a row is when a reader of committed changes has it: through Spark into our table, beside Spark's Kafka sink.
 
-    python -m benchmarks.latency [--seconds 40] [--sustained-seconds 300] [--parts spark sustained direct turns]
+    python -m benchmarks.latency [--seconds 40] [--sustained-seconds 300]
+        [--parts spark sustained direct turns s3-turns]
 
 Everything on this machine: broker, Spark with two cores, and the reader, librdkafka. A row is born where Spark's source
 makes it; ages are taken once a stream is warm. Spark's own sink writes the same rows to a topic at least once, without
-files; ours writes files, manifests and snapshots too, exactly once.
+files; ours writes files, manifests and snapshots too, exactly once. ``s3-turns`` wants ``make servers``.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from benchmarks.streams.direct_writer import (
 )
 from benchmarks.streams.spark_sinks import Measured, SinkBench, spark_with_its_kafka_sink
 from local_kafka import LocalKafka
+from local_s3 import LocalS3
+from storage_lib import DynamicTable
 
 RESULTS = Path(__file__).parent / "results"
 ROWS_PER_SECOND, MANY_ROWS_PER_SECOND = 5_000, 50_000
 DIRECT_BATCHES, TURNS = 200, 200
-PARTS = ("spark", "sustained", "direct", "turns")
+PARTS = ("spark", "sustained", "direct", "turns", "s3-turns")
 EVENTUAL = {"log.consistency": "eventual", "log.tier-interval": "60 s"}
 PEER = "Spark's Kafka sink"
 
@@ -88,11 +91,23 @@ def _measured(servers: str, scratch: Path, arguments: argparse.Namespace) -> Ite
             yield _record(f"direct writer, {name}, age p99", 1000 * ages.percentile(99), "ms")
             yield _record(f"direct writer, {name}, append p50", 1000 * statistics.median(took), "ms")
     if "turns" in arguments.parts:
-        took = seconds_of_a_turn(new_table(None, warehouse, {}), TURNS)
-        yield _record("a turn taken and given back, local disk, p50", 1000 * statistics.median(took), "ms")
-        yield _record("a turn taken and given back, local disk, p99", 1000 * float(np.percentile(took, 99)), "ms")
+        yield from _of_turns(new_table(None, warehouse, {}), "local disk")
         seconds = seconds_until_a_successor_commits(servers, warehouse, lease_timeout="30 s")
         yield _record("from a killed writer to the next commit, lease.timeout 30 s", seconds, "s")
+    if "s3-turns" in arguments.parts:
+        server = LocalS3(scratch / "s3")
+        server.start()
+        try:
+            server.create_bucket("bucket")
+            yield from _of_turns(new_table(None, "s3://bucket/warehouse", {}, server.options), "S3")
+        finally:
+            server.stop()
+
+
+def _of_turns(table: DynamicTable, store: str) -> Iterator[dict[str, object]]:
+    took = seconds_of_a_turn(table, TURNS)
+    yield _record(f"a turn taken and given back, {store}, p50", 1000 * statistics.median(took), "ms")
+    yield _record(f"a turn taken and given back, {store}, p99", 1000 * float(np.percentile(took, 99)), "ms")
 
 
 def _through_spark(bench: SinkBench) -> Iterator[dict[str, object]]:

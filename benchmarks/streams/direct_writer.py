@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,9 +94,12 @@ def seconds_until_a_successor_commits(servers: str, warehouse: str, *, lease_tim
         return time.perf_counter() - started
 
 
-def new_table(servers: str | None, warehouse: str, options: dict[str, str]) -> DynamicTable:
+def new_table(
+    servers: str | None, warehouse: str, options: dict[str, str], store: Mapping[str, str] | None = None
+) -> DynamicTable:
     """A table of one bucket with a name of its own; without ``servers`` it has no log."""
     log = {"log.system": "none"} if servers is None else {}
-    catalog = open_catalog(warehouse, {} if servers is None else {"log.kafka.bootstrap.servers": servers})
+    kafka = {} if servers is None else {"log.kafka.bootstrap.servers": servers}
+    catalog = open_catalog(warehouse, {**kafka, **(store or {})})
     name = f"latency.t{uuid.uuid4().hex[:12]}"
     return catalog.create_table(name, COLUMNS, primary_key=["id"], options={"write-only": "true", **log, **options})
