@@ -14,9 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from storage_lib.catalog.catalog import Catalog
     from storage_lib.catalog.memory_catalog import MemoryCatalog
+    from storage_lib.catalog.open_catalog import load_table_at, open_catalog
     from storage_lib.catalog.table_descriptor import TableDescriptor
-    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog, load_table_at, open_catalog
+    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
     from storage_lib.errors import (
         AlreadyExistsError,
         CommitConflictError,
@@ -58,6 +60,7 @@ _HOMES = {
     "AddColumn": "schema.schema_changes",
     "AlreadyExistsError": "errors",
     "AlterType": "schema.schema_changes",
+    "Catalog": "catalog.catalog",
     "CommitConflictError": "errors",
     "CommitOutcomeUnknownError": "errors",
     "CorruptFileError": "errors",
@@ -91,8 +94,8 @@ _HOMES = {
     "WarehouseCatalog": "catalog.warehouse_catalog",
     "col": "schema.column_reference",
     "ingest": "table.ingest",
-    "load_table_at": "catalog.warehouse_catalog",
-    "open_catalog": "catalog.warehouse_catalog",
+    "load_table_at": "catalog.open_catalog",
+    "open_catalog": "catalog.open_catalog",
 }
 
 _MODULES = ("catalog", "errors", "spark")
@@ -102,6 +105,7 @@ __all__ = [
     "AddColumn",
     "AlreadyExistsError",
     "AlterType",
+    "Catalog",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",

@@ -15,6 +15,10 @@ from hypothesis import settings
 from local_hdfs import JARS as HDFS_JARS
 from local_hdfs import LocalHdfs
 from local_kafka import JARS, LocalKafka
+from local_metastore import LocalMetastore
+from local_metastore import find_jars as find_metastore_jars
+from local_postgres import LocalPostgres
+from local_postgres import find_programs as find_postgres
 from local_registry import APP as REGISTRY_APP
 from local_registry import LocalRegistry
 from local_s3 import PROGRAM as S3_PROGRAM
@@ -28,7 +32,9 @@ from tests.support.paimon_core import PaimonCore
 MARKS_OF_FIXTURES = {
     "hdfs": ("hdfs", "integration"),
     "kafka": ("kafka", "integration"),
+    "metastore": ("metastore", "integration"),
     "paimon_core": ("paimon_core", "integration"),
+    "postgres": ("postgres", "integration"),
     "registry": ("registry", "integration"),
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
@@ -46,15 +52,21 @@ settings.load_profile("seeded")
 def pytest_report_header() -> list[str]:
     """Say before the first test what is not set up, and how to get it."""
     parts = (
-        ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON))),
+        ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON), ("Hive's metastore", find_metastore_jars()))),
         (
             "make servers",
-            (("S3", S3_PROGRAM), ("HDFS", HDFS_JARS), ("registry", REGISTRY_APP), ("Paimon's Java core", PAIMON_CORE)),
+            (
+                ("S3", S3_PROGRAM),
+                ("HDFS", HDFS_JARS),
+                ("registry", REGISTRY_APP),
+                ("Paimon's Java core", PAIMON_CORE),
+                ("PostgreSQL", find_postgres()),
+            ),
         ),
     )
     said = []
     for command, places in parts:
-        missing = ", ".join(what for what, place in places if not place.exists())
+        missing = ", ".join(what for what, place in places if place is None or not place.exists())
         if missing:
             said.append(f"NOT SET UP: {missing}; the tests that need it are skipped. Run `{command}`.")
     return said
@@ -110,6 +122,24 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
     if not REGISTRY_APP.exists():
         pytest.skip("there is no schema registry here: run `make servers`")
     with LocalRegistry(tmp_path_factory.mktemp("registry")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPostgres]:
+    """One real PostgreSQL for the whole session; give your catalog a ``catalog-key`` of its own."""
+    if find_postgres() is None:
+        pytest.skip("there is no PostgreSQL here: run `make servers`, which says how to get it")
+    with LocalPostgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMetastore]:
+    """One real Hive metastore for the whole session; name your databases after your test."""
+    if find_metastore_jars() is None:
+        pytest.skip("there is no Hive metastore here: run `make setup`")
+    with LocalMetastore(tmp_path_factory.mktemp("metastore")) as server:
         yield server
 
 

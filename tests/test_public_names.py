@@ -22,6 +22,7 @@ PUBLIC = {
     "AddColumn",
     "AlreadyExistsError",
     "AlterType",
+    "Catalog",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from java_runtime import JavaMissingError, find_java
+from local_postgres import find_programs
 from quick_spark import ARCHIVE, archiving_spark
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ HOW_TO_GET_PYTHON = """  Debian, Ubuntu:  sudo apt install python3.11 python3.11
 then run the same command again."""
 HOW_TO_GET_GO = """  Debian, Ubuntu:  sudo apt install golang-go  (1.21 or later; it fetches the release that is needed)
   macOS:           brew install go
+then run the same command again."""
+HOW_TO_GET_POSTGRES = """  Debian, Ubuntu:  sudo apt install postgresql  (its service need not run)
+  macOS:           brew install postgresql@17
 then run the same command again."""
 HOW_TO_GET_VENV = """Python's own venv module does not work here.
   Debian, Ubuntu:  sudo apt install python3-venv   (they ship it apart from python3)
@@ -101,6 +105,9 @@ def set_up(java: Path) -> None:
 
 def set_up_servers(java: Path) -> None:
     """Bring the servers up to date that only some tests need."""
+    if find_programs() is None:
+        msg = f"PostgreSQL is needed for the tests of catalogs in a database; there is none.\n{HOW_TO_GET_POSTGRES}"
+        raise SetupError(msg)
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
     make_jars(REGISTRY, "a schema registry (109 MB)", java)

@@ -16,7 +16,7 @@ from airflow.sdk import BaseHook
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 __all__ = ["DynamicTableHook"]
 
@@ -38,7 +38,7 @@ class DynamicTableHook(BaseHook):
         self.dynamic_table_conn_id = dynamic_table_conn_id
         self._connection = connection
 
-    def get_conn(self) -> WarehouseCatalog:
+    def get_conn(self) -> Catalog:
         """Open the catalog; an InvalidInputError says what the connection lacks."""
         from storage_lib import open_catalog
 

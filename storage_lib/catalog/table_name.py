@@ -70,3 +70,14 @@ class TableName:
         branch = "" if self.branch is None else f"${_BRANCH}{self.branch}"
         system_table = "" if self.system_table is None else f"${self.system_table}"
         return f"{self.database}.{self.table}{branch}{system_table}"
+
+
+def database_name(text: str) -> str:
+    """The name of a database, as it is; ``InvalidInputError`` for anything else."""
+    if not _PART.fullmatch(text):
+        message = (
+            f"{text!r} is no database name; use letters, digits, '_' and '-' (it becomes a directory, and a part of "
+            "Kafka topics' names)"
+        )
+        raise InvalidInputError(message)
+    return text

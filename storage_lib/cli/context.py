@@ -18,7 +18,7 @@ import typer
 from storage_lib.errors import InvalidInputError, RetryableError, StorageError
 
 if TYPE_CHECKING:
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 WAREHOUSE_VARIABLE = "DYNAMIC_TABLE_WAREHOUSE"
 BROKERS_VARIABLE = "DYNAMIC_TABLE_BOOTSTRAP_SERVERS"
@@ -37,7 +37,7 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     as_json: bool = False
 
-    def catalog(self) -> WarehouseCatalog:
+    def catalog(self) -> Catalog:
         """Open the catalog."""
         from storage_lib import open_catalog
 

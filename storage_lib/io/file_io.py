@@ -53,6 +53,12 @@ class FileIO(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a directory with everything in it; fine if it is gone."""
 
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Move a directory with everything in it, at once; False if the new name is taken. Parents are made.
+
+        Raises ``NotFoundError`` if it is not there, ``InvalidInputError`` on a store that can't.
+        """
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; fine if it is there. Nothing to do on object stores."""
 

@@ -143,6 +143,21 @@ class HdfsFileIO:
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name, recursive=True)
 
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Move a directory with everything in it, at once; False if the new name is taken."""
+        place, new_place = self._place(path), self._place(new_path)
+        if _is_there(new_place):
+            # HDFS would move it into a directory that is there.
+            return False
+        parent = new_place.path.rpartition("/")[0]
+        with _errors_of("rename", path):
+            place.client.mkdirs(parent, create_parent=True)
+            try:
+                place.client.rename(place.path, new_place.path, overwrite=False)
+            except FileExistsError:
+                return False
+            return True
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; fine if it is there."""
         client, name = self._place(path)

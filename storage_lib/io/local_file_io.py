@@ -157,6 +157,22 @@ class LocalFileIO:
         with _errors_of("delete", path), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Move a directory with everything in it, at once; False if the new name is taken."""
+        with _errors_of("rename", path):
+            if Path(new_path).exists():
+                return False
+            self._sync(_make_directories(_parent(new_path)))
+            try:
+                Path(path).rename(new_path)
+            except OSError as error:
+                # An empty directory that came meanwhile is replaced, as rename(2) has it; one with files is not.
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    return False
+                raise
+            self._sync([_parent(path), _parent(new_path)])
+            return True
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; fine if it is there."""
         with _errors_of("make directory", path):

@@ -93,6 +93,22 @@ class MemoryFileIO:
                 del self._directories[inside]
             self._directories.get(directory, {}).pop(name, None)
 
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Move a directory with everything in it; False if the new name is taken."""
+        old, new = _clean(path), _clean(new_path)
+        with self._lock:
+            if self.exists(new):
+                return False
+            if old not in self._directories:
+                message = f"can't rename {path}: it is not there"
+                raise NotFoundError(message)
+            for inside in [each for each in self._directories if each == old or each.startswith(f"{old}/")]:
+                self._make(new + inside.removeprefix(old))
+                self._directories[new + inside.removeprefix(old)] = self._directories.pop(inside)
+            directory, name = _split(old)
+            self._directories.get(directory, {}).pop(name, None)
+            return True
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; fine if it is there."""
         with self._lock:

@@ -16,7 +16,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import GenericError, NotSupportedError
 
-from storage_lib.errors import AlreadyExistsError, CommitOutcomeUnknownError, UnavailableError
+from storage_lib.errors import AlreadyExistsError, CommitOutcomeUnknownError, InvalidInputError, UnavailableError
 from storage_lib.io.conditional_put import put_if_absent
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.object_output import PART_BYTES, ObjectOutput
@@ -139,6 +139,14 @@ class ObjectStoreFileIO:
         store, key = self._place(path).patient
         with errors_of("delete", path), suppress(FileNotFoundError):
             obstore.delete(store, key)
+
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Refused: there are no directories, and objects can't be moved together."""
+        message = (
+            f"{path} can't become {new_path}: an object store moves nothing at once. Make a new table there and copy "
+            "the rows into it"
+        )
+        raise InvalidInputError(message)
 
     def delete_tree(self, path: str) -> None:
         """Delete everything below ``path``, many objects a request; fine if there is nothing."""

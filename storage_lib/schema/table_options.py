@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.catalog_options import without_password
 from storage_lib.schema.option_values import (
     parse_boolean,
     parse_bucket_count,
@@ -542,6 +543,11 @@ def canonical_key(key: str) -> str:
     return _ALIASES.get(stripped, stripped)
 
 
+def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """The options under the keys of this version."""
+    return {canonical_key(key): value for key, value in (options or {}).items()}
+
+
 def is_secret(key: str) -> bool:
     """Whether an option's value must be neither stored nor shown."""
     spelled = _SEPARATORS.sub(".", key.lower())
@@ -550,7 +556,7 @@ def is_secret(key: str) -> bool:
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
     """The options with secrets replaced by asterisks."""
-    return {key: "******" if is_secret(key) else value for key, value in options.items()}
+    return {key: "******" if is_secret(key) else without_password(str(value)) for key, value in options.items()}
 
 
 def options_documentation() -> str:

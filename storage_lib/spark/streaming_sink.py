@@ -16,7 +16,7 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.catalog.warehouse_catalog import open_catalog
+from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.log_store.foreign_topic import COLUMN_TYPES
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+    from storage_lib.catalog.catalog import Catalog
     from storage_lib.table.dynamic_table import DynamicTable
 
 _POLL_SECONDS = 0.25
@@ -165,7 +165,7 @@ def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
         raise InvalidInputError(message) from error
 
 
-def _source(spark: SparkSession, catalog: WarehouseCatalog, table: DynamicTable, spec: SinkSpec) -> DataFrame:
+def _source(spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: SinkSpec) -> DataFrame:
     source = spec.source
     if source.kind == "dynamic_table":
         timestamp = source.options.get("log.scan.timestamp-millis")

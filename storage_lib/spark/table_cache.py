@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage_lib.catalog.warehouse_catalog import load_table_at
+from storage_lib.catalog.open_catalog import load_table_at
 from storage_lib.errors import NotFoundError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from local_s3 import LocalS3
-from storage_lib import InvalidInputError, WarehouseCatalog, load_table_at, open_catalog
+from storage_lib import Catalog, InvalidInputError, load_table_at, open_catalog
 from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.orders_table import NAME, content, orders, rows
 from tests.support.other_readers import (
@@ -35,12 +35,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 @pytest.fixture
-def catalog(place: Storage) -> WarehouseCatalog:
+def catalog(place: Storage) -> Catalog:
     root = place.root if "://" in place.root else f"file://{place.root}"
     return open_catalog(root, {**place.options, "bucket": "1"})
 
 
-def test_a_table_lives_and_ends(catalog: WarehouseCatalog, place: Storage) -> None:
+def test_a_table_lives_and_ends(catalog: Catalog, place: Storage) -> None:
     table = orders(catalog)
     table.append(rows("+I a 1 10", "+I a 2 20", "+I b 3 30"))
     table.append(rows("+U a 1 11", "-D a 2 20"))

@@ -16,7 +16,7 @@ import pytest
 
 from dynamic_table.sink_job import SinkJob
 from local_airflow import LocalAirflow
-from storage_lib import DynamicTable, WarehouseCatalog, open_catalog
+from storage_lib import Catalog, DynamicTable, open_catalog
 from tests.support.processes import lives
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ def rest(airflow: LocalAirflow) -> AirflowRest:
 
 
 @pytest.fixture(scope="session")
-def catalog(airflow: LocalAirflow) -> WarehouseCatalog:
+def catalog(airflow: LocalAirflow) -> Catalog:
     """The warehouse that Airflow's connection names, seen from outside."""
     return open_catalog(airflow.connection_extra["warehouse"], airflow.connection_extra["options"])
 
 
 @pytest.fixture(scope="session")
-def events(catalog: WarehouseCatalog) -> DynamicTable:
+def events(catalog: Catalog) -> DynamicTable:
     """A small table with two level-0 files, so that there is something to compact."""
     table = catalog.create_table("life.events", EVENTS, primary_key=["id"], if_not_exists=True)
     for text in ("old", "new"):

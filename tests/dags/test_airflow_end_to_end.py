@@ -19,7 +19,7 @@ from local_airflow import LocalAirflow
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 HERE = Path(__file__).resolve().parent
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
@@ -37,7 +37,7 @@ def tries(rest: AirflowRest, dag_id: str, run_id: str, task_id: str) -> list[str
     return [one["state"] for one in rest.tries(dag_id, run_id, task_id)]
 
 
-def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowRest, catalog: WarehouseCatalog) -> None:
+def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowRest, catalog: Catalog) -> None:
     ready(rest, "provision", "reprocess", "validate", "maintain", "drop_old_partitions")
 
     rest.run("provision")
@@ -66,9 +66,7 @@ def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowR
     assert operations[-1] == "drop_partitions"
 
 
-def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(
-    rest: AirflowRest, catalog: WarehouseCatalog
-) -> None:
+def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(rest: AirflowRest, catalog: Catalog) -> None:
     ready(rest, "provision_tables", "publish")
 
     made = rest.run("provision_tables")
@@ -84,7 +82,7 @@ def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(
 
 
 def test_partitions_are_dropped_only_when_somebody_approves(
-    rest: AirflowRest, airflow: LocalAirflow, catalog: WarehouseCatalog
+    rest: AirflowRest, airflow: LocalAirflow, catalog: Catalog
 ) -> None:
     ready(rest, "drop_old_partitions")
     columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
@@ -212,7 +210,7 @@ def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
 
 
 def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_the_table(
-    rest: AirflowRest, catalog: WarehouseCatalog
+    rest: AirflowRest, catalog: Catalog
 ) -> None:
     columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
     table = catalog.create_table("life.watched", columns, primary_key=["day", "id"], partition_by=["day"])

@@ -15,7 +15,7 @@ from airflow_rest import AirflowRest
 from tests.support.chromium import PROGRAM, Chromium
 
 if TYPE_CHECKING:
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 pytestmark = [
     pytest.mark.airflow,
@@ -28,7 +28,7 @@ COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id"
 
 
 @pytest.fixture(scope="module")
-def visits(catalog: WarehouseCatalog) -> DynamicTable:
+def visits(catalog: Catalog) -> DynamicTable:
     """A table whose comment and partition would run a script if a page let them, with three runs to compact."""
     table = catalog.create_table(
         "pages.visits",
@@ -45,7 +45,7 @@ def visits(catalog: WarehouseCatalog) -> DynamicTable:
 
 
 @pytest.fixture(scope="module")
-def broken(catalog: WarehouseCatalog, visits: DynamicTable) -> DynamicTable:
+def broken(catalog: Catalog, visits: DynamicTable) -> DynamicTable:
     """A table whose newest snapshot is unreadable."""
     table = catalog.create_table("pages.broken", COLUMNS, primary_key=["day", "id"])
     table.append(pa.table({"day": ["a"], "id": [1]}))

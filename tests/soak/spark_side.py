@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.catalog import Catalog
 from tests.soak.soak_model import SILENT, SPARK_QUERY_ID, SoakModel
 from tests.support.orders_table import COLUMNS
 from tests.support.patience import wait_until
@@ -24,7 +24,7 @@ _FINISH_SECONDS = 180
 class SparkSide:
     """One driver at a time, a process group of its own. Its copy of the table has no key: every row counts."""
 
-    def __init__(self, catalog: WarehouseCatalog, notes: Path, servers: str, seed: int) -> None:
+    def __init__(self, catalog: Catalog, notes: Path, servers: str, seed: int) -> None:
         self._copy = catalog.create_table(COPY_TABLE, COLUMNS, options={"log.system": "none"})
         self._job = {"warehouse": catalog.warehouse, "servers": servers, "seed": seed, "notes": str(notes)}
         self._notes = notes

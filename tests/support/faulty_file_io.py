@@ -26,7 +26,17 @@ from storage_lib.io.file_io import FileIO, FileStatus
 _Answer = TypeVar("_Answer")
 
 WRITES = frozenset(
-    {"create_if_absent", "write_bytes", "replace", "delete", "delete_tree", "make_directory", "open_output", "sync"}
+    {
+        "create_if_absent",
+        "write_bytes",
+        "replace",
+        "delete",
+        "delete_tree",
+        "rename_directory",
+        "make_directory",
+        "open_output",
+        "sync",
+    }
 )
 """Operations after which the storage may differ."""
 
@@ -117,6 +127,9 @@ class FaultyFileIO:
 
     def delete_tree(self, path: str) -> None:
         self._do("delete_tree", path, lambda: self._delegate.delete_tree(path))
+
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        return self._do("rename_directory", path, lambda: self._delegate.rename_directory(path, new_path))
 
     def make_directory(self, path: str) -> None:
         self._do("make_directory", path, lambda: self._delegate.make_directory(path))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from storage_lib import DynamicTable, MemoryCatalog
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.catalog import Catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.stream_position import StreamPosition
@@ -17,7 +17,7 @@ COLUMNS = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("price", pa.int64
 NAME = "shop.orders"
 
 
-def orders(catalog: WarehouseCatalog | None = None, **options: str) -> DynamicTable:
+def orders(catalog: Catalog | None = None, **options: str) -> DynamicTable:
     """A new table of ``COLUMNS``, key (dt, id), partitioned by dt; in memory unless a catalog is given."""
     catalog = catalog or MemoryCatalog(environment=fake_environment())
     spelled = {key.replace("_", "-"): value for key, value in options.items()}

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from local_airflow import LocalAirflow
-from storage_lib import WarehouseCatalog, open_catalog
+from storage_lib import Catalog, open_catalog
 from tests.support.chromium import Chromium
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -47,7 +47,7 @@ def main() -> None:
             airflow.stop()
 
 
-def make_tables(catalog: WarehouseCatalog) -> None:
+def make_tables(catalog: Catalog) -> None:
     """A few tables as they are after some days. None is broken: an error would show a path of this machine."""
     random = np.random.default_rng(13)
     for name, commits in (("shop.orders", 9), ("shop.returns", 3), ("shop.visits", 14), ("lab.samples", 1)):

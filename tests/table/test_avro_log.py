@@ -32,14 +32,14 @@ from storage_lib.log_store.schema_registry import SchemaRegistry
 if TYPE_CHECKING:
     from local_kafka import LocalKafka
     from local_registry import LocalRegistry
-    from storage_lib import WarehouseCatalog
+    from storage_lib import Catalog
 
 COLUMNS = {"id": "BIGINT", "name": "STRING", "price": "DECIMAL(10, 2)"}
 AVRO = {"log.format": "debezium-avro", "log.key.format": "avro", "bucket": "1"}
 
 
 @pytest.fixture
-def catalog(kafka: LocalKafka, registry: LocalRegistry, tmp_path: Path) -> WarehouseCatalog:
+def catalog(kafka: LocalKafka, registry: LocalRegistry, tmp_path: Path) -> Catalog:
     servers = {"log.kafka.bootstrap.servers": kafka.bootstrap_servers, "log.schema-registry.url": registry.url}
     return open_catalog(str(tmp_path), {**servers, "log.schema-registry.password": "sesame"})
 
@@ -49,7 +49,7 @@ def client(registry: LocalRegistry) -> SchemaRegistry:
     return SchemaRegistry.of({"url": registry.url})
 
 
-def made(catalog: WarehouseCatalog, name: str, **options: str) -> DynamicTable:
+def made(catalog: Catalog, name: str, **options: str) -> DynamicTable:
     topic = f"{Path(catalog.warehouse).name}-{name}"
     return catalog.create_table(
         f"shop.{name}", COLUMNS, primary_key=["id"], options={**AVRO, "log.kafka.topic": topic, **options}
@@ -95,7 +95,7 @@ def read_elsewhere(table: DynamicTable, registry: LocalRegistry) -> Iterator[tup
 
 
 def test_others_read_the_log_by_the_registrys_schemas_over_an_alter(
-    catalog: WarehouseCatalog, registry: LocalRegistry, client: SchemaRegistry
+    catalog: Catalog, registry: LocalRegistry, client: SchemaRegistry
 ) -> None:
     table = made(catalog, "orders")
     topic = table.schema.options["log.kafka.topic"]
@@ -133,7 +133,7 @@ def test_others_read_the_log_by_the_registrys_schemas_over_an_alter(
     assert client.latest(f"{topic}-value") is client.latest(f"{topic}-key") is None
 
 
-def test_secrets_and_the_registrys_place_are_the_connections(catalog: WarehouseCatalog) -> None:
+def test_secrets_and_the_registrys_place_are_the_connections(catalog: Catalog) -> None:
     table = made(catalog, "secret")
 
     assert not [key for key in table.schema.options if key.startswith("log.schema-registry.")]
@@ -145,7 +145,7 @@ def test_secrets_and_the_registrys_place_are_the_connections(catalog: WarehouseC
 
 
 def test_without_its_registry_nothing_is_made_or_written(
-    catalog: WarehouseCatalog, client: SchemaRegistry, tmp_path: Path
+    catalog: Catalog, client: SchemaRegistry, tmp_path: Path
 ) -> None:
     down = open_catalog(
         str(tmp_path), {**catalog.options, "log.schema-registry.url": f"http://127.0.0.1:{free_port()}"}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from storage_lib import WarehouseCatalog
+    from storage_lib import Catalog
 
 __all__ = ["ListTablesInNeedOperator"]
 
@@ -55,7 +55,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         self.log.info("%d of %d tables need care", len(sizes), len(names))
         return sorted(sizes, key=lambda name: (-sizes[name], name))
 
-    def _size_in_need(self, catalog: WarehouseCatalog, name: str, full: bool, retain_last: int) -> int:  # noqa: FBT001
+    def _size_in_need(self, catalog: Catalog, name: str, full: bool, retain_last: int) -> int:  # noqa: FBT001
         """Bytes of a table's files; -1 if it needs nothing."""
         from storage_lib.errors import StorageError
 

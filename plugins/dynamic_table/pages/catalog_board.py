@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 __all__ = ["CatalogBoard"]
 
@@ -27,7 +27,7 @@ DESCRIBE_SECONDS = 2.0
 class CatalogBoard:
     """The tables of one catalog. Threads may share it."""
 
-    def __init__(self, catalog: WarehouseCatalog) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._tables: dict[str, DynamicTable] = {}
         self._logs: dict[str, _LogLook] = {}

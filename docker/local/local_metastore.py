@@ -1,0 +1,104 @@
+"""One real Hive metastore on this machine, without Docker or Hadoop, loopback only.
+
+    with LocalMetastore(folder) as metastore:
+        open_catalog(folder, {"metastore": "hive", "uri": metastore.uri})
+
+Its classes are in pyspark's jars, which `make setup` has fetched. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from java_runtime import find_java
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["LocalMetastore", "LocalMetastoreError", "MetastoreNotSetUpError", "find_jars"]
+
+VENV = Path(__file__).resolve().parents[2] / ".local" / "venv"
+PROGRAM = Path(__file__).resolve().parent / "metastore" / "LocalMetastore.java"
+OPENED = ("java.lang", "java.util", "java.net", "java.io", "java.nio", "java.util.concurrent", "java.lang.reflect")
+JVM = (
+    "-Xmx256m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
+)
+
+
+class LocalMetastoreError(RuntimeError):
+    """The metastore did not come up; the message ends with what it said."""
+
+
+class MetastoreNotSetUpError(LocalMetastoreError):
+    """The jars are not there; `make setup` fetches them."""
+
+
+class LocalMetastore(LocalServer):
+    """A metastore whose tables stay in its folder. Not for several threads."""
+
+    def __init__(self, home: str | os.PathLike[str], *, jars: Path | None = None) -> None:
+        self.home = Path(home).resolve()
+        self._jars = jars
+        self._process = LocalProcess(self.home, f"-Ddynamic-tables.home={self.home}", name="metastore")
+        self._port: int | None = None
+
+    @property
+    def uri(self) -> str:
+        """As ``open_catalog`` and every Hive client want it."""
+        if self._port is None:
+            msg = f"The metastore in {self.home} has not been started, so it has no address."
+            raise LocalMetastoreError(msg)
+        return f"thrift://{LOOPBACK}:{self._port}"
+
+    def start(self, *, timeout: float = 120) -> Self:
+        """Start it, on the port of last time if it had one, and return once it answers."""
+        java = find_java()
+        jars = self._jars or find_jars()
+        if jars is None or not list(jars.glob("hive-metastore-*.jar")):
+            msg = f"There are no jars of Hive's metastore in {jars or VENV}. Run `make setup`."
+            raise MetastoreNotSetUpError(msg)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._port = self._port or free_port()
+        settings = {
+            "dynamic-tables.home": str(self.home),
+            "derby.stream.error.file": str(self.home / "derby.log"),
+            "java.io.tmpdir": str(self.home),
+        }
+        self._process.launch(
+            java,
+            *JVM,
+            *(f"-D{name}={value}" for name, value in settings.items()),
+            "-cp",
+            f"{jars}/*",
+            PROGRAM,
+            self.home,
+            self._port,
+        )
+        deadline = time.monotonic() + timeout
+        self._process.wait_until(self._answers, deadline=deadline, what="The metastore", error=LocalMetastoreError)
+        return self
+
+    def stop(self) -> None:
+        """End it; its tables stay in the folder. Does nothing when it is down."""
+        self._process.end(signal.SIGTERM, 10)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, self._port or 0), timeout=1):
+                return True
+        except OSError:
+            return False
+
+
+def find_jars() -> Path | None:
+    """Pyspark's jars; None before `make setup`."""
+    return next(VENV.glob("lib/python*/site-packages/pyspark/jars"), None)

@@ -1,0 +1,131 @@
+"""One real PostgreSQL on this machine, without Docker, loopback only, with nothing made safe against power cuts.
+
+    with LocalPostgres(folder) as postgres:
+        open_catalog(folder, {"metastore": "sql", "uri": postgres.uri})
+
+The programs are the system's; `make servers` says how to get them. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["LocalPostgres", "LocalPostgresError", "PostgresNotSetUpError", "find_programs"]
+
+DEBIANS = Path("/usr/lib/postgresql")
+NEEDED = ("initdb", "postgres", "pg_isready")
+USER = "dynamic"
+# PostgreSQL refuses to run as root; who is root gives its files to nobody, who may not enter root's folders.
+AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+NOBODY = 65534
+
+
+class LocalPostgresError(RuntimeError):
+    """PostgreSQL did not come up; the message ends with what it said."""
+
+
+class PostgresNotSetUpError(LocalPostgresError):
+    """The programs are not there."""
+
+
+class LocalPostgres(LocalServer):
+    """A database server whose data goes with it. Not for several threads."""
+
+    def __init__(self, home: str | os.PathLike[str], *, programs: Path | None = None) -> None:
+        self.home = Path(home).resolve()
+        self._programs = programs
+        self._data: Path | None = None
+        self._process = LocalProcess(self.home, f"dynamic-tables.home={self.home}", name="postgres")
+        self._port: int | None = None
+
+    @property
+    def uri(self) -> str:
+        """Of a database of its own, as ``open_catalog`` wants it."""
+        if self._port is None:
+            msg = f"PostgreSQL in {self.home} has not been started, so it has no address."
+            raise LocalPostgresError(msg)
+        return f"postgresql://{USER}@{LOOPBACK}:{self._port}/postgres"
+
+    def start(self, *, timeout: float = 60) -> Self:
+        """Start it, on the port and with the data of last time if it had any, and return once it answers."""
+        programs = self._programs or find_programs()
+        if programs is None or not all((programs / name).exists() for name in NEEDED):
+            msg = "There is no PostgreSQL on this machine. Run `make servers`, which says how to get it."
+            raise PostgresNotSetUpError(msg)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._port = self._port or free_port()
+        if self._data is None:
+            self._data = Path(tempfile.mkdtemp(prefix="dynamic-tables-postgres-"))
+            if os.geteuid() == 0:
+                os.chown(self._data, NOBODY, NOBODY)
+            make = ("-D", str(self._data), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "-N")
+            made = subprocess.run(
+                [*_as_who(), str(programs / "initdb"), *make], capture_output=True, text=True, check=False, cwd="/"
+            )
+            if made.returncode != 0:
+                msg = f"initdb failed: {made.stderr.strip() or made.stdout.strip()}"
+                raise LocalPostgresError(msg)
+        settings = {
+            "listen_addresses": LOOPBACK,
+            "port": str(self._port),
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "shared_buffers": "32MB",
+            "max_connections": "60",
+            "dynamic-tables.home": str(self.home),
+        }
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        self._process.launch(*_as_who(), programs / "postgres", "-D", self._data, *words)
+        asking = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(self._port)]
+        self._process.wait_until(
+            lambda: subprocess.run(asking, check=False).returncode == 0,
+            deadline=time.monotonic() + timeout,
+            what="PostgreSQL",
+            error=LocalPostgresError,
+        )
+        return self
+
+    def stop(self) -> None:
+        """End it; its data stays for the next start. Does nothing when it is down."""
+        self._process.end(signal.SIGINT, 10)
+
+    def __exit__(self, *error: object) -> None:
+        """End it, and delete its data."""
+        super().__exit__(*error)
+        if self._data is not None:
+            shutil.rmtree(self._data)
+            self._data = None
+
+
+def find_programs() -> Path | None:
+    """The folder of the system's PostgreSQL, the newest of Debian's; None if there is none."""
+    for place in (*sorted(DEBIANS.glob("*/bin"), key=_release, reverse=True), *_on_path()):
+        if all((place / name).exists() for name in NEEDED):
+            return place
+    return None
+
+
+def _on_path() -> list[Path]:
+    postgres = shutil.which("postgres")
+    return [] if postgres is None else [Path(postgres).resolve().parent]
+
+
+def _release(place: Path) -> int:
+    release = place.parent.name
+    return int(release) if release.isdecimal() else 0
+
+
+def _as_who() -> tuple[str, ...]:
+    return AS_NOBODY if os.geteuid() == 0 else ()

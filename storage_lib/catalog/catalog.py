@@ -1,0 +1,292 @@
+"""A catalog: names of tables, and everything that is asked of a table by its name.
+
+Where entries are kept is ``TableEntries``'s, in which order things are made and deleted ``TableLife``'s. This is the
+one place that turns options into stores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pyarrow as pa
+
+from storage_lib.catalog.catalog_lock import LockFactory
+from storage_lib.catalog.frozen_options import frozen_options
+from storage_lib.catalog.kafka_log import open_kafka_log
+from storage_lib.catalog.log_refusals import refuse_log
+from storage_lib.catalog.table_descriptor import TableDescriptor
+from storage_lib.catalog.table_entries import TableEntries
+from storage_lib.catalog.table_life import TableLife
+from storage_lib.catalog.table_name import TableName, database_name
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.io.environment import Environment
+from storage_lib.io.file_io_factory import warehouse_root
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
+from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.unsupported import refuse_unsupported
+from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.table_address import TableAddress
+
+
+class Catalog:
+    """Tables of one home of entries, their files below ``warehouse``.
+
+    ``options`` are defaults for new tables, and what a connection knows: servers and credentials. The former are
+    frozen into a table when it is created; the latter are looked up here each time and stored nowhere.
+    """
+
+    def __init__(
+        self, warehouse: str, options: Mapping[str, str] | None, *, environment: Environment, entries: TableEntries
+    ) -> None:
+        self.warehouse = warehouse_root(warehouse)
+        self.options = canonical_options(options)
+        self._environment = environment
+        self._entries = entries
+        self._life = TableLife(environment, entries, self._table)
+        TableOptions.parse(self.options)
+
+    def supports_managed_table(self) -> bool:
+        """Whether a CREATE without a connector makes a table with storage of its own here (FLIP-188): it does."""
+        return True
+
+    @property
+    def lock_factory(self) -> LockFactory | None:
+        """Makes this catalog's lock, in whatever process; None if it has none."""
+        return None
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> DynamicTable:
+        """Make a table and its log. Columns are an Arrow schema, or names with types (``{"name": "VARCHAR(20)"}``).
+
+        With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
+
+        Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign
+        topic of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
+        """
+        table_name = TableName.parse_plain(name)
+        descriptor = _descriptor(schema, primary_key, partition_by, options, comment)
+        with self._entries.turn(table_name) as turn:
+            self._life.finish_drop(table_name)
+            if self.table_exists(name):
+                if not if_not_exists:
+                    message = f"table {name} exists already; load it, drop it, or create it with if_not_exists=True"
+                    raise AlreadyExistsError(message)
+                table = self.load_table(name)
+                _refuse_other_columns(table, descriptor)
+                if table.log is not None:
+                    table.log.create()
+                return table
+            return self._life.create(table_name, self._new_schema(table_name, descriptor), turn)
+
+    def load_table(self, name: str) -> DynamicTable:
+        """The table as it is now, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if there is none."""
+        table_name = TableName.parse(name)
+        if table_name.system_table is not None:
+            message = f"{name} is a system table, which can only be read: use system_table({name!r})"
+            raise InvalidInputError(message)
+        place = self._entries.place(table_name.plain)
+        schema = None if place is None else self._schemas(place).latest()
+        if place is None or schema is None:
+            known = ", ".join(self.list_tables()) or "none"
+            message = f"there is no table {table_name.plain} in {self.warehouse}; tables there: {known}"
+            raise NotFoundError(message)
+        table = self._table(table_name.plain, place, schema)
+        return table if table_name.branch is None else table.branch(table_name.branch)
+
+    def system_table(self, name: str) -> pa.Table:
+        """A system table, as ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``DynamicTable``."""
+        table_name = TableName.parse(name)
+        if table_name.system_table is None:
+            message = f"{name} names no system table; write {name}$snapshots or the like"
+            raise InvalidInputError(message)
+        return self.load_table(str(replace(table_name, system_table=None))).system_table(table_name.system_table)
+
+    def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:
+        """``DynamicTable.alter`` of the table of that name; ``NotFoundError`` if there is none."""
+        return self.load_table(name).alter(*changes)
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Delete a table, its log and its files; ``NotFoundError`` if there is none, unless ``if_exists``.
+
+        Repeatable: a drop that was interrupted, or whose topic could not be deleted, is finished by the next.
+        """
+        table_name = TableName.parse_plain(name)
+        with self._entries.turn(table_name):
+            if not self._life.drop(table_name) and not if_exists:
+                message = f"there is no table {name} in {self.warehouse} to drop"
+                raise NotFoundError(message)
+
+    def rename_table(self, name: str, new_name: str) -> DynamicTable:
+        """Give a table another name, in another database if need be; its directory moves, its log keeps its topic.
+
+        Repeating a rename that was interrupted finishes it. Whoever has the table open has to load it again. Raises
+        ``NotFoundError`` for a table that is not there, ``AlreadyExistsError`` if the new name is taken and
+        ``InvalidInputError`` on a store that can't move a directory at once (object stores).
+        """
+        old, new = TableName.parse_plain(name), TableName.parse_plain(new_name)
+        with ExitStack() as turns:
+            for each in sorted({old, new}, key=str):  # the same order for all, so that nobody waits in a circle
+                turns.enter_context(self._entries.turn(each))
+            self._life.finish_drop(new)
+            if self.table_exists(new_name):
+                message = f"table {name} can't be renamed: there is a table {new_name}"
+                raise AlreadyExistsError(message)
+            self._life.rename(old, new)
+        return self.load_table(new_name)
+
+    def list_tables(self, database: str | None = None) -> list[str]:
+        """Names of all tables, or of one database's, sorted."""
+        return sorted(str(name) for name in self._entries.names(database))
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is a table of that name. Its schema is not read, so a damaged one is there, too."""
+        place = self._entries.place(TableName.parse_plain(name))
+        return place is not None and self._schemas(place).latest_id() is not None
+
+    def create_database(
+        self, database: str, properties: Mapping[str, str] | None = None, *, if_not_exists: bool = False
+    ) -> None:
+        """Make a database; ``AlreadyExistsError`` if there is one, unless ``if_not_exists``.
+
+        There need not be one before a table is made in it: that makes it too.
+        """
+        if not self._entries.create_database(database_name(database), properties or {}) and not if_not_exists:
+            message = f"database {database} exists already; create it with if_not_exists=True"
+            raise AlreadyExistsError(message)
+
+    def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a database; ``InvalidInputError`` if it holds tables, unless ``cascade`` drops them too."""
+        if not self.database_exists(database_name(database)):
+            if if_exists:
+                return
+            message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
+            raise NotFoundError(message)
+        tables = self.list_tables(database)
+        if tables and not cascade:
+            message = f"database {database} holds {', '.join(tables)}; drop them first, or drop it with cascade=True"
+            raise InvalidInputError(message)
+        for name in tables:
+            self.drop_table(name, if_exists=True)
+        self._entries.drop_database(database)
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        return self._entries.databases()
+
+    def database_exists(self, database: str) -> bool:
+        """Whether there is a database of that name."""
+        return self._entries.database_properties(database_name(database)) is not None
+
+    def database_properties(self, database: str) -> dict[str, str]:
+        """What was said of a database when it was made; ``NotFoundError`` if there is none."""
+        found = self._entries.database_properties(database_name(database))
+        if found is None:
+            message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
+            raise NotFoundError(message)
+        return found
+
+    def _new_schema(self, name: TableName, descriptor: TableDescriptor) -> TableSchema:
+        """The first schema of a new table; ``InvalidInputError`` for whatever can't be a table."""
+        has_primary_key = bool(descriptor.primary_key)
+        options = frozen_options(name, descriptor.options, self.options, has_primary_key=has_primary_key)
+        schema = new_table_schema(
+            descriptor.schema,
+            primary_keys=descriptor.primary_key,
+            partition_keys=descriptor.partition_by,
+            options={**options, UUID_OPTION: self._environment.new_name()},
+            time_millis=self._environment.clock.now_millis(),
+            comment=descriptor.comment,
+        )
+        refuse_unsupported(str(name), schema)
+        refuse_log(str(name), TableOptions.parse(schema.options), has_primary_key=bool(schema.primary_keys))
+        return schema
+
+    def _schemas(self, location: str) -> SchemaHistory:
+        return SchemaHistory(self._environment.file_io, TablePaths(location))
+
+    def _table(self, name: TableName, location: str, schema: TableSchema) -> DynamicTable:
+        options = TableOptions.parse({**self.options, **schema.options})
+        # Tables that other writers made have no uuid of ours: their directory has to do.
+        uuid = schema.options.get(UUID_OPTION, location)
+        return DynamicTable(
+            name=str(name),
+            uuid=uuid,
+            location=location,
+            address=self._address(name),
+            environment=self._environment_of(name),
+            schema=schema,
+            options=options,
+            log=self._log(name, schema, options, uuid),
+            under=lambda other: self._table(name, location, other),
+        )
+
+    def _environment_of(self, name: TableName) -> Environment:  # noqa: ARG002  a table's lock has its name
+        return self._environment
+
+    def _address(self, name: TableName) -> TableAddress | None:
+        return TableAddress(warehouse=self.warehouse, name=str(name), options=self.options)
+
+    def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:
+        if UUID_OPTION not in schema.options or options.effective_log_system is LogSystem.NONE:
+            return None
+        return open_kafka_log(name, schema, options, uuid, self._environment.clock)
+
+
+def _descriptor(
+    schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
+    primary_key: Sequence[str],
+    partition_by: Sequence[str],
+    options: Mapping[str, str] | None,
+    comment: str | None,
+) -> TableDescriptor:
+    if not isinstance(schema, TableDescriptor):
+        is_mapping = isinstance(schema, Mapping)
+        return TableDescriptor(
+            schema=tuple((name, type_of(like)) for name, like in schema.items()) if is_mapping else schema,
+            primary_key=tuple(primary_key),
+            partition_by=tuple(partition_by),
+            options=options or {},
+            comment=comment,
+        )
+    if primary_key or partition_by or options or comment:
+        message = "a TableDescriptor says everything itself; give keys, options and comment to it, not beside it"
+        raise InvalidInputError(message)
+    return schema
+
+
+def _refuse_other_columns(table: DynamicTable, descriptor: TableDescriptor) -> None:
+    """``if_not_exists`` on a table that is something else would hide a mistake."""
+    wanted = new_table_schema(
+        descriptor.schema,
+        primary_keys=descriptor.primary_key,
+        partition_keys=descriptor.partition_by,
+        options=table.schema.options,
+        time_millis=0,
+    )
+    for role, is_, should_be in (
+        ("columns", [(f.name, f.type) for f in table.schema.fields], [(f.name, f.type) for f in wanted.fields]),
+        ("primary key", list(table.schema.primary_keys), list(wanted.primary_keys)),
+        ("partition columns", list(table.schema.partition_keys), list(wanted.partition_keys)),
+    ):
+        if is_ != should_be:
+            message = (
+                f"table {table.name} exists with other {role}: {json.dumps(is_, default=str)} there, "
+                f"{json.dumps(should_be, default=str)} here. Drop it first, or create the new one under another name"
+            )
+            raise AlreadyExistsError(message)

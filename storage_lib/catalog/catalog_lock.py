@@ -1,0 +1,201 @@
+"""A lock on one table that all processes of a catalog see: for stores that can't create a file if it is absent.
+
+A holder shows life by beating; a waiter that has seen nothing move for the holder's time-out, by its own clock, takes
+over. So nobody compares clocks, and who dies blocks nobody for longer. Whoever was taken over is told at the next
+``Hold.check``, and has to check right before it writes.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from storage_lib.errors import LeaseLostError, StorageError, UnavailableError
+from storage_lib.io.environment import Clock
+
+_Answer = TypeVar("_Answer")
+_BEATS_PER_TIMEOUT = 4
+_FIRST_PAUSE_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSettings:
+    """Seconds: a holder that shows no life for ``timeout`` is taken over, a waiter gives up after ``wait``."""
+
+    timeout: float = 30.0
+    wait: float = 480.0
+    pause_max: float = 1.0
+
+
+class Hold(Protocol):
+    """What a holder holds."""
+
+    def check(self) -> None:
+        """Return if the lock is still held; ``LeaseLostError`` if somebody else took it over, or may have."""
+
+
+class NoHold:
+    """Of catalogs where nobody has to wait: one atomic step decides."""
+
+    def check(self) -> None:
+        """Nothing can be lost."""
+
+
+class LockFactory(Protocol):
+    """Makes the same lock in whatever process this is. Picklable."""
+
+    def create(self) -> CatalogLock:
+        """Open the lock; to be closed."""
+
+
+class CatalogLock(ABC):
+    """Locks of the tables of one catalog (FLIP-188's ``CatalogLock``). Thread-safe; not reentrant.
+
+    Kinds say how a lock is asked for, kept and given back; ``ticket`` is theirs.
+    """
+
+    def __init__(self, settings: LockSettings, clock: Clock) -> None:
+        self.settings = settings
+        self._clock = clock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run_with_lock(self, database: str, table: str, action: Callable[[], _Answer]) -> _Answer:
+        """What ``action`` returns, while nobody else runs one for that table.
+
+        Raises ``UnavailableError`` if the lock can't be had in time, ``LeaseLostError`` if it was lost meanwhile:
+        then another's action may have run beside this one.
+        """
+        with self.hold(database, table) as hold:
+            answer = action()
+            hold.check()
+            return answer
+
+    @contextmanager
+    def hold(self, database: str, table: str) -> Iterator[Hold]:
+        """Hold the lock inside the block, and keep it alive."""
+        held = _Held(self, self._acquired(database, table))
+        try:
+            yield held
+        finally:
+            held.end()
+
+    @abstractmethod
+    def ask(self, database: str, table: str) -> str | None:
+        """Try once, waiting for nobody; a ticket if the lock is ours now, None if somebody has it."""
+
+    @abstractmethod
+    def is_beaten(self, ticket: str) -> str | None:
+        """Show life; the ticket from now on, None if the lock was lost."""
+
+    @abstractmethod
+    def give_back(self, ticket: str) -> None:
+        """Let the next one have it; fine if it was lost."""
+
+    @abstractmethod
+    def take_over(self, database: str, table: str, seen: str) -> str | None:
+        """Take the lock from a holder whose sign of life is still ``seen``; None if it is not."""
+
+    @abstractmethod
+    def sign_of_life(self, database: str, table: str) -> tuple[str, float] | None:
+        """What changes when the holder beats, and its time-out in seconds; None if nobody holds the lock."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections."""
+
+    def _acquired(self, database: str, table: str) -> str:
+        """A ticket, however long it takes."""
+        started = self._clock.monotonic()
+        seen: str | None = None
+        seen_since = started
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            ticket = self.ask(database, table)
+            if ticket is not None:
+                return ticket
+            now = self._clock.monotonic()
+            life = self.sign_of_life(database, table)
+            if life is None:
+                continue
+            sign, timeout = life
+            if sign != seen:
+                seen, seen_since = sign, now
+            elif now - seen_since >= timeout:
+                ticket = self.take_over(database, table, sign)
+                if ticket is not None:
+                    return ticket
+            if now - started >= self.settings.wait:
+                message = (
+                    f"the lock of table {database}.{table} was not to be had in {self.settings.wait:.0f} s; its holder "
+                    f"({sign}) still shows life. Nothing was done; try again"
+                )
+                raise UnavailableError(message)
+            self._clock.sleep(pause)
+            pause = min(2 * pause, self.settings.pause_max)
+
+    @property
+    def clock(self) -> Clock:
+        """By which time-outs are measured."""
+        return self._clock
+
+
+class _Held:
+    """A lock that is kept alive by a thread of its own."""
+
+    def __init__(self, lock: CatalogLock, ticket: str) -> None:
+        self._lock = lock
+        self._ticket: str | None = ticket
+        self._alive_at = lock.clock.monotonic()
+        self._guard = threading.Lock()
+        self._ended = threading.Event()
+        self._beats_every = lock.settings.timeout / _BEATS_PER_TIMEOUT
+        threading.Thread(target=self._beat_on, name="catalog-lock", daemon=True).start()
+
+    def check(self) -> None:
+        """See ``Hold.check``. Asks the lock's home, so that a wrong clock alone fools nobody."""
+        self._beat()
+        silent = self._lock.clock.monotonic() - self._alive_at
+        if self._ticket is None or silent >= self._lock.settings.timeout:
+            message = "the table's lock was taken over meanwhile, since its holder had shown no life; try again"
+            raise LeaseLostError(message)
+
+    def end(self) -> None:
+        """Give the lock back."""
+        self._ended.set()
+        with self._guard:
+            ticket, self._ticket = self._ticket, None
+            if ticket is not None:
+                self._lock.give_back(ticket)
+
+    def _beat_on(self) -> None:
+        while not self._ended.wait(self._beats_every):
+            # Not heard this time: the next beat tells, or whoever checks.
+            with _nothing_said():
+                self._beat()
+
+    def _beat(self) -> None:
+        with self._guard:
+            if self._ticket is not None and not self._ended.is_set():
+                asked_at = self._lock.clock.monotonic()
+                self._ticket = self._lock.is_beaten(self._ticket)
+                self._alive_at = asked_at
+
+
+@contextmanager
+def _nothing_said() -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        return

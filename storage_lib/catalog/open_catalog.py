@@ -1,0 +1,68 @@
+"""From a connection's settings to its catalog: option ``metastore`` chooses, as in Paimon.
+
+Packages can add catalogs: an entry point in the group ``dynamic_tables.catalogs``, named as the option's value, is
+called with the warehouse and the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+
+from storage_lib.catalog.catalog import Catalog
+from storage_lib.catalog.memory_catalog import MemoryCatalog
+from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
+from storage_lib.schema.table_options import canonical_options
+from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.table_address import TableAddress
+
+CATALOGS = "dynamic_tables.catalogs"
+_EXTRAS = {Metastore.SQL: "sql-catalog"}
+
+
+def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> Catalog:
+    """The catalog of a warehouse, a directory or a URL; ``options`` as in ``Catalog``.
+
+    ``metastore`` says where its entries are: ``filesystem`` (the warehouse's directories, the default), ``sql`` (or
+    ``jdbc``: a database at ``uri``), ``memory``, or what a package has added.
+    Raises ``InvalidInputError`` for another one, and for one whose client is not installed.
+    """
+    said = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
+    chosen = METASTORE_ALIASES.get(said, said)
+    try:
+        return _maker(str(chosen))(warehouse, options or {})
+    except ImportError as error:
+        extra = next((extra for each, extra in _EXTRAS.items() if each == chosen), None)
+        if extra is None:
+            raise
+        message = (
+            f"metastore={said} needs a client that is not installed: pip install 'dynamic-tables[{extra}]' ({error})"
+        )
+        raise InvalidInputError(message) from error
+
+
+def load_table_at(address: TableAddress) -> DynamicTable:
+    """The table at an address, in whatever process this is."""
+    return open_catalog(address.warehouse, address.options).load_table(address.name)
+
+
+def _maker(metastore: str) -> Callable[[str, Mapping[str, str]], Catalog]:
+    """What makes a catalog of that kind."""
+    if metastore == Metastore.FILESYSTEM:
+        return WarehouseCatalog
+    if metastore == Metastore.MEMORY:
+        return lambda _, options: MemoryCatalog(options)
+    if metastore == Metastore.SQL:
+        from storage_lib.catalog.sql_catalog import SqlCatalog
+
+        return SqlCatalog
+    added = entry_points(group=CATALOGS)
+    for entry_point in added:
+        if entry_point.name == metastore:
+            made: Callable[[str, Mapping[str, str]], Catalog] = entry_point.load()
+            return made
+    known = ", ".join(sorted({*map(str, Metastore), *METASTORE_ALIASES, *added.names}))
+    message = f"option metastore is {metastore!r}; it has to be one of {known}"
+    raise InvalidInputError(message)

@@ -1,0 +1,156 @@
+"""How a table comes to be, moves and ends, in steps that can each be repeated; the same for every home of entries.
+
+    create   schema-0 (or somebody else has it) ─▶ topic ─▶ entry; what can't be finished is taken back
+    drop     dropped (says what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; whoever comes next finishes a drop
+    rename   directory ─▶ entry; repeating it finishes it
+
+Where entries are kept apart, one table's creators and droppers take turns, so files without an entry were left by one
+that died, or are no table of this catalog. Those without a snapshot are taken away by the next creator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from storage_lib.catalog.catalog_lock import Hold
+from storage_lib.catalog.table_entries import TableEntries
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import AlreadyExistsError, CommitOutcomeUnknownError, NotFoundError, StorageError
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.dynamic_table import DynamicTable
+
+
+class TableLife:
+    """The steps for all tables of one catalog. ``opened`` makes a table of its name, directory and schema."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        entries: TableEntries,
+        opened: Callable[[TableName, str, TableSchema], DynamicTable],
+    ) -> None:
+        self._file_io = environment.file_io
+        self._entries = entries
+        self._opened = opened
+
+    def create(self, name: TableName, schema: TableSchema, turn: Hold) -> DynamicTable:
+        """Make a table that is not there, inside its turn; see ``Catalog.create_table``."""
+        location = self._entries.home(name)
+        table = self._opened(name, location, schema)
+        if table.file_store.snapshots.latest_id() is not None:
+            raise AlreadyExistsError(self._what_lies_at(name, location))
+        if self._entries.are_apart:
+            self._clear(name, location, turn)
+        if not self._schemas(location).append(schema):
+            message = f"table {name} was created by somebody else just now; load it"
+            raise AlreadyExistsError(message)
+        try:
+            if table.log is not None:
+                table.log.create()
+            turn.check()
+            self._enter(name, location, schema)
+        except CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            with suppress(StorageError):
+                turn.check()
+                self._file_io.delete_tree(location)
+            raise
+        return table
+
+    def drop(self, name: TableName) -> bool:
+        """Delete a table inside its turn; False if there is none, and no drop to be finished."""
+        place = self._entries.place(name)
+        schema = None if place is None else self._schemas(place).latest()
+        if place is not None and schema is not None:
+            self._file_io.create_if_absent(TablePaths(place).dropped_path, schema.to_json())
+        if self.finish_drop(name):
+            return True
+        if place is not None and self._entries.are_apart:
+            self._remove_bare_entry(name, place)
+            return True
+        return False
+
+    def finish_drop(self, name: TableName) -> bool:
+        """Finish a drop that has been decided; False if there is none."""
+        paths = TablePaths(self._entries.place(name) or self._entries.home(name))
+        if not self._file_io.exists(paths.dropped_path):
+            return False
+        note = self._file_io.read_bytes(paths.dropped_path)
+        schema = TableSchema.from_json(note)
+        self._entries.remove(name, lambda: self._is_noted(paths, note))
+        self._file_io.delete_tree(paths.schema_directory)
+        log = self._opened(name, paths.root, schema).log
+        if log is not None:
+            log.drop()
+            log.close()
+        # The note goes last, with the directory: a crash before leaves it to the next.
+        for entry in self._file_io.list_directory(paths.root):
+            if not self._is_noted(paths, note):
+                return True
+            if entry.is_directory:
+                self._file_io.delete_tree(f"{paths.root}/{entry.name}")
+        if self._is_noted(paths, note):
+            self._file_io.delete_tree(paths.root)
+        return True
+
+    def rename(self, name: TableName, new_name: TableName) -> None:
+        """Move a table inside the turns of both names; the log keeps its topic, which the schema names."""
+        place, target = self._entries.place(name), self._entries.home(new_name)
+        is_there = place is not None and self._schemas(place).latest_id() is not None
+        has_moved = self._entries.are_apart and self._schemas(target).latest_id() is not None
+        if place is None or not (is_there or has_moved):
+            message = f"there is no table {name} to rename"
+            raise NotFoundError(message)
+        if is_there and not self._file_io.rename_directory(place, target):
+            message = f"table {name} can't be renamed: there is a table {new_name}, or files of one, at {target}"
+            raise AlreadyExistsError(message)
+        if not self._entries.rename(name, new_name, target):
+            message = f"table {name} can't be renamed: there is an entry {new_name}; drop it, then rename again"
+            raise AlreadyExistsError(message)
+
+    def _enter(self, name: TableName, location: str, schema: TableSchema) -> None:
+        if not self._entries.add(name, location, schema):
+            message = f"table {name} was created by somebody else just now; load it"
+            raise AlreadyExistsError(message)
+
+    def _clear(self, name: TableName, location: str, turn: Hold) -> None:
+        """Take away what a creator left that died before it made the entry: it held the turn that we hold."""
+        left = self._schemas(location).latest()
+        place = self._entries.place(name)
+        if place is not None:
+            self._remove_bare_entry(name, place)
+        if left is None:
+            return
+        turn.check()
+        self._file_io.create_if_absent(TablePaths(location).dropped_path, left.to_json())
+        self.finish_drop(name)
+
+    def _remove_bare_entry(self, name: TableName, place: str) -> None:
+        """Of a table whose files somebody deleted by hand."""
+        self._entries.remove(name, lambda: self._schemas(place).latest_id() is None)
+
+    def _what_lies_at(self, name: TableName, location: str) -> str:
+        if self._entries.are_apart and self._schemas(location).latest_id() is not None:
+            return (
+                f"table {name} can't be made at {location}: a table lies there that has no entry in this catalog. Give "
+                "it one by `dynamic-table orphans --register`, or delete that directory first"
+            )
+        return (
+            f"table {name} can't be made at {location}: there are snapshots of a table that is gone, left by "
+            "a writer in the very moment it was dropped. Delete that directory first"
+        )
+
+    def _schemas(self, location: str) -> SchemaHistory:
+        return SchemaHistory(self._file_io, TablePaths(location))
+
+    def _is_noted(self, paths: TablePaths, note: bytes) -> bool:
+        """Whether the drop is still to be finished: somebody else may have, and made the table anew meanwhile."""
+        try:
+            return self._file_io.read_bytes(paths.dropped_path) == note
+        except NotFoundError:
+            return False

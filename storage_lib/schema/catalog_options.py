@@ -1,0 +1,40 @@
+"""Options that choose and reach a catalog: of a connection, never of a table. Spelled as Paimon spells them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+METASTORE = "metastore"
+URI = "uri"
+CATALOG_KEY = "catalog-key"
+JDBC_PREFIX = "jdbc."
+HIVE_PREFIX = "hive."
+LOCK_ENABLED = "lock.enabled"
+LOCK_ACQUIRE_TIMEOUT = "lock-acquire-timeout"
+LOCK_CHECK_MAX_SLEEP = "lock-check-max-sleep"
+LOCK_TIMEOUT = "lock.timeout"
+
+_KEYS = frozenset({METASTORE, URI, CATALOG_KEY, LOCK_ENABLED, LOCK_ACQUIRE_TIMEOUT, LOCK_CHECK_MAX_SLEEP, LOCK_TIMEOUT})
+_PASSWORD_IN_URL = re.compile(r"(://[^/\s:@]*):[^/\s@]*@")
+
+
+class Metastore(StrEnum):
+    """Where a catalog keeps its entries."""
+
+    FILESYSTEM = "filesystem"
+    MEMORY = "memory"
+    SQL = "sql"
+
+
+METASTORE_ALIASES = {"jdbc": Metastore.SQL}
+
+
+def is_of_catalog(key: str) -> bool:
+    """Whether an option says something of the catalog itself."""
+    return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX))
+
+
+def without_password(text: str) -> str:
+    """A URL as it may be shown: ``postgresql://user:******@host/db``."""
+    return _PASSWORD_IN_URL.sub(r"\1:******@", text)

@@ -1,0 +1,90 @@
+"""Every home of a catalog's entries, by name, each with a catalog of its own: for suites that all shall pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from storage_lib import Catalog, MemoryCatalog
+from storage_lib.catalog.open_catalog import open_catalog
+from storage_lib.io.environment import Environment, new_uuid, system_environment
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.memory_file_io import MemoryFileIO
+
+SHARED = (
+    "warehouse",
+    "sqlite",
+    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.integration]),
+)
+"""Those that several processes can share."""
+ALL = ("memory", *SHARED)
+APART = SHARED[1:]
+"""Those that keep entries apart from files."""
+
+DATABASE = "shop"
+
+
+@dataclass(kw_only=True)
+class CatalogHome:
+    """A place for one catalog, empty at first; ``open`` comes to it as another process would."""
+
+    name: str
+    warehouse: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    database: str = DATABASE
+    """The metastore is one for the whole session, and its databases are all tests'."""
+    files: FileIO = field(default_factory=lambda: LocalFileIO(durable=False))
+    log_prefix: str = field(default_factory=lambda: f"home-{new_uuid()}")
+
+    def open(self, files: FileIO | None = None, **options: str) -> Catalog:
+        """A catalog here; over ``files`` that break, perhaps."""
+        environment = system_environment(files or self.files)
+        said = {"log.system": "none", **self.options, **{key.replace("_", "-"): each for key, each in options.items()}}
+        if self.name == "memory":
+            catalog = MemoryCatalog(said, environment=environment)
+            catalog.log_prefix = self.log_prefix
+            return catalog
+        return _opened(self.warehouse, said, environment)
+
+
+def catalog_home(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> CatalogHome:
+    """An empty place of that kind."""
+    warehouse = str(tmp_path / "warehouse")
+    if name == "memory":
+        return CatalogHome(name=name, warehouse=warehouse, files=MemoryFileIO())
+    unique = f"t{new_uuid().replace('-', '')[:12]}"
+    if name == "sqlite":
+        return CatalogHome(
+            name=name,
+            warehouse=warehouse,
+            options={"metastore": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "lock-check-max-sleep": "20 ms"},
+        )
+    if name == "postgres":
+        uri = request.getfixturevalue("postgres").uri
+        return CatalogHome(
+            name=name,
+            warehouse=warehouse,
+            options={"metastore": "sql", "uri": uri, "catalog-key": unique, "lock-check-max-sleep": "20 ms"},
+        )
+    if name == "hive":
+        uri = request.getfixturevalue("metastore").uri
+        return CatalogHome(
+            name=name,
+            warehouse=warehouse,
+            options={"metastore": "hive", "uri": uri, "lock-check-max-sleep": "20 ms"},
+            database=unique,
+        )
+    return CatalogHome(name=name, warehouse=warehouse)
+
+
+def _opened(warehouse: str, options: Mapping[str, str], environment: Environment) -> Catalog:
+    catalog = open_catalog(warehouse, options)
+    catalog._environment = environment
+    catalog._life._file_io = environment.file_io
+    if catalog._entries.__class__.__name__ == "DirectoryEntries":
+        catalog._entries._file_io = environment.file_io  # type: ignore[attr-defined]
+    return catalog
