@@ -20,7 +20,6 @@ import pyarrow as pa
 from storage_lib.errors import (
     InvalidInputError,
     NotFoundError,
-    SnapshotExpiredError,
 )
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import CompactionTask
@@ -38,34 +37,26 @@ from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
-    ChangelogMode,
     ScanNormalize,
     StartupMode,
     TableOptions,
     UntrackedScan,
-    UpdateBeforeSource,
 )
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
-from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
-from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import identity_of
 from storage_lib.table.input_rows import Rows
-from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
 from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.source_offsets import SourceOffsets, SourceRange
-from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
-from storage_lib.table.stream_states import StreamStates
 from storage_lib.table.table_address import TableAddress
 from storage_lib.table.table_health import TableHealth
 from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
 from storage_lib.table.table_write import TableWrite
-from storage_lib.table.untracked_watch import UntrackedWatch
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -102,14 +93,14 @@ class DynamicTable:
         self.environment = environment
         parts = TableParts(
             name=name,
+            uuid=uuid,
             location=location,
             branch=branch,
             environment=environment,
             schema=schema,
             options=options,
             log=log,
-            only_compacted=self._batches_show_only_what_is_compacted,
-            new_task_write=self.new_write,
+            store_options={} if address is None else address.options,
             of_newest_schema=lambda: self.refresh().branches,
             newest_commit=lambda: self.refresh()._commit,  # noqa: SLF001  a table too
         )
@@ -117,7 +108,6 @@ class DynamicTable:
         self.lease = parts.lease
         self._input = parts.input
         self._partitions = parts.partitions
-        self._changes = parts.changes
         self._commit = parts.commit
         self._eventual = parts.eventual
         self._overwrite = parts.overwrite
@@ -131,8 +121,9 @@ class DynamicTable:
         self._alter = parts.alter
         self._lookup = parts.lookup
         self._old_rows = parts.old_rows
-        self._normalizer = parts.normalizer
-        self._complete_change_scan = parts.complete_change_scan
+        self._batch_reads = parts.batch_reads
+        self._streams = parts.streams
+        self._task_writes = parts.task_writes
         self._statistics = parts.statistics
         self._care = parts.care
         self._inline_compaction = parts.inline_compaction
@@ -213,12 +204,12 @@ class DynamicTable:
     @property
     def log_comes_first(self) -> bool:
         """Whether rows go to the log alone, visible at once, and ``tier_log`` makes the files of it."""
-        return self._eventual is not None
+        return self._task_writes.log_comes_first
 
     @property
     def stream_row_kind_column(self) -> str | None:
         """The column of a stream read that says what each row means; None where all are inserts."""
-        return None if self.schema.is_append_only else self.options.row_kind_field
+        return self._streams.row_kind_column
 
     # --- read ---------------------------------------------------------------------------------------------------
 
@@ -251,31 +242,12 @@ class DynamicTable:
         tag: str | None,
         timestamp_millis: int | None,
     ) -> PlannedRead:
-        older = self._older_schema(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        if older is not None:
-            return self._as_under(older)._planned_read(  # noqa: SLF001  a table too
-                columns, predicate, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
-            )
-        wanted = [field.name for field in self.schema.fields] if columns is None else list(columns)
-        fields = [self.arrow_schema.field(self.schema.field(name).name) for name in wanted]
-        valid = None if predicate is None else predicate.validated(self.schema)
-        plan = self.plan(filter=valid, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        return PlannedRead(
-            schema=pa.schema(fields),
-            splits=plan.splits(self.options.source_split_target_size_bytes),
-            read_split=lambda split: self.file_store.read.read(split, wanted, valid),
-        )
-
-    def _older_schema(
-        self, *, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
-    ) -> TableSchema | None:
-        """The schema of a snapshot that a read names, if it is another; a read of the newest names none."""
-        if self._under is None or (snapshot_id is None and tag is None and timestamp_millis is None):
-            return None
         snapshot = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        if snapshot is None or snapshot.schema_id == self.schema.id:
-            return None
-        return self._alter.version(snapshot.schema_id)
+        is_named = snapshot_id is not None or tag is not None or timestamp_millis is not None
+        if is_named and self._under is not None and snapshot is not None and snapshot.schema_id != self.schema.id:
+            older = self._as_under(self._alter.version(snapshot.schema_id))
+            return older._batch_reads.planned(snapshot, columns, predicate)  # noqa: SLF001  a table too
+        return self._batch_reads.planned(snapshot, columns, predicate)
 
     def to_arrow(
         self,
@@ -301,23 +273,7 @@ class DynamicTable:
     ) -> Plan:
         """What has to be read: pass ``splits()`` to tasks and each to ``read_split`` with the same filter."""
         snapshot = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        predicate = None if filter is None else filter.validated(self.schema)
-        partition_filter = None
-        if predicate is not None:
-            partition_filter = predicate.restrict_to(frozenset(self.schema.partition_keys))
-        return self.file_store.scan.plan(
-            snapshot,
-            partition_filter=partition_filter,
-            predicate=predicate,
-            only_compacted=self._batches_show_only_what_is_compacted,
-        )
-
-    @property
-    def _batches_show_only_what_is_compacted(self) -> bool:
-        """Other engines leave level 0 of a table with deletion vectors out of batch reads, and so do we."""
-        options = self.options
-        has_vectors = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
-        return has_vectors and bool(self.schema.primary_keys)
+        return self._batch_reads.plan(snapshot, filter)
 
     def read_split(
         self,
@@ -327,8 +283,7 @@ class DynamicTable:
         filter: Predicate | None = None,  # noqa: A002  the field's word for it
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one split of ``plan``."""
-        predicate = None if filter is None else filter.validated(self.schema)
-        return self.file_store.read.read(split, columns, predicate)
+        return self._batch_reads.read_split(split, columns, filter)
 
     def lookup(
         self,
@@ -423,59 +378,18 @@ class DynamicTable:
         a warning at each commit that the stream is not told of, "fail" ends the stream before it hands out anything
         later, by ``UntrackedCommitError`` (default: ``scan.on-untracked``).
         """
-        chosen = self._normalize_of(normalize)
-        normalizer: ChangelogNormalizer | StatefulNormalizer | None = self._normalizer
-        if self._normalizer is not None and chosen is ScanNormalize.STATE:
-            states = StreamStates(
-                table=self.name,
-                uuid=self.uuid,
-                environment=self.environment,
-                schema=self.schema,
-                directory=state_directory,
-                store_options={} if self._address is None else self._address.options,
-            )
-            normalizer = StatefulNormalizer(
-                without_state=self._normalizer, file_store=self.file_store, open_state=states.of
-            )
-        normalizes = chosen is not ScanNormalize.NONE
-        return HybridSource(
-            table=self.name,
-            table_uuid=self.uuid,
-            schema=self.schema,
-            file_store=self.file_store,
-            log=self.log,
-            changes=self._changes,
-            change_scan=self._complete_change_scan if normalizes else self._change_scan,
-            normalizer=normalizer if normalizes else None,
-            watch=self._untracked_watch(on_untracked),
-            row_kind_column=self.stream_row_kind_column,
-            split_target_bytes=self.options.source_split_target_size_bytes,
-            startup=self.options.log_scan if startup is None else _startup_mode(self.name, startup),
-            timestamp_millis=self.options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
+        return self._streams.open(
             position=position,
+            startup=startup,
+            timestamp_millis=timestamp_millis,
+            normalize=normalize,
+            on_untracked=on_untracked,
+            state_directory=state_directory,
         )
-
-    def _untracked_watch(self, said: str | UntrackedScan | None) -> UntrackedWatch | None:
-        try:
-            chosen = self.options.scan_on_untracked if said is None else UntrackedScan(said)
-        except ValueError as error:
-            message = f"table {self.name}: scan.on-untracked={said} is none of {', '.join(UntrackedScan)}"
-            raise InvalidInputError(message) from error
-        if chosen is UntrackedScan.IGNORE:
-            return None
-        return UntrackedWatch(table=self.name, file_store=self.file_store, on_untracked=chosen)
 
     def keeps_stream_state(self, normalize: str | None) -> bool:
         """Whether a stream with this ``normalize`` keeps rows for itself; ``InvalidInputError`` for what is no such."""
-        is_state = self._normalize_of(normalize) is ScanNormalize.STATE
-        return is_state and self._normalizer is not None and self.log is not None
-
-    def _normalize_of(self, said: str | ScanNormalize | None) -> ScanNormalize:
-        try:
-            return self.options.scan_normalize if said is None else ScanNormalize(said)
-        except ValueError as error:
-            message = f"table {self.name}: scan.normalize={said} is none of {', '.join(ScanNormalize)}"
-            raise InvalidInputError(message) from error
+        return self._streams.keeps_state(normalize)
 
     # --- write --------------------------------------------------------------------------------------------------
 
@@ -577,57 +491,7 @@ class DynamicTable:
 
     def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
-        base = None
-        if order.base_snapshot_id is not None:
-            try:
-                base = self.file_store.snapshots.load(order.base_snapshot_id)
-            except SnapshotExpiredError:
-                # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
-                base = self.file_store.snapshots.latest()
-        file_write = None
-        if not (self.log_comes_first and order.writes_log):
-            file_write = self.file_store.new_write(
-                base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
-            )
-        log = self._log_share(order, only_task=task_index is None)
-        return TableWrite(
-            schema=self.schema,
-            input_rows=self._input,
-            file_write=file_write,
-            log=log,
-            lease=self.lease,
-            turn=order.turn,
-            held=self._held_changes(base) if log is not None and not order.is_difference else None,
-        )
-
-    def _held_changes(self, base: Snapshot | None) -> HeldChanges | None:
-        """Where old rows are looked up; a difference of contents has them already."""
-        mode = self.options.effective_changelog_mode(has_primary_key=bool(self.schema.primary_keys))
-        looks_up = self.options.write_produce_update_before is UpdateBeforeSource.LOOKUP
-        if not self.schema.primary_keys or mode is not ChangelogMode.ALL or not looks_up:
-            return None
-        return HeldChanges(
-            table=self.name,
-            lookup=self._old_rows,
-            primary_keys=self.schema.primary_keys,
-            base=base,
-            held_bytes_max=min(self.options.write_buffer_size_bytes, HELD_BYTES_MAX),
-        )
-
-    def _log_share(self, order: WriteOrder, *, only_task: bool) -> LogShare | None:
-        if self.log is None or not order.writes_log:
-            return None
-        if self.log_comes_first:
-            return AppendedShare(self.log, self.lease, order.turn)
-        return TransactionalShare(
-            table=self.name,
-            log=self.log,
-            lease=self.lease,
-            turn=order.turn,
-            only_task=only_task,
-            clock=self.environment.clock,
-            timeout_ms=self.options.log_transaction_timeout_ms,
-        )
+        return self._task_writes.open(order, task_index=task_index)
 
     def commit_write(
         self,
@@ -908,11 +772,3 @@ class DynamicTable:
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         return identity_of(self.name, self.environment, commit_user, commit_identifier)
-
-
-def _startup_mode(table: str, text: str) -> StartupMode:
-    try:
-        return StartupMode(text)
-    except ValueError as error:
-        message = f"table {table}: {text!r} is no place to start a stream; use one of {', '.join(StartupMode)}"
-        raise InvalidInputError(message) from error

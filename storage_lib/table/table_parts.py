@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
@@ -12,6 +12,7 @@ from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.batch_reads import BatchReads
 from storage_lib.table.change_scan import ChangeScan
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.commit_listing import CommitListing
@@ -36,30 +37,30 @@ from storage_lib.table.table_overwrite import TableOverwrite
 from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
 from storage_lib.table.table_rollback import TableRollback
 from storage_lib.table.table_statistics import TableStatistics
+from storage_lib.table.table_streams import TableStreams
 from storage_lib.table.table_tags import TableTags
-from storage_lib.table.table_write import TableWrite
+from storage_lib.table.task_writes import TaskWrites
 from storage_lib.table.time_travel import TimeTravel
 from storage_lib.table.turn import TurnLease
-from storage_lib.table.write_order import WriteOrder
 
 
 class TableParts:
-    """The parts of one branch of one table. ``new_task_write`` opens a task's writer for an order,
-    ``of_newest_schema`` the branches under the table's newest schema, ``newest_commit`` the commits under it.
+    """The parts of one branch of one table. ``of_newest_schema`` gives the branches under the table's newest schema,
+    ``newest_commit`` the commits under it; ``store_options`` are the catalog's.
     """
 
     def __init__(
         self,
         *,
         name: str,
+        uuid: str,
         location: str,
         branch: str,
         environment: Environment,
         schema: TableSchema,
         options: TableOptions,
         log: LogStore | None,
-        only_compacted: bool,
-        new_task_write: Callable[[WriteOrder], TableWrite],
+        store_options: Mapping[str, str],
         of_newest_schema: Callable[[], TableBranches],
         newest_commit: Callable[[], TableCommit],
     ) -> None:
@@ -78,6 +79,19 @@ class TableParts:
         logs_old_rows = options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
         # Old rows have to be found as soon as they are committed, whatever batch reads show.
         self.old_rows = PointLookup(table=name, schema=schema, file_store=self.file_store, only_compacted=False)
+        self.batch_reads = BatchReads(schema=schema, options=options, file_store=self.file_store)
+        only_compacted = self.batch_reads.only_compacted
+        self.task_writes = TaskWrites(
+            table=name,
+            environment=environment,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            log=log,
+            lease=self.lease,
+            input_rows=self.input,
+            old_rows=self.old_rows,
+        )
         self.complete_appends = CompleteAppends(
             changes=self.changes,
             snapshots=self.file_store.snapshots,
@@ -129,7 +143,7 @@ class TableParts:
             row_kind_column=options.row_kind_field,
             difference=difference,
             appends_difference=why_no_difference_can_be_appended(schema, options) is None,
-            new_task_write=new_task_write,
+            new_task_write=self.task_writes.open,
         )
         self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
         self.consumers = TableConsumers(table=name, environment=environment, file_store=self.file_store)
@@ -141,7 +155,7 @@ class TableParts:
             difference=difference,
             row_kind_column=options.row_kind_field,
             refuse_tracked=why_no_difference_can_be_appended(schema, options),
-            new_task_write=new_task_write,
+            new_task_write=self.task_writes.open,
         )
         self.branches = TableBranches(
             table=name,
@@ -175,10 +189,10 @@ class TableParts:
 
         self.change_scan = change_scan(difference)
         # None where streams are complete already: without a key rows are counted, a log in mode all has the old rows.
-        self.normalizer: ChangelogNormalizer | None = None
-        self.complete_change_scan = self.change_scan
+        normalizer: ChangelogNormalizer | None = None
+        complete_change_scan = self.change_scan
         if schema.primary_keys and (log is None or not logs_old_rows):
-            self.normalizer = ChangelogNormalizer(
+            normalizer = ChangelogNormalizer(
                 table=name,
                 primary_keys=schema.primary_keys,
                 file_store=self.file_store,
@@ -186,7 +200,21 @@ class TableParts:
                 lookup=self.old_rows,
                 ends_transactions=options.log_consistency is LogConsistency.TRANSACTIONAL,
             )
-            self.complete_change_scan = change_scan(difference.with_old_rows())
+            complete_change_scan = change_scan(difference.with_old_rows())
+        self.streams = TableStreams(
+            table=name,
+            uuid=uuid,
+            environment=environment,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            log=log,
+            changes=self.changes,
+            change_scan=self.change_scan,
+            complete_change_scan=complete_change_scan,
+            normalizer=normalizer,
+            store_options=store_options,
+        )
         self.system_tables = SystemTables(
             table=name,
             environment=environment,

@@ -1,0 +1,111 @@
+"""The writer of one task: into the files, the log or both, as its order and the table's options say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import SnapshotExpiredError
+from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
+from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
+from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
+from storage_lib.table.table_write import TableWrite
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.io.environment import Environment
+    from storage_lib.log_store.log_store import LogStore
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.table.input_rows import InputRows
+    from storage_lib.table.point_lookup import PointLookup
+    from storage_lib.table.turn import TurnLease
+    from storage_lib.table.write_order import WriteOrder
+
+
+class TaskWrites:
+    """Opens the writers of one table's tasks. ``old_rows`` finds the rows before a change."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        schema: TableSchema,
+        options: TableOptions,
+        file_store: FileStore,
+        log: LogStore | None,
+        lease: TurnLease,
+        input_rows: InputRows,
+        old_rows: PointLookup,
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._schema = schema
+        self._options = options
+        self._file_store = file_store
+        self._log = log
+        self._lease = lease
+        self._input = input_rows
+        self._old_rows = old_rows
+
+    @property
+    def log_comes_first(self) -> bool:
+        """See ``DynamicTable.log_comes_first``."""
+        return self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
+
+    def open(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
+        """See ``DynamicTable.new_write``."""
+        base = self._base_of(order)
+        file_write = None
+        if not (self.log_comes_first and order.writes_log):
+            file_write = self._file_store.new_write(
+                base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
+            )
+        log = self._log_share(order, only_task=task_index is None)
+        return TableWrite(
+            schema=self._schema,
+            input_rows=self._input,
+            file_write=file_write,
+            log=log,
+            lease=self._lease,
+            turn=order.turn,
+            held=self._held_changes(base) if log is not None and not order.is_difference else None,
+        )
+
+    def _base_of(self, order: WriteOrder) -> Snapshot | None:
+        if order.base_snapshot_id is None:
+            return None
+        try:
+            return self._file_store.snapshots.load(order.base_snapshot_id)
+        except SnapshotExpiredError:
+            # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
+            return self._file_store.snapshots.latest()
+
+    def _held_changes(self, base: Snapshot | None) -> HeldChanges | None:
+        """Where old rows are looked up; a difference of contents has them already."""
+        mode = self._options.effective_changelog_mode(has_primary_key=bool(self._schema.primary_keys))
+        looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
+        if not self._schema.primary_keys or mode is not ChangelogMode.ALL or not looks_up:
+            return None
+        return HeldChanges(
+            table=self._table,
+            lookup=self._old_rows,
+            primary_keys=self._schema.primary_keys,
+            base=base,
+            held_bytes_max=min(self._options.write_buffer_size_bytes, HELD_BYTES_MAX),
+        )
+
+    def _log_share(self, order: WriteOrder, *, only_task: bool) -> LogShare | None:
+        if self._log is None or not order.writes_log:
+            return None
+        if self.log_comes_first:
+            return AppendedShare(self._log, self._lease, order.turn)
+        return TransactionalShare(
+            table=self._table,
+            log=self._log,
+            lease=self._lease,
+            turn=order.turn,
+            only_task=only_task,
+            clock=self._environment.clock,
+            timeout_ms=self._options.log_transaction_timeout_ms,
+        )
