@@ -9,7 +9,7 @@ MINUTES ?= 60
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test check format bench soak lock clean
+.PHONY: help setup servers demo down test check format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ bench: setup ## Run the benchmarks, or one: ONLY=file_store; they want a quiet m
 
 soak: setup ## Write, compact and read one table for MINUTES=60 while its processes and broker are killed
 	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
+
+drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions beside a stream, 50 tables; an hour
+	$(VENV)/bin/python -m pytest tests/dags -m drill $(ARGS)
 
 lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked
 	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)

@@ -187,6 +187,15 @@ class AirflowRest:
         """Do what "Mark as success" (or ``failed``) does in the UI: a running task's job is stopped."""
         self.patch(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}", {"new_state": state})
 
+    def clear(self, dag_id: str, run_id: str, *task_ids: str) -> None:
+        """Do what "Clear" does in the UI to tasks of a run (none named: all): what runs is stopped, and runs again."""
+        body: dict[str, Any] = {"dry_run": False, "dag_run_id": run_id, "only_failed": False}
+        self.post(f"/dags/{dag_id}/clearTaskInstances", body | ({"task_ids": list(task_ids)} if task_ids else {}))
+
+    def delete_run(self, dag_id: str, run_id: str) -> None:
+        """Delete a run, whatever its tasks are doing."""
+        self._request("DELETE", f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}")
+
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         """Answer the question that a task waits with, as a person does under *Required actions*."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/-1/hitlDetails"

@@ -82,6 +82,9 @@ class LocalAirflow:
         # The components end their own children; whoever outlives the time limit is killed, session by session.
         for pid in sessions:
             _send(pid, signal.SIGTERM)
+        # Whoever has lost his parent waits for it for ever.
+        for pid in _members({pid for pid in sessions if not _start_ticks(pid)}):
+            _send(pid, signal.SIGKILL)
         deadline = time.monotonic() + timeout
         while _members(sessions) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -90,6 +93,20 @@ class LocalAirflow:
         while _members(sessions):
             time.sleep(0.05)
         self._state_path.unlink(missing_ok=True)
+
+    def kill(self, name: str) -> None:
+        """Let a component (``scheduler``, ``triggerer``, ...) die without a word; its children are left alone."""
+        _send(self._state()["pids"][name], signal.SIGKILL)
+
+    def restart(self, name: str) -> None:
+        """Start a component that has died, as whoever watches over it would; the API calls it healthy meanwhile."""
+        state = self._state()
+        # What the dead one left running is still ours to stop.
+        left = f"{name} {state['pids'][name]}"
+        state["pids"][left], state["started"][left] = state["pids"][name], state["started"][name]
+        state["pids"][name] = self._launch(name, COMPONENTS[name], self._environment(state["port"]))
+        state["started"][name] = _start_ticks(state["pids"][name])
+        self._state_path.write_text(json.dumps(state))
 
     @property
     def rest(self) -> AirflowRest:

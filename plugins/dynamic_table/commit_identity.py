@@ -45,7 +45,10 @@ class CommitIdentity:
 
 @contextmanager
 def commit_identity(context: Context) -> Iterator[CommitIdentity]:
-    """Give the identity of this task instance; forget its token once the block has ended without an error."""
+    """Give the identity of this task instance.
+
+    Its token is kept even when all is done: until Airflow knows that, the task may be tried again.
+    """
     store = context.get("task_state_store")
     # Clearing a task raises its last possible try: that tells Airflow's own tries from a person's.
     last_try = context["ti"].max_tries
@@ -57,8 +60,6 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
         if store is not None:
             store.set(TOKEN_KEY, {"token": token, "last_try": last_try})
     yield CommitIdentity(user=task_instance_name(context), token=token)
-    if store is not None:
-        store.delete(TOKEN_KEY)
 
 
 def task_instance_name(context: Context) -> str:

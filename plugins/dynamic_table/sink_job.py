@@ -114,6 +114,10 @@ class SinkJob:
     def _process_path(self) -> Path:
         return self.directory / "process.json"
 
+    def told(self) -> str | None:
+        """Return what the job was told to do; None before it was."""
+        return _text_of(self.spec_path)
+
     def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
         """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's."""
         self.spec_path.write_text(spec_json, encoding="utf-8")

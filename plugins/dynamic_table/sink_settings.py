@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from airflow.configuration import AIRFLOW_HOME
 
 from dynamic_table.rendered_argument import checked_mapping, checked_options, checked_text, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dynamic_table.hook import DynamicTableHook
     from storage_lib.spark.sink_spec import SinkSource
 
-__all__ = ["checked_source", "is_permanent", "secrets_apart"]
+__all__ = ["checked_source", "is_permanent", "jobs_root", "secrets_apart"]
 
 # Spark finds these before it runs anything: the query itself is wrong.
 WRONG_QUERIES = ("AnalysisException", "ParseException")
+
+
+def jobs_root(hook: DynamicTableHook, chosen: str | None = None) -> Path:
+    """Return the directory of all sinks: the one chosen, the connection's, or one in Airflow's home."""
+    directory = chosen or hook.extra.get("jobs_directory")
+    return Path(directory) if directory else Path(AIRFLOW_HOME) / "dynamic_table_jobs"
 
 
 def checked_source(source: object) -> SinkSource:

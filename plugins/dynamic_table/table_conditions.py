@@ -6,6 +6,7 @@ A condition is a frozen value that travels through Airflow's database as JSON.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
 
     from storage_lib import DynamicTable
 
-__all__ = ["Condition", "LogLagBelow", "Look", "PartitionHasData", "SnapshotNewerThan", "condition_of", "spelled"]
+__all__ = [
+    "Condition",
+    "LogLagBelow",
+    "Look",
+    "PartitionHasData",
+    "SinkIsHealthy",
+    "SnapshotNewerThan",
+    "condition_of",
+    "spelled",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +109,50 @@ class LogLagBelow:
         )
 
 
-_KINDS: Mapping[str, type[Any]] = {each.__name__: each for each in (PartitionHasData, SnapshotNewerThan, LogLagBelow)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkIsHealthy:
+    """The table's newest sink runs, has finished a batch, and its heartbeat is younger than ``heartbeat_age_max``.
+
+    ``lag_max`` records at most may be in its source and not in the table, ``commit_age_max`` is the most that the
+    table's newest commit may lie back; None: whatever they are. Ages in seconds. A lag that can't be told is too much.
+    """
+
+    jobs_directory: str
+    heartbeat_age_max: float = 60
+    lag_max: int | None = None
+    commit_age_max: float | None = None
+
+    def look(self, table: DynamicTable) -> Look:
+        """Look at the job's files and the newest snapshot, and at the source's end if the lag matters."""
+        from dynamic_table.sink_facts import sink_facts
+        from dynamic_table.sink_job import newest_job
+
+        job = newest_job(Path(self.jobs_directory) / table.name)
+        if job is None:
+            return Look(is_met=False, text=f"{table.name} has no sink yet")
+        facts = {"table": table.name, **sink_facts(job, table, with_lag=self.lag_max is not None)}
+        wrong = self._complaint(facts)
+        text = f"the sink of {table.name} in {job.directory}: {wrong or 'healthy'}"
+        return Look(is_met=wrong is None, text=text, result=facts)
+
+    def _complaint(self, facts: Mapping[str, Any]) -> str | None:
+        if facts["state"] != "running":
+            return f"is {facts['state']}, {facts['error']}" if facts.get("error") else f"is {facts['state']}"
+        if facts.get("batch_id") is None:
+            return "has finished no batch yet"
+        if facts["heartbeat_age_seconds"] is None or facts["heartbeat_age_seconds"] > self.heartbeat_age_max:
+            return f"its heartbeat is {facts['heartbeat_age_seconds']} s old"
+        commit_age = facts.get("commit_age_seconds")
+        if self.commit_age_max is not None and (commit_age is None or commit_age > self.commit_age_max):
+            return f"the newest commit is {commit_age} s old"
+        if self.lag_max is not None and (facts.get("lag") is None or facts["lag"] > self.lag_max):
+            return f"its lag is {facts.get('lag', facts.get('unknown'))}"
+        return None
+
+
+_KINDS: Mapping[str, type[Any]] = {
+    each.__name__: each for each in (PartitionHasData, SnapshotNewerThan, LogLagBelow, SinkIsHealthy)
+}
 
 
 def spelled(condition: Condition) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dynamic_table.dotted_callable import load_callable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["read_declarations"]
+__all__ = ["declared_tables", "read_declarations", "refusal"]
 
 TOP = "tables"
 MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -34,31 +34,41 @@ def read_declarations(source: str, folder: Path) -> list[dict[str, Any]]:
 
     A relative path begins in ``folder``. An InvalidInputError names the file, the table, the key and the remedy.
     """
+    where, tables = declared_tables(source, folder)
+    return [_table(where, name, table) for name, table in tables.items()]
+
+
+def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[str, Any]]]:
+    """Return where they are declared, for messages, and each table's mapping by its name; keys are checked."""
     is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
     where = source if is_function else str(folder / source)
     declared = load_callable(source)() if is_function else _loaded(folder / source)
     if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
-        raise _refusal(where, f"declares no tables; write {EXAMPLE}")
+        raise refusal(where, f"declares no tables; write {EXAMPLE}")
     if unknown := sorted(str(key) for key in declared if key != TOP):
-        raise _refusal(where, f"has the unknown key {unknown[0]!r} beside {TOP!r}; leave it out")
-    return [_table(where, str(name), table) for name, table in declared[TOP].items()]
+        raise refusal(where, f"has the unknown key {unknown[0]!r} beside {TOP!r}; leave it out")
+    return where, {str(name): _checked_keys(where, str(name), table) for name, table in declared[TOP].items()}
 
 
-def _table(where: str, name: str, declared: object) -> dict[str, Any]:
+def _checked_keys(where: str, name: str, declared: object) -> Mapping[str, Any]:
     database, dot, table = name.partition(".")
     if not (database and dot and table):
-        raise _refusal(where, f"has a table {name!r} without a database; name it database.table")
+        raise refusal(where, f"has a table {name!r} without a database; name it database.table")
     if not isinstance(declared, Mapping):
-        raise _refusal(where, f"table {name} is {declared!r}; it has to be a mapping with {', '.join(CHECKS)}")
+        raise refusal(where, f"table {name} is {declared!r}; it has to be a mapping with {', '.join(CHECKS)}")
     for key in declared:
         if key not in CHECKS:
-            raise _refusal(where, f"table {name} has the unknown key {key!r}; known are {', '.join(CHECKS)}")
+            raise refusal(where, f"table {name} has the unknown key {key!r}; known are {', '.join(CHECKS)}")
+    return declared
+
+
+def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
     if not declared.get("columns"):
-        raise _refusal(where, f"table {name} has no columns; add columns: {{id: BIGINT}}")
+        raise refusal(where, f"table {name} has no columns; add columns: {{id: BIGINT}}")
     for key, (is_right, wanted) in CHECKS.items():
         value = declared.get(key)
         if value is not None and not is_right(value):
-            raise _refusal(where, f"table {name}: {key} is {value!r}; it has to be {wanted}")
+            raise refusal(where, f"table {name}: {key} is {value!r}; it has to be {wanted}")
     columns = dict(declared["columns"])
     for key in ("primary_key", "partition_by"):
         _check_names(where, f"table {name}: {key}", declared.get(key) or (), columns)
@@ -77,7 +87,7 @@ def _table(where: str, name: str, declared: object) -> dict[str, Any]:
 def _check_names(where: str, what: str, names: Sequence[str], columns: Mapping[str, str]) -> None:
     for name in names:
         if name not in columns:
-            raise _refusal(where, f"{what} names {name!r}, which is no column; columns are {', '.join(columns)}")
+            raise refusal(where, f"{what} names {name!r}, which is no column; columns are {', '.join(columns)}")
 
 
 def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
@@ -88,7 +98,7 @@ def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
         try:
             parse_type(text)
         except InvalidInputError as wrong:
-            raise _refusal(where, f"table {name}, column {column}: {wrong}") from wrong
+            raise refusal(where, f"table {name}, column {column}: {wrong}") from wrong
 
 
 def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
@@ -97,7 +107,7 @@ def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
 
     for key in options:
         if is_secret(key):
-            raise _refusal(where, f"table {name}: option {key} is a secret; give it to the connection")
+            raise refusal(where, f"table {name}: option {key} is a secret; give it to the connection")
 
 
 def _is_text_by_text(value: object) -> bool:
@@ -121,6 +131,8 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "partition_by": (_is_names, "a list of columns such as [day]"),
     "options": (_is_options, "a mapping such as {bucket: 4}"),
     "comment": (lambda value: isinstance(value, str), "text"),
+    # What it holds is for who reads streams.
+    "stream": (lambda value: isinstance(value, Mapping), "a mapping such as {source: {kind: ..., name: ...}}"),
 }
 
 
@@ -139,7 +151,7 @@ def _loaded(path: Path) -> object:
             key = loader.construct_object(key_node, deep=True)
             if key in seen:
                 line = key_node.start_mark.line + 1
-                raise _refusal(str(path), f"line {line}: {key!r} is there twice; leave one of them out")
+                raise refusal(str(path), f"line {line}: {key!r} is there twice; leave one of them out")
             seen.append(key)
         loader.flatten_mapping(node)
         return dict(loader.construct_mapping(node, deep=True))
@@ -149,12 +161,13 @@ def _loaded(path: Path) -> object:
         with path.open(encoding="utf-8") as file:
             return yaml.load(file, Loader)  # noqa: S506  a SafeLoader
     except (FileNotFoundError, IsADirectoryError) as missing:
-        raise _refusal(str(path), "is no file; name one, relative to the DAG's folder or in full") from missing
+        raise refusal(str(path), "is no file; name one, relative to the DAG's folder or in full") from missing
     except yaml.YAMLError as wrong:
-        raise _refusal(str(path), f"is no YAML: {wrong}") from wrong
+        raise refusal(str(path), f"is no YAML: {wrong}") from wrong
 
 
-def _refusal(where: str, what: str) -> Exception:
+def refusal(where: str, what: str) -> Exception:
+    """Return the InvalidInputError that says what is wrong with a file."""
     from storage_lib.errors import InvalidInputError
 
     return InvalidInputError(f"{where} {what}.")

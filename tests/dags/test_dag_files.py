@@ -30,6 +30,7 @@ DAG_IDS = {
     "provision_tables",
     "publish",
     "stream",
+    "stream_tables",
     "maintain",
     "reprocess",
     "drop_old_partitions",
@@ -75,7 +76,16 @@ def test_every_dag_says_what_it_does_whose_it_is_and_who_hears_of_a_failure(dags
 
 
 def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> None:
-    silent = {"list_tables", "read_tables", "create_branch", "approve_drop", "expire_snapshots", "stream_sink"}
+    silent = {
+        "list_tables",
+        "read_tables",
+        "read_streams",
+        "await_changes",
+        "create_branch",
+        "approve_drop",
+        "expire_snapshots",
+        "stream_sink",
+    }
     for dag in dags.values():
         for task in dag.tasks:
             assert (TABLE_EVENTS in task.outlets) is (task.task_id not in silent), f"{dag.dag_id}.{task.task_id}"
@@ -128,6 +138,14 @@ def test_a_stream_is_waited_for_without_a_worker(dags: dict[str, DAG]) -> None:
     sink: Any = dags["stream"].get_task("stream_sink")
 
     assert sink.deferrable
+
+
+def test_every_sink_of_a_file_is_kept_by_one_run_at_a_time_and_watched_without_a_worker(dags: dict[str, DAG]) -> None:
+    supervisor = dags["stream_tables"]
+    sinks: Any = supervisor.get_task("stream_sink")
+
+    assert (supervisor.max_active_runs, supervisor.disable_bundle_versioning) == (1, True)
+    assert sinks.partial_kwargs["deferrable"]
 
 
 def test_a_run_of_the_schedule_is_for_the_day_before_it(dags: dict[str, DAG]) -> None:

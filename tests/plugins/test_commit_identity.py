@@ -1,4 +1,4 @@
-"""The same identity on every try, a new one after success."""
+"""The same identity on every try, a new one when somebody clears the task."""
 
 from __future__ import annotations
 
@@ -22,12 +22,23 @@ def test_a_retry_commits_under_the_identity_of_the_first_try() -> None:
     assert second == first
 
 
-def test_a_task_cleared_after_success_commits_anew() -> None:
+def test_a_try_whose_worker_died_before_airflow_heard_of_its_success_is_repeated_under_its_identity() -> None:
     store = DictStore()
     with commit_identity(task_context(TASK, store=store)) as first:
         pass
 
     with commit_identity(task_context(TASK, store=store)) as second:
+        pass
+
+    assert second == first
+
+
+def test_a_task_cleared_after_success_commits_anew() -> None:
+    store = DictStore()
+    with commit_identity(task_context(TASK, store=store)) as first:
+        pass
+
+    with commit_identity(task_context(TASK, store=store, max_tries=7)) as second:
         pass
 
     assert second.user == first.user

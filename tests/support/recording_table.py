@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_health import TableHealth
 
 
 class RecordingTable:
@@ -16,6 +18,7 @@ class RecordingTable:
 
     def __init__(self) -> None:
         self.name = "db.t"
+        self.address = TableAddress(warehouse="/tables", name=self.name)
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.failures: list[Exception] = []
         self.nothing_to_do = False
@@ -40,6 +43,9 @@ class RecordingTable:
     def expire_snapshots(self, **arguments: Any) -> Any:
         self._note("expire_snapshots", arguments)
         return ExpireResult(snapshot_count=2, data_file_count=3)
+
+    def health(self) -> TableHealth:
+        return TableHealth(snapshot_id=7, commit_millis=1_000)
 
     def partitions(self) -> pa.Table:
         return self.rows.select(["dt"])

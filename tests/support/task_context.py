@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,15 +27,33 @@ class DictStore(dict[str, Any]):
 
 
 def task_context(
-    task: BaseOperator, *, store: DictStore | None = None, run_id: str = "run", map_index: int = -1, max_tries: int = 5
+    task: BaseOperator,
+    *,
+    store: DictStore | None = None,
+    run_id: str = "run",
+    map_index: int = -1,
+    max_tries: int = 5,
+    folder: Path | None = None,
 ) -> Context:
-    """Return the context of one try; give the same ``store`` to the next try, another ``max_tries`` after clearing."""
+    """Return the context of one try; give the same ``store`` to the next try, another ``max_tries`` after clearing.
+
+    ``folder`` is the DAG file's. What is pushed as XCom is in ``context["ti"].pushed``.
+    """
+    pushed: dict[str, Any] = {}
     ti = SimpleNamespace(
-        dag_id="dag", run_id=run_id, task_id=task.task_id, map_index=map_index, max_tries=max_tries, stats_tags={}
+        dag_id="dag",
+        run_id=run_id,
+        task_id=task.task_id,
+        map_index=map_index,
+        max_tries=max_tries,
+        stats_tags={},
+        pushed=pushed,
+        xcom_push=lambda key, value: pushed.update({key: value}),
     )
     context = {
         "ti": ti,
         "task": task,
+        "dag": SimpleNamespace(folder=str(folder)),
         "task_state_store": DictStore() if store is None else store,
         "outlet_events": OutletEventAccessors(),
     }

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 
 from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, StreamPosition, ingest, open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.table.source_lag import source_lag
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -95,3 +96,18 @@ def test_a_topic_of_newest_rows_deletes_what_has_no_value(table: DynamicTable, k
         ("-D", 1, "1.50"),
         ("+I", 2, "2.60"),
     ]
+
+
+def test_the_lag_of_a_table_is_what_its_source_has_beyond_its_newest_snapshot(
+    table: DynamicTable, kafka: LocalKafka
+) -> None:
+    topic, options = f"cdc-of-{table.uuid}", {"log.kafka.bootstrap.servers": kafka.bootstrap_servers}
+    for key in (1, 2, 3):
+        produce(kafka.bootstrap_servers, topic, {"before": None, "after": row(key, "Ag=="), "op": "c"})
+    untouched = source_lag(table, topic, options)
+    ingest(table, topic, options=options)
+    up_to_date = source_lag(table, topic, options)
+
+    produce(kafka.bootstrap_servers, topic, {"before": row(2, "Ag=="), "after": None, "op": "d"})
+
+    assert (untouched, up_to_date, source_lag(table, topic, options)) == (3, 0, 1)

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -22,6 +21,7 @@ from dynamic_table.rendered_argument import (
     checked_options,
     is_nothing,
 )
+from dynamic_table.sink_facts import sink_facts
 from dynamic_table.sink_job import (
     BY_HAND,
     SINK_JOB_KEY,
@@ -32,8 +32,8 @@ from dynamic_table.sink_job import (
     open_job_directory,
     turn_to_start,
 )
-from dynamic_table.sink_settings import checked_source, is_permanent, secrets_apart
-from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
+from dynamic_table.sink_settings import checked_source, is_permanent, jobs_root, secrets_apart
+from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from storage_lib.spark.sink_spec import SinkSpec
 
-__all__ = ["SinkFailedError", "StreamSinkOperator"]
+__all__ = ["SINK_FACTS_KEY", "SinkFailedError", "StreamSinkOperator"]
+
+SINK_FACTS_KEY = "sink"  # of the XCom
 
 SINK_COMMAND = (sys.executable, "-m", "storage_lib.spark.streaming_sink")
 
@@ -78,6 +80,8 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     :param deferrable: wait in the triggerer instead of on a worker.
     :param poll_seconds: how often to look at the sink.
     :param stale_seconds: how long its heartbeat may stand still before it counts as lost.
+    :param report_seconds: how often to write heartbeat, lag and last commit into the log and the XCom ``sink``; None:
+        never. A deferred task takes a worker for a moment to do so.
     :param stop_timeout_seconds: how long to wait for an earlier sink that is being stopped.
     :param command: what to start, for a sink that lives in another Python environment.
     """
@@ -118,6 +122,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_seconds: float = 2,
         stale_seconds: float = 120,
+        report_seconds: float | None = 600,
         stop_timeout_seconds: float = 120,
         command: Sequence[str] = SINK_COMMAND,
         **kwargs: Any,
@@ -135,6 +140,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         self.deferrable = deferrable
         self.poll_seconds = poll_seconds
         self.stale_seconds = stale_seconds
+        self.report_seconds = report_seconds
         self.stop_timeout_seconds = stop_timeout_seconds
         self.command = command
         self._job: SinkJob | None = None
@@ -148,6 +154,11 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> dict[str, Any]:
         """Go on after the trigger has fired."""
         self._job = SinkJob(Path(event["directory"]))
+        if event["state"] == REPORT_DUE:
+            self._tell(context)
+            self.poll_until_complete(event["directory"], context)
+        if event["state"] == RELEASED:
+            return self._conclude(context)
         self._check_stopped(SinkState(event["state"]), context)
         return self._conclude(context)
 
@@ -167,12 +178,14 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         self.hook.load_table(self.table)  # a wrong name fails here, not in a process that nobody reads
         wanted = self._wanted()
         shown, secret, environment = secrets_apart(self.hook.options)
-        table_directory = self._jobs_root() / self.table
+        table_directory = jobs_root(self.hook, self.jobs_directory) / self.table
         with turn_to_start(table_directory):
-            last, owner = newest_job(table_directory), task_instance_name(context)
+            last, owner = newest_job(table_directory), self._sink_owner(context)
             if last and last.owner == owner and last.report().state.is_active:
-                self._job = last
-                return str(last.directory)
+                if self._spec(last, wanted, catalog_options=shown, secret_options=secret).to_json() == last.told():
+                    self._job = last
+                    return str(last.directory)
+                last.request_stop("it is wanted otherwise")
             self._wait_for_predecessor(last)
             self._job = open_job_directory(table_directory, owner=owner)
             if self._killed:  # killed later than this, the job finds the wish to stop in its directory
@@ -202,12 +215,22 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             # The mixin has stored the id by now, so a deferred task finds its job again as well.
             self.defer(
                 trigger=StreamSinkTrigger(
-                    directory=str(self._job.directory), poll_seconds=self.poll_seconds, stale_seconds=self.stale_seconds
+                    directory=str(self._job.directory),
+                    poll_seconds=self.poll_seconds,
+                    stale_seconds=self.stale_seconds,
+                    report_seconds=self.report_seconds,
+                    release_path=self._release_path(context),
                 ),
                 method_name="execute_complete",
             )
-        watch = SinkWatch(self._job, stale_seconds=self.stale_seconds)
+        watch, told = SinkWatch(self._job, stale_seconds=self.stale_seconds), time.monotonic()
+        release = self._release_path(context)
         while not (report := watch.look()).state.is_ended:
+            if release and Path(release).exists():
+                return
+            if self.report_seconds is not None and time.monotonic() - told >= self.report_seconds:
+                self._tell(context)
+                told = time.monotonic()
             time.sleep(self.poll_seconds)
         self._check_stopped(report.state, context)
 
@@ -223,6 +246,20 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             message = f"Task {self.task_id} watches no sink yet"
             raise RuntimeError(message)
         return self._job
+
+    def _sink_owner(self, context: Context) -> str:
+        """Say whose the sinks are that this task starts and may attach to."""
+        return task_instance_name(context)
+
+    def _release_path(self, context: Context) -> str | None:  # noqa: ARG002  others have one
+        """Say which file's existence hands the running sink to another task."""
+        return None
+
+    def _tell(self, context: Context) -> None:
+        """Say how the sink is: heartbeat, lag and last commit."""
+        facts = sink_facts(self.job, self.hook.load_table(self.table))
+        self.log.info("The sink of %s: %s", self.table, facts)
+        context["ti"].xcom_push(key=SINK_FACTS_KEY, value=facts)
 
     def _check_stopped(self, state: SinkState, context: Context) -> None:
         """Raise for a job that ended otherwise than by being told to; what is raised starts it again, if that helps."""
@@ -302,7 +339,3 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
                 self.log.warning("The sink in %s does not end; it is killed", job.directory)
                 job.kill()
             time.sleep(0.2)
-
-    def _jobs_root(self) -> Path:
-        chosen = self.jobs_directory or self.hook.extra.get("jobs_directory")
-        return Path(chosen) if chosen else Path(AIRFLOW_HOME) / "dynamic_table_jobs"

@@ -11,11 +11,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.partition_argument import checked_partition
-from dynamic_table.rendered_argument import checked_count, checked_moment, checked_text, is_nothing
+from dynamic_table.rendered_argument import checked_count, checked_moment, checked_number, checked_text, is_nothing
+from dynamic_table.sink_settings import jobs_root
 from dynamic_table.table_conditions import (
     Condition,
     LogLagBelow,
     PartitionHasData,
+    SinkIsHealthy,
     SnapshotNewerThan,
     spelled,
 )
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-__all__ = ["LogLagSensor", "PartitionSensor", "SnapshotSensor", "TableSensor"]
+__all__ = ["LogLagSensor", "PartitionSensor", "SinkHealthSensor", "SnapshotSensor", "TableSensor"]
 
 
 class TableSensor(BaseSensorOperator):
@@ -166,3 +168,48 @@ class LogLagSensor(TableSensor):
     def condition(self) -> Condition:
         """Return the lag that is waited for."""
         return LogLagBelow(max_records=checked_count(self.max_records, "max_records"))
+
+
+class SinkHealthSensor(TableSensor):
+    """Waits until the table's sink is healthy: it runs, has finished a batch, and is not too far behind.
+
+    Give it a ``timeout`` and ``soft_fail=False``, and it is an alarm.
+
+    :param heartbeat_age_max: the oldest heartbeat of a healthy sink, in seconds. (templated)
+    :param lag_max: so many records may be in its topic and not in the table; None: not asked. (templated)
+    :param commit_age_max: how far the newest commit may lie back, in seconds; None: not asked. (templated)
+    :param jobs_directory: where the sinks live, as for ``StreamSinkOperator``. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *TableSensor.template_fields,
+        "heartbeat_age_max",
+        "lag_max",
+        "commit_age_max",
+        "jobs_directory",
+    )
+
+    def __init__(
+        self,
+        *,
+        heartbeat_age_max: float | str = 60,
+        lag_max: int | str | None = None,
+        commit_age_max: float | str | None = None,
+        jobs_directory: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.heartbeat_age_max = heartbeat_age_max
+        self.lag_max = lag_max
+        self.commit_age_max = commit_age_max
+        self.jobs_directory = jobs_directory
+
+    def condition(self) -> Condition:
+        """Return the health that is waited for."""
+        lag, age = self.lag_max, self.commit_age_max
+        return SinkIsHealthy(
+            jobs_directory=str(jobs_root(self.hook, self.jobs_directory)),
+            heartbeat_age_max=checked_number(self.heartbeat_age_max, "heartbeat_age_max"),
+            lag_max=None if is_nothing(lag) else checked_count(lag, "lag_max"),
+            commit_age_max=None if is_nothing(age) else checked_number(age, "commit_age_max"),
+        )

@@ -1,7 +1,8 @@
-"""A compaction whose first try loses for certain: an overwrite of the same files is committed while it works."""
+"""Compactions whose first try loses for certain: the same files are replaced by somebody else while it works."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
@@ -22,16 +23,41 @@ class RacedCompactOperator(CompactTableOperator):
         from dynamic_table.table_events import announce
 
         table = self.hook.load_table(self.table)
+        if context["ti"].try_number == 1:
+            self.wait_for_work(table)
         done = [table.run_compaction(task) for task in table.plan_compaction()]
         messages = [message for message in done if message is not None]
         if context["ti"].try_number == 1:
-            # Untracked, so it does not look for a difference; and one more file, so the second try has work.
-            table.overwrite(table.to_arrow(), partition={}, change_tracking=False)
-            table.append(table.to_arrow())
+            self.be_faster(table)
         with commit_identity(context) as identity:
             snapshot = table.commit_compaction(messages, **identity.arguments())
         return announce(context, table=self.table, op="compact", version=snapshot.id if snapshot else None)
 
+    def wait_for_work(self, table: Any) -> None:
+        """There is some."""
+
+    def be_faster(self, table: Any) -> None:
+        """Untracked, so it does not look for a difference; and one more file, so the second try has work."""
+        table.overwrite(table.to_arrow(), partition={}, change_tracking=False)
+        table.append(table.to_arrow())
+
+
+class RivalledCompactOperator(RacedCompactOperator):
+    """Loses against another compaction, which takes no row away from those who write meanwhile."""
+
+    def wait_for_work(self, table: Any) -> None:
+        """A stream writes: there will be files to compact."""
+        while not table.plan_compaction():
+            time.sleep(0.1)
+
+    def be_faster(self, table: Any) -> None:
+        """Compact them all."""
+        while table.compact(full=True) is None:
+            time.sleep(0.1)
+
 
 with DAG(dag_id="lost_race", schedule=None, default_args=RETRY_ARGUMENTS):
     RacedCompactOperator(task_id="compact_table", table="life.events")
+
+with DAG(dag_id="lost_race_daily", schedule=None, default_args=RETRY_ARGUMENTS):
+    RivalledCompactOperator(task_id="compact_table", table="crowd.daily")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,14 @@ import pytest
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from dynamic_table.sensors.table_sensors import LogLagSensor, PartitionSensor, SnapshotSensor, TableSensor
+from dynamic_table.sensors.table_sensors import (
+    LogLagSensor,
+    PartitionSensor,
+    SinkHealthSensor,
+    SnapshotSensor,
+    TableSensor,
+)
+from dynamic_table.sink_job import open_job_directory
 from dynamic_table.table_conditions import LogLagBelow, PartitionHasData, SnapshotNewerThan, condition_of, spelled
 from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
 from storage_lib import open_catalog
@@ -180,3 +188,53 @@ def test_a_trigger_waits_for_the_end_of_an_outage(orders: DynamicTable, monkeypa
         return (await anext(trigger.run())).payload
 
     assert asyncio.run(fired())["result"]["rows"] == 1
+
+
+def heartbeat(jobs: Path, **said: Any) -> None:
+    """Write what a sink of ``shop.orders`` says of itself; its process is this test's."""
+    job = open_job_directory(jobs / "shop.orders")
+    job.spec_path.write_text(json.dumps({"source": {"kind": "dynamic_table", "name": "shop.raw", "options": {}}}))
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    (job.directory / "process.json").write_text(json.dumps({"pid": os.getpid(), "started": int(stat[19])}))
+    job.heartbeat_path.write_text(json.dumps({"state": "RUNNING", **said}))
+
+
+def test_a_sink_is_healthy_once_it_has_finished_a_batch(orders: DynamicTable, tmp_path: Path) -> None:
+    fill(orders, "a", 1)
+    sensor = SinkHealthSensor(task_id="wait", table="shop.orders", jobs_directory=str(tmp_path), commit_age_max="600")
+
+    assert sees(sensor) == (False, {})
+    heartbeat(tmp_path)
+    assert sees(sensor)[0] is False
+    heartbeat(tmp_path, batch_id=0)
+    is_met, told = sees(sensor)
+
+    assert is_met
+    assert (told["table"], told["state"], told["batch_id"], told["snapshot_id"]) == ("shop.orders", "running", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "complaint"),
+    [
+        ({}, {"state": "FAILED", "error": "UnavailableError: no broker", "batch_id": 3}, "failed, UnavailableError"),
+        ({"heartbeat_age_max": 0}, {"batch_id": 3}, "heartbeat is"),
+        ({"commit_age_max": 1}, {"batch_id": 3}, "newest commit is None s old"),
+        ({"lag_max": 0}, {"batch_id": 3}, "lag is None"),
+    ],
+)
+def test_what_is_wrong_with_a_sink_is_in_the_log(
+    orders: DynamicTable,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    limits: dict[str, Any],
+    said: dict[str, Any],
+    complaint: str,
+) -> None:
+    assert orders.name == "shop.orders"
+    heartbeat(tmp_path, **said)
+    if "heartbeat_age_max" in limits:
+        os.utime(next(tmp_path.glob("*/job-*/heartbeat.json")), (0, 0))
+    sensor = SinkHealthSensor(task_id="wait", table="shop.orders", jobs_directory=str(tmp_path), **limits)
+
+    assert sees(sensor)[0] is False
+    assert complaint in capsys.readouterr().out

@@ -1,0 +1,125 @@
+"""Every kind of operator, with a point at which it stands still on its first try: for somebody to kill it there.
+
+``conf``: ``point`` is ``before`` (the first thing it writes that others see) or ``after`` (all is done, and Airflow
+does not know it yet). It goes on once ``<Airflow's home>/held/go`` is there; ``held/<table>`` holds the
+process id of who waits.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG
+
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.create_branch import CreateBranchOperator
+from dynamic_table.operators.create_tag import CreateTagOperator
+from dynamic_table.operators.drop_partitions import DropPartitionsOperator
+from dynamic_table.operators.drop_table import DropTableOperator
+from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.provision_table import ProvisionTableOperator
+from dynamic_table.operators.publish_branch import PublishBranchOperator
+from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperator
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.rollback_table import RollbackTableOperator
+from dynamic_table.operators.validate_table import ValidateTableOperator
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.sdk import Context
+
+HELD = Path(os.environ["AIRFLOW_HOME"]) / "held"
+# What makes an operator's doing visible to others; expiry and cleaning delete.
+VISIBLE = ("/snapshot/snapshot-", "/tag/", "/branch/", "/schema/schema-")
+MUTATIONS = ("create_if_absent", "write_bytes", "replace")
+DELETIONS = ("delete", "delete_tree")
+
+
+def wait_here(table: str) -> None:
+    """Tell that somebody may kill this process now."""
+    HELD.mkdir(exist_ok=True)
+    (HELD / table).write_text(str(os.getpid()))
+    while not (HELD / "go").exists():
+        time.sleep(0.05)
+
+
+@contextmanager
+def held_before(table: str) -> Iterator[None]:
+    """Stand still before the first write that others see, or the first deletion."""
+    from storage_lib.io.local_file_io import LocalFileIO
+
+    kept = {name: getattr(LocalFileIO, name) for name in (*MUTATIONS, *DELETIONS)}
+    waited = False
+
+    def held(name: str) -> Any:
+        def call(self: Any, path: str, *arguments: Any) -> Any:
+            nonlocal waited
+            if not waited and (name in DELETIONS or any(part in path for part in VISIBLE)):
+                waited = True
+                wait_here(table)
+            return kept[name](self, path, *arguments)
+
+        return call
+
+    for name in kept:
+        setattr(LocalFileIO, name, held(name))
+    try:
+        yield
+    finally:
+        for name, method in kept.items():
+            setattr(LocalFileIO, name, method)
+
+
+def held(kind: type[Any]) -> type[Any]:
+    """Return the operator with its point of standing still."""
+
+    class Held(kind):  # type: ignore[misc]  # any of them
+        def execute(self, context: Context) -> Any:
+            point = context["params"]["point"] if context["ti"].try_number == 1 else None
+            if point != "before":
+                done = super().execute(context)
+            else:
+                with held_before(self.table):
+                    done = super().execute(context)
+            if point == "after":
+                wait_here(self.table)
+            return done
+
+    return Held
+
+
+RED = {"partitions": [{"day": "a"}]}
+KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "compact": (CompactTableOperator, {}),
+    "tag": (CreateTagOperator, {"tag": "kept"}),
+    "branch": (CreateBranchOperator, {"branch": "audit"}),
+    "publish": (PublishBranchOperator, {"branch": "written"}),
+    "drop": (DropPartitionsOperator, RED),
+    "dropped": (DropTableOperator, {}),
+    "expire": (ExpireSnapshotsOperator, {"retain_last": 1}),
+    "orphans": (RemoveOrphanFilesOperator, {"older_than_hours": 0}),
+    "made": (ProvisionTableOperator, {"columns": {"day": "STRING", "id": "BIGINT"}, "primary_key": ["day", "id"]}),
+    "reprocess": (ReprocessPartitionsOperator, {**RED, "rows": "tests.support.day_rows:rows_of_day"}),
+    "rollback": (RollbackTableOperator, {"snapshot_id": 1}),
+    "validate": (
+        ValidateTableOperator,
+        {"expectations": [{"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}}]},
+    ),
+}
+
+with DAG(
+    dag_id="held_operators",
+    schedule=None,
+    default_args=RETRY_ARGUMENTS | {"retry_delay": timedelta(seconds=1)},
+    params={"point": "none", "round": "r"},
+    render_template_as_native_obj=True,
+):
+    for name, (kind, arguments) in KINDS.items():
+        held(kind)(task_id=name, table="{{ params.round }}." + name, **arguments)

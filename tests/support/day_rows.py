@@ -1,0 +1,15 @@
+"""The rows that a partition of a drill's table gets when it is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+__all__ = ["rows_of_day"]
+
+
+def rows_of_day(partition: Mapping[str, str]) -> pa.Table:
+    """Return two rows of the day that no other writer has."""
+    schema = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+    return pa.table({"day": [partition["day"]] * 2, "id": [100, 200]}, schema=schema)
