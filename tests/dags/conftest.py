@@ -43,6 +43,8 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
         home=home,
         connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
+        # A triggerer that was killed is missed, and its triggers are taken over, sooner than after half a minute.
+        environment={"AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},
     )
     local.start()
     try:

@@ -26,10 +26,9 @@ from tests.support.processes import lives
 from tests.support.spark_topics import committed_values, produce
 
 if TYPE_CHECKING:
-    from local_postgres import LocalPostgres
-
     from local_kafka import LocalKafka
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from local_postgres import LocalPostgres
+    from storage_lib import Catalog, DynamicTable
 
 HERE = Path(__file__).resolve().parent
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
@@ -72,7 +71,7 @@ def crowded(
 
 
 @pytest.fixture(scope="module")
-def catalog(crowded: LocalAirflow) -> WarehouseCatalog:
+def catalog(crowded: LocalAirflow) -> Catalog:
     """Its warehouse, seen from outside."""
     extra = crowded.connection_extra
     return open_catalog(extra["warehouse"], {"log.kafka.bootstrap.servers": extra["bootstrap_servers"]})
@@ -102,13 +101,14 @@ class Shop:
 
     def round(self) -> None:
         """Every key once, so that a round after the last overwrite brings back what overwrites took away."""
-        rows = [{"day": day, "id": one} for day in DAYS for one in (1, 2)]
-        produce(self._servers, self._topic, *({"before": None, "after": row, "op": "c"} for row in rows))
+        rows: list[dict[str, object]] = [{"day": day, "id": one} for day in DAYS for one in (1, 2)]
+        changes: list[dict[str, object]] = [{"before": None, "after": row, "op": "c"} for row in rows]
+        produce(self._servers, self._topic, *changes)
         self.rounds += 1
 
 
 def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing(
-    crowded: LocalAirflow, catalog: WarehouseCatalog, kafka: LocalKafka
+    crowded: LocalAirflow, catalog: Catalog, kafka: LocalKafka
 ) -> None:
     rest, began = crowded.rest, time.monotonic()
     for dag_id in ("stream", "reprocess", "maintain", "lost_race_daily"):
@@ -164,7 +164,7 @@ def replayed(table: DynamicTable) -> set[tuple[str, int]]:
     return rows
 
 
-def test_fifty_tables_are_maintained_in_one_run(crowded: LocalAirflow, catalog: WarehouseCatalog) -> None:
+def test_fifty_tables_are_maintained_in_one_run(crowded: LocalAirflow, catalog: Catalog) -> None:
     rest = crowded.rest
     rest.wait_for_dag("maintain")
     names = [f"many.t{number:02}" for number in range(TABLES)]
@@ -190,7 +190,7 @@ def test_fifty_tables_are_maintained_in_one_run(crowded: LocalAirflow, catalog: 
 
 
 def test_what_changed_in_a_runs_interval_reads_the_same_at_a_retry_and_after_a_clear(
-    crowded: LocalAirflow, catalog: WarehouseCatalog
+    crowded: LocalAirflow, catalog: Catalog
 ) -> None:
     rest, name = crowded.rest, "crowd.read"
     table = catalog.create_table(name, ROWS, primary_key=["day", "id"], options={"log.system": "none", "bucket": "1"})

@@ -21,7 +21,7 @@ from storage_lib.errors import NotFoundError
 from tests.support.processes import lives
 
 if TYPE_CHECKING:
-    from storage_lib import DynamicTable, WarehouseCatalog
+    from storage_lib import Catalog, DynamicTable
 
 HERE = Path(__file__).resolve().parent
 DAG_ID = "held_operators"
@@ -62,12 +62,12 @@ def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
 
 
 @pytest.fixture
-def catalog(hurt: LocalAirflow) -> WarehouseCatalog:
+def catalog(hurt: LocalAirflow) -> Catalog:
     """Its warehouse, seen from outside."""
     return open_catalog(hurt.connection_extra["warehouse"], hurt.connection_extra["options"])
 
 
-def prepare(catalog: WarehouseCatalog, name: str) -> None:
+def prepare(catalog: Catalog, name: str) -> None:
     """Make a table of two commits for each kind; what is to be made is not there."""
     for kind in KINDS:
         if kind == "made":
@@ -90,7 +90,7 @@ def rows_of(table: DynamicTable, **arguments: Any) -> list[tuple[str, int]]:
     return sorted((row["day"], row["id"]) for row in table.to_arrow(**arguments).to_pylist())
 
 
-def check(catalog: WarehouseCatalog, name: str) -> None:
+def check(catalog: Catalog, name: str) -> None:
     """Each table is what its operator makes of it, once."""
     everything = sorted(FIRST + SECOND)
     wanted = {
@@ -124,7 +124,7 @@ def check(catalog: WarehouseCatalog, name: str) -> None:
 class Round:
     """One run of the DAG, each of its tasks standing still at ``point``."""
 
-    def __init__(self, airflow: LocalAirflow, catalog: WarehouseCatalog, name: str, point: str) -> None:
+    def __init__(self, airflow: LocalAirflow, catalog: Catalog, name: str, point: str) -> None:
         self.airflow, self.name, self._held = airflow, name, airflow.home / "held"
         prepare(catalog, name)
         (self._held / "go").unlink(missing_ok=True)
@@ -149,7 +149,7 @@ class Round:
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("victim", ["tasks", "triggerer", "scheduler"])
 def test_whatever_is_killed_in_the_middle_of_an_operator_its_work_is_done_once(
-    hurt: LocalAirflow, catalog: WarehouseCatalog, victim: str, point: str
+    hurt: LocalAirflow, catalog: Catalog, victim: str, point: str
 ) -> None:
     standing = Round(hurt, catalog, f"{victim}_{point}", point)
 
@@ -169,9 +169,7 @@ def test_whatever_is_killed_in_the_middle_of_an_operator_its_work_is_done_once(
         assert all(len(hurt.rest.tries(DAG_ID, standing.run, kind)) == 2 for kind in KINDS)
 
 
-def test_tasks_that_are_cleared_while_they_run_do_their_work_once(
-    hurt: LocalAirflow, catalog: WarehouseCatalog
-) -> None:
+def test_tasks_that_are_cleared_while_they_run_do_their_work_once(hurt: LocalAirflow, catalog: Catalog) -> None:
     standing = Round(hurt, catalog, "cleared", "before")
 
     hurt.rest.clear(DAG_ID, standing.run)
@@ -185,7 +183,7 @@ def test_tasks_that_are_cleared_while_they_run_do_their_work_once(
 
 @pytest.mark.parametrize("act", ["marked", "deleted"])
 def test_tasks_that_are_ended_by_hand_leave_nothing_running_and_do_nothing_any_more(
-    hurt: LocalAirflow, catalog: WarehouseCatalog, act: str
+    hurt: LocalAirflow, catalog: Catalog, act: str
 ) -> None:
     standing = Round(hurt, catalog, act, "before")
 

@@ -15,12 +15,12 @@ from local_airflow import LocalAirflow
 from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
-    from storage_lib import WarehouseCatalog
+    from storage_lib import Catalog
 
 DAG_ID = "light_stream_tables"
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
-pytestmark = [pytest.mark.airflow, pytest.mark.integration]
+pytestmark = [pytest.mark.airflow, pytest.mark.integration, pytest.mark.timeout(600)]
 
 
 def declare(airflow: LocalAirflow, **seconds: int) -> None:
@@ -62,7 +62,7 @@ def watched(rest: AirflowRest) -> set[str]:
 
 
 def test_every_declared_stream_has_one_sink_whatever_dies_and_changes(
-    rest: AirflowRest, airflow: LocalAirflow, catalog: WarehouseCatalog
+    rest: AirflowRest, airflow: LocalAirflow, catalog: Catalog
 ) -> None:
     for name in ("same", "other", "gone", "new"):
         catalog.create_table(f"kept.{name}", COLUMNS, primary_key=["id"])
