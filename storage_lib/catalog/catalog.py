@@ -7,6 +7,7 @@ one place that turns options into stores.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,7 +22,7 @@ from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_life import TableLife
 from storage_lib.catalog.table_name import TableName, database_name
-from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.io.table_paths import TablePaths
@@ -33,6 +34,8 @@ from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.unsupported import refuse_unsupported
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Catalog:
@@ -234,7 +237,15 @@ class Catalog:
             options=options,
             log=self._log(name, schema, options, uuid),
             under=lambda other: self._table(name, location, other),
+            on_altered=lambda altered: self._tell_entry(name, altered),
         )
+
+    def _tell_entry(self, name: TableName, schema: TableSchema) -> None:
+        """Let the entry say what a table is now. It is altered in any case, so an outage does not fail the ALTER."""
+        try:
+            self._entries.update(name, schema)
+        except StorageError as error:
+            _LOGGER.warning("table %s is altered, but its entry in the catalog shows it as it was: %s", name, error)
 
     def _environment_of(self, name: TableName) -> Environment:  # noqa: ARG002  a table's lock has its name
         return self._environment

@@ -19,14 +19,14 @@ from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
 
 CATALOGS = "dynamic_tables.catalogs"
-_EXTRAS = {Metastore.SQL: "sql-catalog"}
+_EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> Catalog:
     """The catalog of a warehouse, a directory or a URL; ``options`` as in ``Catalog``.
 
     ``metastore`` says where its entries are: ``filesystem`` (the warehouse's directories, the default), ``sql`` (or
-    ``jdbc``: a database at ``uri``), ``memory``, or what a package has added.
+    ``jdbc``: a database at ``uri``), ``hive`` (a metastore at ``uri``), ``memory``, or what a package has added.
     Raises ``InvalidInputError`` for another one, and for one whose client is not installed.
     """
     said = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
@@ -58,6 +58,10 @@ def _maker(metastore: str) -> Callable[[str, Mapping[str, str]], Catalog]:
         from storage_lib.catalog.sql_catalog import SqlCatalog
 
         return SqlCatalog
+    if metastore == Metastore.HIVE:
+        from storage_lib.catalog.hive_catalog import HiveCatalog
+
+        return HiveCatalog
     added = entry_points(group=CATALOGS)
     for entry_point in added:
         if entry_point.name == metastore:

@@ -134,6 +134,8 @@ def _url(options: Mapping[str, str]) -> URL:
         message = f"option {URI} is {without_password(text)!r}, which is no URL of a database"
         raise InvalidInputError(message) from error
     driver = _DRIVERS.get(url.drivername)
+    if url.get_backend_name() == "sqlite":
+        return url
     url = url if driver is None else url.set(drivername=driver)
     user, password = (options.get(f"{JDBC_PREFIX}{key}") for key in ("user", "password"))
     url = url if user is None else url.set(username=user)

@@ -146,7 +146,10 @@ class HdfsFileIO:
     def rename_directory(self, path: str, new_path: str) -> bool:
         """Move a directory with everything in it, at once; False if the new name is taken."""
         place, new_place = self._place(path), self._place(new_path)
-        if _is_there(new_place):
+        if not self.exists(path):
+            message = f"can't rename {path}: it is not there"
+            raise NotFoundError(message)
+        if self.exists(new_path):
             # HDFS would move it into a directory that is there.
             return False
         parent = new_place.path.rpartition("/")[0]

@@ -10,12 +10,24 @@ URI = "uri"
 CATALOG_KEY = "catalog-key"
 JDBC_PREFIX = "jdbc."
 HIVE_PREFIX = "hive."
+LOCATION_IN_PROPERTIES = "location-in-properties"
 LOCK_ENABLED = "lock.enabled"
 LOCK_ACQUIRE_TIMEOUT = "lock-acquire-timeout"
 LOCK_CHECK_MAX_SLEEP = "lock-check-max-sleep"
 LOCK_TIMEOUT = "lock.timeout"
 
-_KEYS = frozenset({METASTORE, URI, CATALOG_KEY, LOCK_ENABLED, LOCK_ACQUIRE_TIMEOUT, LOCK_CHECK_MAX_SLEEP, LOCK_TIMEOUT})
+_KEYS = frozenset(
+    {
+        METASTORE,
+        URI,
+        CATALOG_KEY,
+        LOCATION_IN_PROPERTIES,
+        LOCK_ENABLED,
+        LOCK_ACQUIRE_TIMEOUT,
+        LOCK_CHECK_MAX_SLEEP,
+        LOCK_TIMEOUT,
+    }
+)
 _PASSWORD_IN_URL = re.compile(r"(://[^/\s:@]*):[^/\s@]*@")
 
 
@@ -25,6 +37,7 @@ class Metastore(StrEnum):
     FILESYSTEM = "filesystem"
     MEMORY = "memory"
     SQL = "sql"
+    HIVE = "hive"
 
 
 METASTORE_ALIASES = {"jdbc": Metastore.SQL}

@@ -64,8 +64,8 @@ class DynamicTable:
     """One table of a catalog. Threads may share it; it remembers what it has read of the table's metadata.
 
     ``address`` tells another process where to load the same table from (None if only this process has it), ``under``
-    makes the same table under another version of its schema. One object speaks one version: ``alter`` and ``refresh``
-    return another.
+    makes the same table under another version of its schema, ``on_altered`` hears of a new one. One object speaks one
+    version: ``alter`` and ``refresh`` return another.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class DynamicTable:
         log: LogStore | None,
         branch: str = MAIN_BRANCH,
         under: Callable[[TableSchema], DynamicTable] | None = None,
+        on_altered: Callable[[TableSchema], None] | None = None,
     ) -> None:
         self.name = name
         self.uuid = uuid
@@ -90,6 +91,7 @@ class DynamicTable:
         self.log = log
         self._address = address
         self._under = under
+        self._on_altered = on_altered
         self.environment = environment
         parts = TableParts(
             name=name,
@@ -179,7 +181,11 @@ class DynamicTable:
         be, naming column and remedy; ``NotFoundError`` if the table is gone.
         """
         altered = self._alter.apply(changes)
-        return self if altered.id == self.schema.id else self._as_under(altered)
+        if altered.id == self.schema.id:
+            return self
+        if self._on_altered is not None:
+            self._on_altered(altered)
+        return self._as_under(altered)
 
     def refresh(self) -> DynamicTable:
         """The table under its newest schema; the same object if that is the one it has."""

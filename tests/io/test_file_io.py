@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from storage_lib.errors import AlreadyExistsError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
-from tests.support.storages import OF_SERVERS, WITH_DIRECTORIES, Storage
+from tests.support.storages import OF_SERVERS, WITH_DIRECTORIES, WITHOUT_DIRECTORIES, Storage, open_storage
 
 
 def names(storage: Storage, directory: str = "") -> dict[str, bool]:
@@ -301,3 +301,32 @@ def test_names_with_spaces_percent_and_beyond_ascii_are_plain_names(storage: Sto
     assert storage.files.read_bytes(path) == b"x"
     assert names(storage) == {"p=a b%2Fc": True}
     assert names(storage, "/p=a b%2Fc") == {"stadt=Köln ☃": True}
+
+
+@pytest.mark.parametrize("name", WITH_DIRECTORIES)
+def test_a_directory_is_moved_with_all_that_is_in_it(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    storage = open_storage(name, request, tmp_path)
+    old, new = f"{storage.root}/shop.db/orders", f"{storage.root}/other.db/purchases"
+    storage.files.write_bytes(f"{old}/schema/schema-0", b"schema")
+    storage.files.write_bytes(f"{old}/bucket-0/deep/file", b"rows")
+
+    assert storage.files.rename_directory(old, new)
+
+    assert not storage.files.exists(old)
+    assert names(storage, "/other.db/purchases") == {"schema": True, "bucket-0": True}
+    assert storage.files.read_bytes(f"{new}/bucket-0/deep/file") == b"rows"
+    storage.files.write_bytes(f"{old}/schema/schema-0", b"another")
+    assert not storage.files.rename_directory(old, new)
+    assert storage.files.read_bytes(f"{new}/schema/schema-0") == b"schema"
+    with pytest.raises(NotFoundError):
+        storage.files.rename_directory(f"{storage.root}/nowhere", f"{storage.root}/there")
+
+
+@pytest.mark.parametrize("name", WITHOUT_DIRECTORIES)
+def test_a_store_without_directories_moves_none(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    storage = open_storage(name, request, tmp_path)
+    storage.files.write_bytes(f"{storage.root}/a/file", b"x")
+
+    with pytest.raises(InvalidInputError, match="moves nothing at once"):
+        storage.files.rename_directory(f"{storage.root}/a", f"{storage.root}/b")
+    assert storage.files.exists(f"{storage.root}/a/file")

@@ -19,6 +19,7 @@ SHARED = (
     "warehouse",
     "sqlite",
     pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.integration]),
+    pytest.param("hive", marks=[pytest.mark.metastore, pytest.mark.integration]),
 )
 """Those that several processes can share."""
 ALL = ("memory", *SHARED)
@@ -40,10 +41,10 @@ class CatalogHome:
     files: FileIO = field(default_factory=lambda: LocalFileIO(durable=False))
     log_prefix: str = field(default_factory=lambda: f"home-{new_uuid()}")
 
-    def open(self, files: FileIO | None = None, **options: str) -> Catalog:
-        """A catalog here; over ``files`` that break, perhaps."""
-        environment = system_environment(files or self.files)
-        said = {"log.system": "none", **self.options, **{key.replace("_", "-"): each for key, each in options.items()}}
+    def open(self, more: Mapping[str, str] | None = None) -> Catalog:
+        """A catalog here, with ``more`` options."""
+        environment = system_environment(self.files)
+        said = {"log.system": "none", **self.options, **(more or {})}
         if self.name == "memory":
             catalog = MemoryCatalog(said, environment=environment)
             catalog.log_prefix = self.log_prefix

@@ -1,0 +1,99 @@
+"""A Hive metastore as its thrift interface has it, with outages as ours.
+
+Each call has a connection of its own: nothing to be closed, nothing that threads or forked processes would share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pymetastore.hive_metastore import ThriftHiveMetastore
+from pymetastore.hive_metastore.ttypes import MetaException
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, UnavailableError
+from storage_lib.schema.catalog_options import URI
+
+_PORT = 9083
+_TIMEOUT_MS = 60_000
+_Answer = TypeVar("_Answer")
+
+
+class HiveMetastore:
+    """The metastore at ``uri`` (``thrift://host:port``, several by comma: the first that answers). Thread-safe.
+
+    Raises ``InvalidInputError`` without a uri, or for one that is none.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._places = [_place(each) for each in options.get(URI, "").split(",") if each.strip()]
+        if not self._places:
+            message = f"metastore=hive needs option {URI}: where the metastore answers, such as thrift://host:{_PORT}"
+            raise InvalidInputError(message)
+        self.shown = ", ".join(f"thrift://{host}:{port}" for host, port in self._places)
+
+    def ask(self, what: str, act: Callable[[Any], _Answer]) -> _Answer:
+        """What a call that changes nothing, or may be repeated, answers; ``what`` is for messages.
+
+        Other exceptions than outages are the metastore's own. They can't be raised through a context manager.
+        """
+        transport = self._connected()
+        try:
+            return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
+        except (TTransportException, MetaException, OSError) as error:
+            raise self._outage(what, error) from error
+        finally:
+            transport.close()
+
+    def tell(self, what: str, act: Callable[[Any], _Answer]) -> _Answer:
+        """As ``ask``, of a change: ``CommitOutcomeUnknownError`` if the answer was lost."""
+        transport = self._connected()
+        try:
+            return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
+        except (TTransportException, OSError) as error:
+            message = f"can't tell whether the metastore at {self.shown} did {what}: {_first_line(error)}"
+            raise CommitOutcomeUnknownError(message) from error
+        except MetaException as error:
+            raise self._outage(what, error) from error
+        finally:
+            transport.close()
+
+    def _connected(self) -> TBufferedTransport:
+        """A connection to the first place that answers."""
+        refused: Exception | None = None
+        for host, port in self._places:
+            socket = TSocket(host, port)
+            socket.setTimeout(_TIMEOUT_MS)
+            transport = TBufferedTransport(socket)
+            try:
+                transport.open()
+            except TTransportException as error:
+                refused = error
+                continue
+            return transport
+        raise self._outage("connect", refused or TException("no place")) from refused
+
+    def _outage(self, what: str, error: Exception) -> UnavailableError:
+        return UnavailableError(f"the metastore at {self.shown} does not answer ({what}): {_first_line(error)}")
+
+
+def _place(uri: str) -> tuple[str, int]:
+    parts = urlsplit(uri.strip())
+    try:
+        host, port = parts.hostname, parts.port or _PORT
+    except ValueError:
+        host, port = None, _PORT
+    if parts.scheme != "thrift" or host is None:
+        message = f"option {URI} is {uri!r}; of a metastore it has to be thrift://host:port"
+        raise InvalidInputError(message)
+    return host, port
+
+
+def _first_line(error: Exception) -> str:
+    said = str(getattr(error, "message", None) or error).strip()
+    return said.splitlines()[0] if said else type(error).__name__

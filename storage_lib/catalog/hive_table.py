@@ -1,0 +1,145 @@
+"""A table of ours as a Hive client sees it: columns in Hive's types, partition keys, location, and what marks it.
+
+The classes named are Paimon's connector for Hive, so a Hive that has it reads the table; the catalog of Paimon knows
+it by them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymetastore.hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.io.file_io_factory import warehouse_root
+from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.schema.table_options import is_secret
+from storage_lib.schema.table_schema import TableSchema
+
+SCHEMA_ID = "dynamic-table.schema-id"
+_LOCATION = "paimon_location"
+_TABLE_TYPE = "table_type"
+_PAIMON = "PAIMON"
+_INPUT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
+_OUTPUT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
+_SERDE = "org.apache.paimon.hive.PaimonSerDe"
+_STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+_COMMENT_LENGTH_MAX = 255
+_VALUE_LENGTH_MAX = 4000
+_LENGTH_MAX = {TypeRoot.CHAR: 255, TypeRoot.VARCHAR: 65535}
+"""Longer ones are strings."""
+_PLAIN = {
+    TypeRoot.BOOLEAN: "boolean",
+    TypeRoot.TINYINT: "tinyint",
+    TypeRoot.SMALLINT: "smallint",
+    TypeRoot.INTEGER: "int",
+    TypeRoot.BIGINT: "bigint",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.DATE: "date",
+    TypeRoot.TIME: "string",
+    TypeRoot.BINARY: "binary",
+    TypeRoot.VARBINARY: "binary",
+    TypeRoot.TIMESTAMP: "timestamp",
+    TypeRoot.TIMESTAMP_LTZ: "timestamp",
+    TypeRoot.VARIANT: "struct<value:binary,metadata:binary>",
+}
+
+
+def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: str, in_properties: bool) -> Any:
+    """The metastore's table. ``in_properties``: its location is a property, as the metastore can't reach the store."""
+    made = Table(
+        tableName=name.table,
+        dbName=name.database,
+        owner=owner,
+        createTime=schema.time_millis // 1000,
+        lastAccessTime=0,
+        retention=0,
+        # Not MANAGED: who drops it in Hive shall not delete the files.
+        tableType="EXTERNAL_TABLE",
+    )
+    described = described_by(made, schema)
+    set_location(described, location, in_properties=in_properties)
+    return described
+
+
+def described_by(table: Any, schema: TableSchema) -> Any:
+    """The metastore's table with the columns and properties of that schema."""
+    columns = {field.name: _column(field.name, field.type, field.description) for field in schema.fields}
+    table.partitionKeys = [columns.pop(name) for name in schema.partition_keys]
+    storage = table.sd or StorageDescriptor(numBuckets=-1, compressed=False, parameters={}, bucketCols=[], sortCols=[])
+    storage.cols = list(columns.values())
+    storage.inputFormat, storage.outputFormat = _INPUT, _OUTPUT
+    storage.serdeInfo = SerDeInfo(serializationLib=_SERDE, parameters={})
+    table.sd = storage
+    kept = {key: value for key, value in (table.parameters or {}).items() if key == _LOCATION}
+    table.parameters = {**kept, **_properties(schema)}
+    return table
+
+
+def set_location(table: Any, location: str, *, in_properties: bool) -> None:
+    """Let the metastore's table say where its files are."""
+    if in_properties:
+        table.parameters[_LOCATION] = location
+    else:
+        table.sd.location = location if "://" in location else f"file://{location}"
+
+
+def is_ours(table: Any) -> bool:
+    """Whether a metastore's table is one of Paimon's format."""
+    told = str((table.parameters or {}).get(_TABLE_TYPE, "")).upper()
+    return told == _PAIMON or (table.sd is not None and table.sd.inputFormat == _INPUT)
+
+
+def location_of(table: Any) -> str:
+    """Where its files are."""
+    return warehouse_root((table.parameters or {}).get(_LOCATION) or table.sd.location)
+
+
+def schema_id_of(table: Any) -> int:
+    """Of the schema it was last described by; -1 if that is not known."""
+    told = str((table.parameters or {}).get(SCHEMA_ID, ""))
+    return int(told) if told.isdecimal() else -1
+
+
+def hive_type(of: DataType) -> str:
+    """The nearest type that Hive has."""
+    if isinstance(of, ArrayType):
+        return f"array<{hive_type(of.element)}>"
+    if isinstance(of, MapType):
+        return f"map<{hive_type(of.key)},{hive_type(of.value)}>"
+    if isinstance(of, MultisetType):
+        return f"map<{hive_type(of.element)},int>"
+    if isinstance(of, RowType):
+        return f"struct<{','.join(f'{field.name}:{hive_type(field.type)}' for field in of.fields)}>"
+    return _scalar(of)
+
+
+def _scalar(of: DataType) -> str:
+    length_max = _LENGTH_MAX.get(of.root)
+    if of.root is TypeRoot.DECIMAL:
+        return f"decimal({of.precision},{of.scale})"
+    if length_max is not None and of.length is not None and of.length <= length_max:
+        return f"{of.root.value.lower()}({of.length})"
+    return _PLAIN.get(of.root, "string")
+
+
+def _column(name: str, of: DataType, comment: str | None) -> Any:
+    said = None if comment is None else " ".join(comment.splitlines())[:_COMMENT_LENGTH_MAX]
+    return FieldSchema(name=name, type=hive_type(of), comment=said)
+
+
+def _properties(schema: TableSchema) -> dict[str, str]:
+    options = {
+        key: value for key, value in schema.options.items() if not is_secret(key) and len(value) <= _VALUE_LENGTH_MAX
+    }
+    said = {
+        "EXTERNAL": "TRUE",
+        _TABLE_TYPE: _PAIMON,
+        "storage_handler": _STORAGE_HANDLER,
+        SCHEMA_ID: str(schema.id),
+        **({"comment": schema.comment[:_VALUE_LENGTH_MAX]} if schema.comment else {}),
+        **({"primary-key": ",".join(schema.primary_keys)} if schema.primary_keys else {}),
+    }
+    return {**options, **said}
