@@ -11,6 +11,7 @@ StorageError
     ├── NotFoundError              name something that exists
     ├── AlreadyExistsError         choose another name, or ask for "if not exists"
     ├── SnapshotExpiredError       plan again from a snapshot that is still there
+    ├── SqlSyntaxError             mend the statement where its message points
     ├── CorruptFileError           stop and look: a file is not what its metadata says
     ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
     ├── LogRepairError             the log can't be completed from the files: reset it
@@ -32,6 +33,7 @@ __all__ = [
     "PermanentError",
     "RetryableError",
     "SnapshotExpiredError",
+    "SqlSyntaxError",
     "StorageError",
     "UnavailableError",
     "UntrackedCommitError",
@@ -80,6 +82,10 @@ class AlreadyExistsError(PermanentError):
 
 class SnapshotExpiredError(PermanentError):
     """The snapshot asked for, or a file it needs, has been expired."""
+
+
+class SqlSyntaxError(PermanentError):
+    """The text is no statement; the message shows line, column, the line itself, and what was expected there."""
 
 
 class CorruptFileError(PermanentError):

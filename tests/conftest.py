@@ -27,6 +27,7 @@ from quick_spark import quick_spark
 from storage_lib.log_store.kafka_cluster import close_connections
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
+from tests.support.sql_cases import REWRITE
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
 MARKS_OF_FIXTURES = {
@@ -47,6 +48,11 @@ os.environ.update(quick_spark())
 # Chance is seeded: the same examples at every run, everywhere.
 settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let expectations that are kept in text files be written anew."""
+    parser.addoption(REWRITE, action="store_true", help="write what the cases in tests/sql/cases give now")
 
 
 def pytest_report_header() -> list[str]:

@@ -46,6 +46,7 @@ PUBLIC = {
     "SetNullable",
     "SetOption",
     "SnapshotExpiredError",
+    "SqlSyntaxError",
     "SourceRange",
     "StorageError",
     "StreamPosition",

@@ -1,0 +1,180 @@
+"""ALTER TABLE: schema changes in one go, and the jobs that block until they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.schema_changes import (
+    AddColumn,
+    AlterType,
+    DropColumn,
+    MoveColumn,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetComment,
+    SetNullable,
+    SetOption,
+)
+from storage_lib.schema.table_options import canonical_key
+from storage_lib.spark.distributed_compaction import compact
+from storage_lib.sql.nearest import did_you_mean
+from storage_lib.sql.result import Result
+from storage_lib.sql.run_insert import written
+from storage_lib.sql.run_looks import static_values
+from storage_lib.sql.session_state import SessionState
+from storage_lib.sql.statements.alter_statements import (
+    AddColumns,
+    AddPrimaryKey,
+    AlterOneColumn,
+    AlterTable,
+    Compact,
+    DropColumns,
+    DropPartitions,
+    ModifyColumns,
+    RenameOneColumn,
+    RenameTable,
+    ResetOptions,
+    SetOptions,
+)
+from storage_lib.sql.statements.table_statements import ColumnDefinition
+from storage_lib.sql.virtual_columns import computed_columns
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def run_alter_table(state: SessionState, statement: AlterTable) -> Result:
+    """Do one change; nothing of it is done if any part can't be."""
+    try:
+        table = state.load(statement.table)
+    except NotFoundError:
+        if statement.if_exists:
+            return Result(message=f"table {statement.table} is not there")
+        raise
+    match statement.change:
+        case RenameTable():
+            return _rename(state, statement, table)
+        case Compact(partition=partition):
+            spec = None if partition is None else static_values(table, partition)
+            return written(table, compact(state.spark, table, partition=spec))
+        case DropPartitions():
+            return _drop_partitions(table, statement.change)
+        case AddPrimaryKey(columns=columns):
+            message = (
+                f"table {table.name}: a primary key can't be added to a table that is there: CREATE TABLE another with "
+                f"PRIMARY KEY ({', '.join(columns)}) NOT ENFORCED, and INSERT INTO it SELECT ... FROM {table.name}"
+            )
+            raise InvalidInputError(message)
+        case _:
+            altered = table.alter(*_changes(table, statement))
+            return Result(message=f"table {altered.name} altered")
+
+
+def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]:  # noqa: PLR0911  one line a change
+    match statement.change:
+        case AddColumns(columns=columns):
+            return [_added(table, each) for each in columns]
+        case DropColumns(columns=columns):
+            _refuse_unknown(table, columns)
+            return [DropColumn(each) for each in columns]
+        case RenameOneColumn(column=column, new_name=new_name):
+            _refuse_unknown(table, [column])
+            return [RenameColumn(column, new_name)]
+        case ModifyColumns(columns=columns):
+            _refuse_unknown(table, [each.name for each in columns])
+            return [change for each in columns for change in _modified(table, each)]
+        case AlterOneColumn():
+            _refuse_unknown(table, [statement.change.column])
+            return _altered(statement.change)
+        case SetOptions(options=options):
+            _refuse_buckets(table, options)
+            return [SetOption(canonical_key(key), value) for key, value in options.items()]
+        case ResetOptions(keys=keys):
+            return [RemoveOption(canonical_key(key)) for key in keys]
+        case _:
+            message = f"table {table.name}: {type(statement.change).__name__} is no change of its schema"
+            raise InvalidInputError(message)
+
+
+def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:
+    """Name the nearest column; computed ones are named for what they are."""
+    names = [field.name for field in table.schema.fields]
+    for column in columns:
+        first = column.split(".", maxsplit=1)[0]
+        if column in names or first in names:
+            continue
+        if first in computed_columns(table.schema.options):
+            message = (
+                f"table {table.name}: column {first!r} is computed; take it away by RESET "
+                f"('column.{first}.expression'), or change it by SET ('column.{first}.expression' = '...')"
+            )
+            raise InvalidInputError(message)
+        message = f"table {table.name} has no column {column!r}{did_you_mean(column, names)}"
+        raise InvalidInputError(message)
+
+
+def _refuse_buckets(table: DynamicTable, options: Mapping[str, str]) -> None:
+    changed = {canonical_key(key): value for key, value in options.items()}
+    bucket = changed.get("bucket")
+    if bucket is not None and bucket != table.schema.options.get("bucket", "1"):
+        message = (
+            f"table {table.name}: option bucket says where each row lies, in the files and in the log, and can't be "
+            f"changed: CREATE TABLE another LIKE {table.name} (EXCLUDING ALL) WITH ('bucket' = '{bucket}'), and INSERT "
+            f"INTO it SELECT * FROM {table.name}"
+        )
+        raise InvalidInputError(message)
+
+
+def _added(table: DynamicTable, column: ColumnDefinition) -> AddColumn:
+    if column.is_key:
+        message = f"table {table.name}: column {column.name!r} can't become the primary key of a table that is there"
+        raise InvalidInputError(message)
+    type_ = column.type if column.nullable else f"{column.type} NOT NULL"
+    return AddColumn(column.name, type_, comment=column.comment, after=column.after, first=column.first)
+
+
+def _modified(table: DynamicTable, column: ColumnDefinition) -> list[SchemaChange]:
+    changes: list[SchemaChange] = [AlterType(column.name, column.type)]
+    field = next((each for each in table.schema.fields if each.name == column.name), None)
+    if field is not None and field.type.nullable is not column.nullable:
+        is_key = column.name in table.schema.primary_keys
+        changes += [] if is_key else [SetNullable(column.name, nullable=column.nullable)]
+    if column.comment is not None:
+        changes.append(SetComment(column.comment, column.name))
+    if column.first or column.after is not None:
+        changes.append(MoveColumn(column.name, after=column.after, first=column.first))
+    return changes
+
+
+def _altered(change: AlterOneColumn) -> list[SchemaChange]:
+    if change.type is not None:
+        return [AlterType(change.column, change.type)]
+    if change.comment is not None:
+        return [SetComment(change.comment, change.column)]
+    if change.nullable is not None:
+        return [SetNullable(change.column, nullable=change.nullable)]
+    return [MoveColumn(change.column, after=change.after, first=change.first)]
+
+
+def _drop_partitions(table: DynamicTable, change: DropPartitions) -> Result:
+    specs = [static_values(table, each) for each in change.partitions]
+    try:
+        return written(table, table.drop_partitions(specs))
+    except NotFoundError:
+        if not change.if_exists:
+            raise
+        return Result(message=f"{table.name}: there is no such partition")
+
+
+def _rename(state: SessionState, statement: AlterTable, table: DynamicTable) -> Result:
+    if not isinstance(statement.change, RenameTable):
+        message = "no new name is given"
+        raise InvalidInputError(message)
+    parts = statement.change.new_name.parts
+    database = table.name.partition(".")[0]
+    new_name = f"{database}.{parts[0]}" if len(parts) == 1 else state.full_name(parts)
+    renamed = state.catalog.rename_table(table.name, new_name)
+    return Result(message=f"table {table.name} is {renamed.name} now")

@@ -1,0 +1,169 @@
+"""DELETE, UPDATE and MERGE: Spark works out which rows change, and their changes are appended in one commit.
+
+Nothing is rewritten, so these never conflict with a writer, and the log is told each of them. What matches is what the
+newest snapshot shows when the statement begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.table_options import MergeEngine
+from storage_lib.spark.dataframe_verbs import write
+from storage_lib.sql.mapped_text import MappedText
+from storage_lib.sql.nearest import did_you_mean
+from storage_lib.sql.query_runner import rewritten, sql_of
+from storage_lib.sql.query_tables import quoted, read_query
+from storage_lib.sql.result import Result
+from storage_lib.sql.run_insert import CHANGE_TRACKING, boolean_hint, write_hint, written
+from storage_lib.sql.run_looks import static_values
+from storage_lib.sql.session_state import SessionState
+from storage_lib.sql.source_text import SourceText
+from storage_lib.sql.spark_words import errors_in_words
+from storage_lib.sql.statements.parts import Expression, Target
+from storage_lib.sql.statements.row_statements import Analyze, Assignment, Delete, Truncate, Update
+from storage_lib.sql.store_assignment import as_stored
+from storage_lib.sql.virtual_columns import computed_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_DELETED, _BEFORE, _AFTER = "-D", "-U", "+U"
+
+
+def run_delete(state: SessionState, statement: Delete, source: SourceText) -> Result:
+    """A ``-D`` for every row that matches."""
+    table = changed_table(state, statement.target, "DELETE")
+    names = [field.name for field in table.schema.fields]
+    text = MappedText().add(_selected([quoted(name) for name in names], table, _DELETED))
+    add_target(text, statement.target)
+    add_where(text, statement.condition)
+    rows = query_of(state, text, source)
+    return append_changes(rows, table, statement.target)
+
+
+def run_update(state: SessionState, statement: Update, source: SourceText) -> Result:
+    """A ``+U`` for every row that matches; of a table without a key also the ``-U`` of the row it was."""
+    table = changed_table(state, statement.target, "UPDATE")
+    set_ = assignments_of(table, statement.assignments, "UPDATE")
+    names = [field.name for field in table.schema.fields]
+    text = MappedText().add("SELECT ")
+    for index, name in enumerate(names):
+        text.add(", " if index else "")
+        value = set_.get(name)
+        if value is None:
+            text.add(quoted(name))
+        else:
+            text.add("(").add(value.text, value.start).add(")")
+        text.add(f" AS {quoted(name)}")
+    text.add(f", '{_AFTER}' AS {quoted(table.options.row_kind_field)} FROM ")
+    add_target(text, statement.target)
+    add_where(text, statement.condition)
+    rows = as_stored(query_of(state, text, source), table, [*names, table.options.row_kind_field])
+    if not table.schema.primary_keys:
+        before = MappedText().add(_selected([quoted(name) for name in names], table, _BEFORE))
+        add_target(before, statement.target)
+        add_where(before, statement.condition)
+        rows = query_of(state, before, source).unionByName(rows)
+    return append_changes(rows, table, statement.target)
+
+
+def run_truncate(state: SessionState, statement: Truncate) -> Result:
+    """Replace the whole table, or a partition, by nothing; a log is told of every row that goes."""
+    table = state.load(statement.table)
+    spec = {} if statement.partition is None else static_values(table, statement.partition)
+    return written(table, table.overwrite(table.arrow_schema.empty_table(), partition=spec))
+
+
+def run_analyze(state: SessionState, statement: Analyze) -> Result:
+    """Note what the newest snapshot holds."""
+    table = state.load(statement.table)
+    names = [field.name for field in table.schema.fields]
+    for name in statement.columns or ():
+        if name not in names:
+            message = f"table {table.name} has no column {name!r}{did_you_mean(name, names)}"
+            raise InvalidInputError(message)
+    columns = names if statement.columns is None else list(statement.columns)
+    return written(table, table.analyze(columns))
+
+
+def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTable:
+    """The table that a statement changes; ``InvalidInputError`` where appended rows could not do that."""
+    table = state.load(target.table)
+    if table.schema.is_append_only:
+        message = (
+            f"table {table.name} is append-only: {verb} needs rows that can be taken back; INSERT OVERWRITE the "
+            "partition without them, or make a table without write-mode=append-only"
+        )
+        raise InvalidInputError(message)
+    engine = table.options.merge_engine
+    if engine not in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT):
+        message = (
+            f"table {table.name}: with merge-engine={engine} a row that is written is merged into the one that is "
+            f"there, so {verb} can't say what it shall be; INSERT INTO what is to be merged, or INSERT OVERWRITE"
+        )
+        raise InvalidInputError(message)
+    return table
+
+
+def assignments_of(table: DynamicTable, assignments: Sequence[Assignment], verb: str) -> dict[str, Expression]:
+    """Column -> new value. Raises ``InvalidInputError`` for a column that is not there, computed, or in the key."""
+    by_lower_case = {field.name.lower(): field.name for field in table.schema.fields}
+    found: dict[str, Expression] = {}
+    for each in assignments:
+        column = each.column.rpartition(".")[2] if each.column.lower() not in by_lower_case else each.column
+        name = by_lower_case.get(column.lower())
+        if name is None:
+            computed = column in computed_columns(table.schema.options)
+            why = " is computed from others and can't be set" if computed else ""
+            near = "" if computed else did_you_mean(column, by_lower_case.values())
+            message = (
+                f"table {table.name}: column {column!r}{why}"
+                if computed
+                else (f"table {table.name} has no column {column!r}{near}")
+            )
+            raise InvalidInputError(message)
+        if name in table.schema.primary_keys:
+            message = (
+                f"table {table.name}: column {name!r} is part of the primary key, which says which row it is; {verb} "
+                "can't set it. DELETE the row, and INSERT the new one"
+            )
+            raise InvalidInputError(message)
+        found[name] = each.value
+    return found
+
+
+def append_changes(rows: DataFrame, table: DynamicTable, target: Target) -> Result:
+    """Commit changes with their kinds."""
+    hint = write_hint(table, target.hint, (CHANGE_TRACKING,))
+    with errors_in_words():
+        snapshot = write(rows, table, change_tracking=boolean_hint(table, hint, CHANGE_TRACKING))
+    return written(table, snapshot)
+
+
+def query_of(state: SessionState, text: MappedText, source: SourceText) -> DataFrame:
+    """A query of ours with pieces of the statement in it, over one snapshot of each table."""
+    own = SourceText(text=text.text)
+    query = read_query(own, 0, len(own.text))
+    with rewritten(state, query, streaming=False) as found:
+        return sql_of(state, found, source)
+
+
+def add_target(text: MappedText, target: Target) -> None:
+    """The table's name and alias, as a query has them."""
+    text.add(".".join(quoted(part) for part in target.table.parts), target.table.start)
+    text.add(f" AS {quoted(target.alias)}" if target.alias is not None else "")
+
+
+def add_where(text: MappedText, condition: Expression | None) -> None:
+    """The statement's condition."""
+    if condition is not None:
+        text.add(" WHERE ").add(condition.text, condition.start)
+
+
+def _selected(columns: Sequence[str], table: DynamicTable, kind: str) -> str:
+    return f"SELECT {', '.join(columns)}, '{kind}' AS {quoted(table.options.row_kind_field)} FROM "

@@ -1,0 +1,203 @@
+"""INSERT: a query's columns put where they belong, written as one commit or as a stream of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.option_values import parse_boolean, parse_integer, parse_millis
+from storage_lib.schema.table_options import canonical_key
+from storage_lib.spark.dataframe_verbs import write
+from storage_lib.spark.spark_schema import struct_of
+from storage_lib.spark.stream_verbs import write_stream
+from storage_lib.sql.changes_in_query import stream_with_kinds
+from storage_lib.sql.foreign_tables import insert_into_sparks, is_sparks
+from storage_lib.sql.nearest import did_you_mean
+from storage_lib.sql.query_runner import rewritten, sql_of
+from storage_lib.sql.result import Result
+from storage_lib.sql.session_state import SessionState
+from storage_lib.sql.settings import CHECKPOINTS, PIPELINE_NAME, RuntimeMode
+from storage_lib.sql.source_text import SourceText
+from storage_lib.sql.spark_words import errors_in_words
+from storage_lib.sql.statements.row_statements import Insert
+from storage_lib.sql.store_assignment import as_stored
+from storage_lib.sql.virtual_columns import computed_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.dynamic_table import DynamicTable
+
+CHANGE_TRACKING = "change-tracking"
+_DYNAMIC = "dynamic-partition-overwrite"
+_CHECKPOINT = "checkpoint-location"
+_OUTPUT_MODE = "output-mode"
+_INTERVAL = "trigger-interval"
+_AVAILABLE_NOW = "available-now"
+_NAME = "query-name"
+_USER = "commit-user"
+_IDENTIFIER = "commit-identifier"
+_OF_BOTH = (CHANGE_TRACKING,)
+_OF_BATCHES = (_USER, _IDENTIFIER, _DYNAMIC)
+_OF_STREAMS = (_CHECKPOINT, _OUTPUT_MODE, _INTERVAL, _AVAILABLE_NOW, _NAME)
+
+
+def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Result:
+    """Write what the query gives. In streaming mode it returns at once, with the stream."""
+    if state.home_of(statement.target.table.parts) is None and is_sparks(state, statement.target.table):
+        return insert_into_sparks(state, statement, source)
+    table = state.load(statement.target.table)
+    streaming = state.settings.runtime_mode is RuntimeMode.STREAMING
+    hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *(_OF_STREAMS if streaming else _OF_BATCHES)))
+    names = _written_columns(table, statement)
+    if streaming and statement.overwrite:
+        message = (
+            f"table {table.name}: a stream never has all rows, so it can't INSERT OVERWRITE; use INSERT INTO, or SET "
+            "'execution.runtime-mode' = 'batch'"
+        )
+        raise InvalidInputError(message)
+    if streaming:
+        return _insert_stream(state, table, statement, source, names, hint)
+    with rewritten(state, statement.query) as found:
+        df = sql_of(state, found, source)
+    rows = as_rows(df, table, names, {} if statement.partition is None else statement.partition.values)
+    with errors_in_words():
+        snapshot = write(
+            rows,
+            table,
+            mode="overwrite" if statement.overwrite else "append",
+            partition=_replaced(table, statement, hint) if statement.overwrite else None,
+            change_tracking=boolean_hint(table, hint, CHANGE_TRACKING),
+            commit_user=hint.get(_USER),
+            commit_identifier=None if _IDENTIFIER not in hint else parse_integer(hint[_IDENTIFIER]),
+        )
+    return written(table, snapshot)
+
+
+def written(table: DynamicTable, snapshot: Snapshot | None) -> Result:
+    """What a commit is told as."""
+    if snapshot is None:
+        return Result(message=f"{table.name}: nothing to write")
+    return Result(
+        message=f"{table.name}: snapshot {snapshot.id}", snapshot_id=snapshot.id, row_count=snapshot.delta_record_count
+    )
+
+
+def write_hint(table: DynamicTable, said: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """The hint of a write, checked; ``InvalidInputError`` names the nearest known key."""
+    hint = {"checkpoint-location" if key == "checkpointLocation" else canonical_key(key): said[key] for key in said}
+    for key in hint:
+        if key not in known:
+            message = f"this write of table {table.name} has no hint {key!r}{did_you_mean(key, known)}"
+            raise InvalidInputError(message)
+    return hint
+
+
+def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool | None:
+    """A hint that says true or false; None if it is not given."""
+    try:
+        return None if key not in hint else bool(parse_boolean(hint[key]))
+    except ValueError as error:
+        message = f"table {table.name}: hint {key} = {hint[key]!r}; {error}"
+        raise InvalidInputError(message) from error
+
+
+def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
+    """The columns that the query gives, in its order."""
+    known = [field.name for field in table.schema.fields]
+    by_lower_case = {name.lower(): name for name in known}
+    partition = statement.partition
+    fixed = {} if partition is None else partition.values
+    for name in (*fixed, *(() if partition is None else partition.dynamic)):
+        if name not in table.schema.partition_keys:
+            near = did_you_mean(name, table.schema.partition_keys)
+            message = f"table {table.name} has no partition column {name!r}{near}"
+            raise InvalidInputError(message)
+    if not statement.columns:
+        return [name for name in known if name not in fixed]
+    names = []
+    for name in statement.columns:
+        found = by_lower_case.get(name.lower())
+        if found is None:
+            if name in computed_columns(table.schema.options):
+                message = f"table {table.name}: column {name!r} is computed from others and can't be written"
+                raise InvalidInputError(message)
+            message = f"table {table.name} has no column {name!r}{did_you_mean(name, known)}"
+            raise InvalidInputError(message)
+        if found in names or found in fixed:
+            message = f"table {table.name}: column {found!r} is given twice"
+            raise InvalidInputError(message)
+        names.append(found)
+    return names
+
+
+def as_rows(df: DataFrame, table: DynamicTable, names: Sequence[str], fixed: Mapping[str, object]) -> DataFrame:
+    """The columns of ``df``, by place, as the table's columns ``names``; ``fixed`` are values of others in every row.
+
+    A column of the name that carries the kinds of rows keeps it, wherever it stands.
+    """
+    from pyspark.sql import functions as sql
+
+    kind = table.options.row_kind_field
+    places = list(names)
+    if kind in df.columns and kind not in places:
+        places.insert(df.columns.index(kind), kind)
+    rows = as_stored(df, table, places)
+    for field in struct_of(table.schema, list(fixed)).fields:
+        value = fixed[field.name]
+        typed = None if value is None else typed_literal(value, table.schema.field(field.name))
+        rows = rows.withColumn(field.name, sql.lit(typed).cast(field.dataType))
+    return rows
+
+
+def _replaced(table: DynamicTable, statement: Insert, hint: Mapping[str, str]) -> dict[str, object] | None:
+    """What an overwrite replaces: None for the partitions that the rows are in."""
+    fixed = {} if statement.partition is None else dict(statement.partition.values)
+    is_dynamic = len(fixed) < len(table.schema.partition_keys) and boolean_hint(table, hint, _DYNAMIC) is not False
+    return None if is_dynamic else {**fixed}
+
+
+def _insert_stream(
+    state: SessionState,
+    table: DynamicTable,
+    statement: Insert,
+    source: SourceText,
+    names: list[str],
+    hint: Mapping[str, str],
+) -> Result:
+    name = hint.get(_NAME) or state.settings.value(PIPELINE_NAME) or table.name
+    checkpoint = hint.get(_CHECKPOINT)
+    if checkpoint is None and state.settings.value(CHECKPOINTS):
+        checkpoint = f"{state.settings.value(CHECKPOINTS).rstrip('/')}/{name}"
+    if checkpoint is None:
+        message = (
+            f"table {table.name}: a stream into it needs a checkpoint, in which it remembers how far it has got: SET "
+            f"'{CHECKPOINTS}' = '<directory>' for all streams of the session, or give this one a directory of its own, "
+            f"INSERT INTO {table.name} /*+ OPTIONS('{_CHECKPOINT}' = '<directory>') */ SELECT ..."
+        )
+        raise InvalidInputError(message)
+    mode = hint.get(_OUTPUT_MODE, "append")
+    df = stream_with_kinds(state, statement.query, source, table, mode)
+    if not df.isStreaming:
+        message = (
+            f"table {table.name}: the query reads no stream, so there is nothing to wait for; SET "
+            "'execution.runtime-mode' = 'batch' to write it once"
+        )
+        raise InvalidInputError(message)
+    fixed = {} if statement.partition is None else statement.partition.values
+    interval = hint.get(_INTERVAL)
+    with errors_in_words(source):
+        stream = write_stream(
+            as_rows(df, table, names, fixed),
+            table,
+            checkpoint_location=checkpoint,
+            output_mode=mode,
+            trigger_seconds=state.settings.trigger_seconds if interval is None else parse_millis(interval) / 1000,
+            available_now=boolean_hint(table, hint, _AVAILABLE_NOW) or False,
+            change_tracking=boolean_hint(table, hint, CHANGE_TRACKING),
+            query_name=name,
+        )
+    return Result(message=f"{table.name}: stream {stream.id} runs from {checkpoint}", stream=stream)

@@ -1,0 +1,21 @@
+"""SELECT and EXPLAIN."""
+
+from __future__ import annotations
+
+from storage_lib.sql.query_runner import dataframe_of
+from storage_lib.sql.result import Result, rows_of
+from storage_lib.sql.session_state import SessionState
+from storage_lib.sql.source_text import SourceText
+from storage_lib.sql.statements.row_statements import Explain, Select
+
+
+def run_select(state: SessionState, statement: Select, source: SourceText) -> Result:
+    """The query as a data frame, analysed but not computed."""
+    return Result(dataframe=dataframe_of(state, statement.query, source))
+
+
+def run_explain(state: SessionState, statement: Explain, source: SourceText) -> Result:
+    """Spark's plan of a query, as text."""
+    df = dataframe_of(state, statement.query, source, prefix=f"EXPLAIN {statement.mode} ")
+    row = df.first()
+    return Result(rows=rows_of(("plan",), [("" if row is None else str(row[0]),)]))

@@ -1,0 +1,172 @@
+"""A session: statements as text in, results out, over a Spark session and a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.catalog.catalog import Catalog
+from storage_lib.spark.table_source import register
+from storage_lib.sql import run_looks as looks
+from storage_lib.sql import run_table_statements as tables
+from storage_lib.sql.procedures import run_call
+from storage_lib.sql.query_runner import dataframe_of
+from storage_lib.sql.query_tables import quoted, read_query
+from storage_lib.sql.result import Result
+from storage_lib.sql.run_alter import run_alter_table
+from storage_lib.sql.run_changes import run_analyze, run_delete, run_truncate, run_update
+from storage_lib.sql.run_insert import run_insert
+from storage_lib.sql.run_merge import run_merge
+from storage_lib.sql.run_query import run_explain, run_select
+from storage_lib.sql.run_settings import run_reset, run_set
+from storage_lib.sql.script import statements_of
+from storage_lib.sql.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, SessionState
+from storage_lib.sql.source_text import SourceText
+from storage_lib.sql.statements import alter_statements as alter
+from storage_lib.sql.statements import look_statements as look
+from storage_lib.sql.statements import row_statements as row
+from storage_lib.sql.statements import table_statements as made
+from storage_lib.sql.temporary_tables import TemporaryTables
+from storage_lib.sql.tree_reader import Statement, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Session(AbstractContextManager["Session"]):
+    """Runs FLIP-188's statements. For one thread; several sessions may share a Spark session and a catalog.
+
+    with Session(spark, open_catalog("warehouse")) as session:
+        session.execute("CREATE TABLE shop.orders (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+        session.execute("SELECT * FROM shop.orders").to_arrow()
+
+    ``database`` is what names without one mean, ``catalog_name`` the first part of names of three. Temporary tables lie
+    in ``temporary_directory``, which on a cluster all machines have to reach (None: a new one on this disk).
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        *,
+        database: str = DEFAULT_DATABASE,
+        catalog_name: str = DEFAULT_CATALOG,
+        temporary_directory: str | None = None,
+    ) -> None:
+        register(spark)
+        self._state = SessionState(
+            spark=spark,
+            catalog=catalog,
+            catalog_name=catalog_name,
+            database=database,
+            temporary=TemporaryTables(temporary_directory),
+        )
+
+    @property
+    def database(self) -> str:
+        """What names without a database mean now."""
+        return self._state.database
+
+    @property
+    def catalog(self) -> Catalog:
+        """Where the tables are."""
+        return self._state.catalog
+
+    def settings(self) -> dict[str, str]:
+        """What SET would show; secrets masked."""
+        return dict(self._state.settings.shown(None, self._state.spark))
+
+    def execute(self, text: str) -> Result:
+        """Run one statement, with or without a semicolon behind it.
+
+        Raises ``SqlSyntaxError`` with the place and what was expected, before anything is done; ``InvalidInputError``,
+        ``NotFoundError`` and ``AlreadyExistsError`` for what it says, and what the library's verbs raise.
+        """
+        sources = statements_of(text)
+        if len(sources) > 1:
+            raise sources[1].syntax_error(0, "one statement was expected; use execute_script for several")
+        source = sources[0] if sources else SourceText(text=text)
+        return self._run(parse(source.text, first_line=source.first_line), source)
+
+    def execute_script(self, text: str) -> Iterator[Result]:
+        """Run statements one after the other, each when its result is asked for; the first error ends the script.
+
+        All of them are parsed before the first is run.
+        """
+        parsed = [(parse(each.text, first_line=each.first_line), each) for each in statements_of(text)]
+        return (self._run(statement, source) for statement, source in parsed)
+
+    def register_views(self, database: str | None = None) -> list[str]:
+        """Let bare ``spark.sql`` read the tables of a database, and this session's views: temporary views of Spark's.
+
+        The names that there are then. They show the tables as they are at each query; a table that is dropped and made
+        anew has to be registered again.
+        """
+        state = self._state
+        names = [name.partition(".")[2] for name in state.catalog.list_tables(database or state.database)]
+        views = [str(view.statement.view) for view in state.views.values()]
+        for name in names:
+            self._register(name, f"{quoted(database or state.database)}.{quoted(name)}")
+        for name in views:
+            self._register(name, quoted(name))
+        return sorted({*names, *views})
+
+    def close(self) -> None:
+        """Drop the temporary tables. Streams go on."""
+        self._state.temporary.close()
+        self._state.views.clear()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As ``close``."""
+        self.close()
+
+    def _register(self, name: str, table: str) -> None:
+        source = SourceText(text=f"SELECT * FROM {table}")
+        df = dataframe_of(self._state, read_query(source, 0, len(source.text)), source, streaming=False)
+        df.createOrReplaceTempView(quoted(name))
+
+    def _run(self, statement: Statement, source: SourceText) -> Result:
+        run = _RUNNERS.get(type(statement))
+        if run is not None:
+            return run(self._state, statement)
+        return _RUNNERS_WITH_TEXT[type(statement)](self._state, statement, source)
+
+
+_RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
+    alter.AlterTable: run_alter_table,
+    look.Describe: looks.run_describe,
+    look.DescribeDatabase: looks.run_describe_database,
+    look.ResetOption: run_reset,
+    look.SetOption: run_set,
+    look.ShowColumns: looks.run_show_columns,
+    look.ShowCreateTable: looks.run_show_create,
+    look.ShowDatabases: looks.run_show_databases,
+    look.ShowOptions: looks.run_show_options,
+    look.ShowPartitions: looks.run_show_partitions,
+    look.ShowTables: looks.run_show_tables,
+    look.ShowViews: looks.run_show_views,
+    look.Use: looks.run_use,
+    made.CommentOnTable: tables.run_comment_on,
+    made.CreateDatabase: tables.run_create_database,
+    made.DropDatabase: tables.run_drop_database,
+    made.DropTable: tables.run_drop_table,
+    made.DropView: tables.run_drop_view,
+    row.Analyze: run_analyze,
+    row.Call: run_call,
+    row.Truncate: run_truncate,
+}
+_RUNNERS_WITH_TEXT: Mapping[type, Callable[[SessionState, Any, SourceText], Result]] = {
+    made.CreateTable: tables.run_create_table,
+    made.CreateView: tables.run_create_view,
+    row.Delete: run_delete,
+    row.Explain: run_explain,
+    row.Insert: run_insert,
+    row.Merge: run_merge,
+    row.Select: run_select,
+    row.Update: run_update,
+}
+"""Statements with pieces of Spark's in them: its errors are shown in the text that they stand in."""

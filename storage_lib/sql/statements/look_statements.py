@@ -1,0 +1,112 @@
+"""Statements that look at the catalog, and those that change the session alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from storage_lib.sql.statements.parts import NamedTable, PartitionClause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """DESCRIBE [EXTENDED] a table [PARTITION]."""
+
+    table: NamedTable
+    extended: bool = False
+    partition: PartitionClause | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeDatabase:
+    """DESCRIBE DATABASE."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowDatabases:
+    """SHOW DATABASES; ``pattern`` with ``*`` and ``|`` as in Spark, or ``%`` and ``_``."""
+
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    """SHOW TABLES [IN database] [LIKE pattern]."""
+
+    database: str | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowViews:
+    """SHOW VIEWS: the session's temporary ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE."""
+
+    table: NamedTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowPartitions:
+    """SHOW PARTITIONS, all or those with some values."""
+
+    table: NamedTable
+    partition: PartitionClause | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowColumns:
+    """SHOW COLUMNS."""
+
+    table: NamedTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """SHOW OPTIONS: those that there are, or those of one table."""
+
+    table: NamedTable | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """USE a database."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOption:
+    """SET key = value; without a value it shows one setting, without a key all of them."""
+
+    key: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOption:
+    """RESET one setting, or all."""
+
+    key: str | None = None
+
+
+LookStatement: TypeAlias = (
+    Describe
+    | DescribeDatabase
+    | ShowDatabases
+    | ShowTables
+    | ShowViews
+    | ShowCreateTable
+    | ShowPartitions
+    | ShowColumns
+    | ShowOptions
+    | Use
+    | SetOption
+    | ResetOption
+)

@@ -1,0 +1,123 @@
+"""What CREATE TABLE makes: the statement, a table it is like and a query's columns, as one descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.table_descriptor import TableDescriptor
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.schema_changes import type_of
+from storage_lib.schema.table_options import OWN_PREFIX, canonical_key
+from storage_lib.sql.nearest import did_you_mean
+from storage_lib.sql.session_state import SessionState
+from storage_lib.sql.statements.table_statements import CreateTable
+from storage_lib.sql.virtual_columns import is_virtual, options_of_virtual_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.schema.data_types import DataType
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_NOT_COPIED = ("log.kafka.topic",)
+_FEATURES = ("OPTIONS", "CONSTRAINTS", "PARTITIONS", "GENERATED", "WATERMARKS")
+
+
+def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.Schema | None = None) -> TableDescriptor:
+    """The table that the statement describes; the session's options are defaults for those it does not name.
+
+    ``of_query`` are the columns of CREATE TABLE AS SELECT. Raises ``InvalidInputError`` naming column and remedy.
+    """
+    like = None if statement.like is None else state.load(statement.like.source)
+    included = _included(statement)
+    columns = [] if like is None else [(field.name, field.type) for field in like.schema.fields]
+    columns += _declared_columns(statement)
+    if of_query is not None:
+        columns += [(field.name, type_of(field.type)) for field in of_query]
+    keys = statement.primary_key
+    partition_by = statement.partition_by
+    options: dict[str, str] = dict(state.settings.table_options)
+    if like is not None:
+        keys = keys or (like.schema.primary_keys if "CONSTRAINTS" in included else ())
+        partition_by = partition_by or (like.schema.partition_keys if "PARTITIONS" in included else ())
+        options |= _options_like(like, included)
+    options |= {canonical_key(key): value for key, value in statement.options.items()}
+    options |= options_of_virtual_columns(statement.computed, statement.watermarks)
+    names = [name for name, _ in columns]
+    _check_names(statement, names)
+    typed = [(name, of.not_null() if name in keys else of) for name, of in columns]
+    _check_keys(statement, names, keys, partition_by)
+    return TableDescriptor(
+        schema=tuple(typed),
+        primary_key=tuple(keys),
+        partition_by=tuple(partition_by),
+        options=options,
+        comment=statement.comment if statement.comment is not None or like is None else like.schema.comment,
+    )
+
+
+def _declared_columns(statement: CreateTable) -> list[tuple[str, DataType]]:
+    columns = []
+    for each in statement.columns:
+        try:
+            of = type_of(each.type)
+        except InvalidInputError as error:
+            message = f"table {statement.table}: column {each.name!r}: {error}"
+            raise InvalidInputError(message) from error
+        columns.append((each.name, of if each.nullable else of.not_null()))
+    return columns
+
+
+def _included(statement: CreateTable) -> frozenset[str]:
+    """What LIKE copies: all, unless something is excluded."""
+    included = set(_FEATURES)
+    for action, feature in () if statement.like is None else statement.like.features:
+        concerned = set(_FEATURES) if feature == "ALL" else {feature}
+        included = included - concerned if action == "EXCLUDING" else included | concerned
+    return frozenset(included)
+
+
+def _options_like(like: DynamicTable, included: frozenset[str]) -> dict[str, str]:
+    """The options of a table that another one may have as well: not its identity, not its topic."""
+    found = {}
+    for key, value in like.schema.options.items():
+        if key.startswith(OWN_PREFIX) or key in _NOT_COPIED:
+            continue
+        feature = "WATERMARKS" if key.startswith("watermark.") else "GENERATED" if is_virtual(key) else "OPTIONS"
+        if feature in included:
+            found[key] = value
+    return found
+
+
+def _check_names(statement: CreateTable, names: Sequence[str]) -> None:
+    all_names = [*names, *(each.name for each in statement.computed)]
+    for name in all_names:
+        if [each.lower() for each in all_names].count(name.lower()) > 1:
+            message = f"table {statement.table}: column {name!r} is declared twice; names differ by more than case"
+            raise InvalidInputError(message)
+    if not names:
+        message = f"table {statement.table} has no columns; write CREATE TABLE {statement.table} (id BIGINT, ...)"
+        raise InvalidInputError(message)
+    for watermark in statement.watermarks:
+        if watermark.column not in all_names:
+            near = did_you_mean(watermark.column, all_names)
+            message = f"table {statement.table}: WATERMARK FOR {watermark.column}: there is no such column{near}"
+            raise InvalidInputError(message)
+    if len(statement.watermarks) > 1:
+        message = f"table {statement.table} has two watermarks; a table has one, for one column"
+        raise InvalidInputError(message)
+
+
+def _check_keys(statement: CreateTable, names: Sequence[str], keys: Sequence[str], partition_by: Sequence[str]) -> None:
+    for role, columns in (("PRIMARY KEY", keys), ("PARTITIONED BY", partition_by)):
+        for column in columns:
+            if column not in names:
+                near = did_you_mean(column, names)
+                message = f"table {statement.table}: {role} ({', '.join(columns)}): there is no column {column!r}{near}"
+                raise InvalidInputError(message)
+
+
+def column_comments(statement: CreateTable) -> Mapping[str, str]:
+    """Column -> comment, of those that have one."""
+    return {each.name: each.comment for each in statement.columns if each.comment is not None}

@@ -1,0 +1,98 @@
+"""Computed columns and watermarks: kept in a table's options, evaluated by Spark whenever the table is read.
+
+column.<name>.expression    what a computed column is
+column.<name>.comment       what it means
+watermark.<column>          how late a row may be, as ``5 SECOND``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.sql.query_tables import quoted
+from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COLUMN = "column."
+_EXPRESSION = ".expression"
+_COMMENT = ".comment"
+_WATERMARK = "watermark."
+_UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+
+
+def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
+    """What is stored. Raises ``InvalidInputError`` for a strategy that is no delay."""
+    options: dict[str, str] = {}
+    for each in computed:
+        options[f"{_COLUMN}{each.name}{_EXPRESSION}"] = each.expression.text
+        if each.comment is not None:
+            options[f"{_COLUMN}{each.name}{_COMMENT}"] = each.comment
+    for watermark in watermarks:
+        options[f"{_WATERMARK}{watermark.column}"] = delay_of(watermark)
+    return options
+
+
+def delay_of(watermark: Watermark) -> str:
+    """``ts - INTERVAL '5' SECOND`` as ``5 SECOND``, ``ts`` as ``0 SECOND``; ``InvalidInputError`` for anything else."""
+    text = watermark.strategy.text
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except SqlglotError:
+        tree = None
+    column = tree.this if isinstance(tree, exp.Sub) else tree
+    if isinstance(column, exp.Column) and column.name.lower() == watermark.column.lower():
+        if not isinstance(tree, exp.Sub):
+            return "0 SECOND"
+        interval = tree.expression
+        amount = interval.this.name if isinstance(interval, exp.Interval) and interval.this is not None else ""
+        unit = str(interval.args.get("unit") or "").upper().rstrip("S") if isinstance(interval, exp.Interval) else ""
+        if amount.isdigit() and unit in _UNITS:
+            return f"{amount} {unit}"
+    message = (
+        f"WATERMARK FOR {watermark.column} AS {text}: a watermark follows its column at a distance; write "
+        f"{watermark.column} - INTERVAL '5' SECOND (or another unit), or {watermark.column} alone"
+    )
+    raise InvalidInputError(message)
+
+
+def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
+    """Name -> expression of a table's computed columns, in the order in which they were declared."""
+    return {
+        key[len(_COLUMN) : -len(_EXPRESSION)]: value
+        for key, value in options.items()
+        if key.startswith(_COLUMN) and key.endswith(_EXPRESSION)
+    }
+
+
+def computed_comment(options: Mapping[str, str], name: str) -> str | None:
+    """What is said of a computed column."""
+    return options.get(f"{_COLUMN}{name}{_COMMENT}")
+
+
+def watermarks(options: Mapping[str, str]) -> dict[str, str]:
+    """Column -> delay of a table's watermark."""
+    return {key.removeprefix(_WATERMARK): value for key, value in options.items() if key.startswith(_WATERMARK)}
+
+
+def is_virtual(key: str) -> bool:
+    """Whether an option belongs to a computed column or a watermark."""
+    return key.startswith(_WATERMARK) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
+
+
+def with_virtual_columns(df: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """The data frame with its table's computed columns behind the others, and, if it is a stream, its watermark."""
+    computed = computed_columns(options)
+    if computed:
+        df = df.selectExpr("*", *[f"{expression} AS {quoted(name)}" for name, expression in computed.items()])
+    if df.isStreaming:
+        for column, delay in watermarks(options).items():
+            df = df.withWatermark(column, delay.lower())
+    return df

@@ -1,0 +1,357 @@
+Making, looking at and dropping tables (requirements B1 to B13, C1 to C16, D).
+-- case: a table without options
+CREATE TABLE t (id BIGINT, name STRING);
+--> table default.t created
+SHOW TABLES;
+--> database | table | temporary
+--> default | t | false
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | true |  | NULL
+--> name | STRING | true |  | NULL
+SHOW OPTIONS FROM t;
+--> option | value
+--> bucket | 1
+--> dynamic-table.uuid | <uuid>
+--> log.system | none
+--> merge-engine | value-count
+--> partition.legacy-name | false
+--> snapshot.num-retained.max | 2147483647
+--> snapshot.num-retained.min | 2147483647
+
+-- case: a table as FLIP-188 declares it
+CREATE TABLE IF NOT EXISTS dynamic_tables.shop.orders (
+  order_id BIGINT NOT NULL COMMENT 'who knows',
+  amount DECIMAL(10, 2),
+  `comment` STRING,
+  dt STRING,
+  cents AS (amount * 100) COMMENT 'as the bank has it',
+  create_time TIMESTAMP(3),
+  WATERMARK FOR create_time AS create_time - INTERVAL '5' SECOND,
+  CONSTRAINT pk PRIMARY KEY (order_id, dt) NOT ENFORCED
+) COMMENT 'all orders' PARTITIONED BY (dt) WITH ('bucket' = '2', 'file.format' = 'orc');
+--> table shop.orders created
+CREATE TABLE IF NOT EXISTS shop.orders (
+  order_id BIGINT NOT NULL, amount DECIMAL(10, 2), `comment` STRING, dt STRING, create_time TIMESTAMP(3),
+  PRIMARY KEY (order_id, dt) NOT ENFORCED
+) PARTITIONED BY (dt);
+--> table shop.orders is there already
+DESCRIBE shop.orders;
+--> name | type | nullable | key | comment
+--> order_id | BIGINT | false | primary key | who knows
+--> amount | DECIMAL(10, 2) | true |  | NULL
+--> comment | STRING | true |  | NULL
+--> dt | STRING | false | primary key, partition | NULL
+--> create_time | TIMESTAMP(3) | true | watermark 5 SECOND behind | NULL
+--> cents | AS (amount * 100) | true | computed | as the bank has it
+USE shop;
+--> database shop
+SHOW CREATE TABLE orders;
+--> statement
+--> CREATE TABLE `shop`.`orders` (
+-->   `order_id` BIGINT NOT NULL COMMENT 'who knows',
+-->   `amount` DECIMAL(10, 2),
+-->   `comment` STRING,
+-->   `dt` STRING NOT NULL,
+-->   `create_time` TIMESTAMP(3),
+-->   `cents` AS (amount * 100) COMMENT 'as the bank has it',
+-->   WATERMARK FOR `create_time` AS `create_time` - INTERVAL '5' SECOND,
+-->   PRIMARY KEY (`order_id`, `dt`) NOT ENFORCED
+--> )
+--> COMMENT 'all orders'
+--> PARTITIONED BY (`dt`)
+--> WITH (
+-->   'bucket' = '2',
+-->   'file.format' = 'orc',
+-->   'log.system' = 'none',
+-->   'partition.legacy-name' = 'false',
+-->   'snapshot.num-retained.max' = '2147483647',
+-->   'snapshot.num-retained.min' = '2147483647'
+--> )
+SHOW COLUMNS FROM orders;
+--> column
+--> order_id
+--> amount
+--> comment
+--> dt
+--> create_time
+--> cents
+DESCRIBE TABLE EXTENDED orders;
+--> field | value
+--> name | shop.orders
+--> kind | managed dynamic table
+--> comment | all orders
+--> columns | order_id BIGINT NOT NULL, amount DECIMAL(10, 2), comment STRING, dt STRING NOT NULL, create_time TIMESTAMP(3)
+--> primary key | order_id, dt
+--> partitioned by | dt
+--> bucket | 2
+--> change-tracking | true
+--> log.system | none
+--> source offsets |
+--> file.path | <warehouse>/shop.db/orders
+--> file.format | orc
+--> partition |
+--> num-files | 0
+--> size | <bytes>
+--> rows (physical) | 0
+--> runs per bucket | 0
+--> compacted | true
+--> last-modified |
+--> watermark |
+--> newest snapshot |
+--> turn held by |
+--> options | bucket=2, column.cents.comment=as the bank has it, column.cents.expression=amount * 100, dynamic-table.uuid=<uuid>, file.format=orc, log.system=none, partition.legacy-name=false, snapshot.num-retained.max=2147483647, snapshot.num-retained.min=2147483647, watermark.create_time=5 SECOND
+
+-- case: a primary key on a column
+CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v STRING);
+--> table default.t created
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> v | STRING | true |  | NULL
+
+-- case: types of all kinds
+CREATE TABLE t (a ARRAY<INT NOT NULL>, m MAP<STRING, ROW<x INT, y: STRING>>, d DOUBLE PRECISION, z TIMESTAMP(3) WITH LOCAL TIME ZONE, v VARCHAR(20)) WITH ('write-mode' = 'append-only');
+--> table default.t created
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> a | ARRAY<INT NOT NULL> | true |  | NULL
+--> m | MAP<STRING, ROW<x INT, y STRING>> | true |  | NULL
+--> d | DOUBLE | true |  | NULL
+--> z | TIMESTAMP(3) WITH LOCAL TIME ZONE | true |  | NULL
+--> v | VARCHAR(20) | true |  | NULL
+
+-- case: what no table can be
+CREATE TABLE t ();
+--> SqlSyntaxError: line 1, column 17: expected a name, found ')'
+-->   CREATE TABLE t ()
+-->                   ^
+CREATE TABLE t (id BIGINTT);
+--> InvalidInputError: table t: column 'id': column type 'BIGINTT' is not supported; columns may be BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIME(p), CHAR(n), VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, VARIANT, or ARRAY<>, MAP<>, MULTISET<> and ROW<> of these. Cast the column, or keep it as a STRING (JSON, for instance)
+CREATE TABLE t (id BIGINT, ID STRING);
+--> InvalidInputError: table t: column 'id' is declared twice; names differ by more than case
+CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v INT, PRIMARY KEY (v) NOT ENFORCED);
+--> SqlSyntaxError: line 1, column 60: a table has one primary key; write PRIMARY KEY (a, b) NOT ENFORCED for a key of several columns
+-->   CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v INT, PRIMARY KEY (v) NOT ENFORCED)
+-->                                                              ^
+CREATE TABLE t (id BIGINT, PRIMARY KEY (idd) NOT ENFORCED);
+--> InvalidInputError: table t: PRIMARY KEY (idd): there is no column 'idd'; did you mean 'id'?
+CREATE TABLE t (id BIGINT, PRIMARY KEY (id));
+--> SqlSyntaxError: line 1, column 44: expected (, AS, COMMENT, FROM, LIKE, NOT ENFORCED, OPTIONS, PARTITIONED, SELECT, TBLPROPERTIES, USING, VALUES or WITH, found ')'
+-->   CREATE TABLE t (id BIGINT, PRIMARY KEY (id))
+-->                                              ^
+CREATE TABLE t (id BIGINT, PRIMARY KEY (id) ENFORCED);
+--> SqlSyntaxError: line 1, column 45: expected (, AS, COMMENT, FROM, LIKE, NOT ENFORCED, OPTIONS, PARTITIONED, SELECT, TBLPROPERTIES, USING, VALUES or WITH, found 'ENFORCED'
+-->   CREATE TABLE t (id BIGINT, PRIMARY KEY (id) ENFORCED)
+-->                                               ^
+CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (dt);
+--> InvalidInputError: partition column 'dt' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key
+CREATE TABLE t (id BIGINT) PARTITIONED BY (dt);
+--> InvalidInputError: table t: PARTITIONED BY (dt): there is no column 'dt'; there are id
+CREATE TABLE t (id BIGINT) WITH ('buckt' = '3');
+--> InvalidInputError: there is no option 'buckt'; did you mean 'bucket'?
+CREATE TABLE t (id BIGINT) WITH ('bucket' = 'many');
+--> InvalidInputError: option bucket is 'many'; it has to be a whole number
+CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2');
+--> SqlSyntaxError: line 1, column 50: option 'bucket' is given twice
+-->   CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2')
+-->                                                    ^
+CREATE TABLE t (id BIGINT) WITH ('log.consistency' = 'eventual');
+--> InvalidInputError: table default.t: option log.consistency=eventual makes files of the log, and there is none; open the catalog with log.kafka.bootstrap.servers, or leave it out
+CREATE TABLE t (id BIGINT) WITH ('log.kafka.sasl.password' = 'hush');
+--> InvalidInputError: table default.t: option log.kafka.sasl.password is a secret; give it to the catalog (the connection), not to the table
+CREATE TABLE t (id BIGINT, WATERMARK FOR ts AS ts);
+--> InvalidInputError: table t: WATERMARK FOR ts: there is no such column; there are id
+CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts * 2);
+--> InvalidInputError: WATERMARK FOR ts AS ts * 2: a watermark follows its column at a distance; write ts - INTERVAL '5' SECOND (or another unit), or ts alone
+CREATE OR REPLACE TABLE t (id BIGINT);
+--> InvalidInputError: table t: CREATE OR REPLACE would drop a table with all its rows and its log; DROP TABLE IF EXISTS it first
+CREATE TABLE other.shop.t (id BIGINT);
+--> NotFoundError: there is no catalog 'other'; this session's is 'dynamic_tables'
+CREATE TABLE a.b.c.d (id BIGINT);
+--> SqlSyntaxError: line 1, column 14: a table's name has at most three parts: catalog.database.table
+-->   CREATE TABLE a.b.c.d (id BIGINT)
+-->                ^
+CREATE TABLE t (id BIGINT) COMMENT 'a' COMMENT 'b';
+--> SqlSyntaxError: line 1, column 40: this clause is given twice
+-->   CREATE TABLE t (id BIGINT) COMMENT 'a' COMMENT 'b'
+-->                                          ^
+CREATE TABLE t;
+--> InvalidInputError: table t has no columns; write CREATE TABLE t (id BIGINT, ...)
+SHOW TABLES;
+--> database | table | temporary
+
+-- case: a table that is there already
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+CREATE TABLE t (id BIGINT);
+--> AlreadyExistsError: table default.t exists already; drop it first, or write CREATE TABLE IF NOT EXISTS
+CREATE TABLE IF NOT EXISTS t (id BIGINT);
+--> table default.t is there already
+CREATE TABLE IF NOT EXISTS t (id STRING);
+--> AlreadyExistsError: table default.t exists with other columns: [["id", "BIGINT"]] there, [["id", "STRING"]] here. Drop it first, or create the new one under another name
+
+-- case: dropping
+CREATE TABLE orders (id BIGINT);
+--> table default.orders created
+DROP TABLE oders;
+--> NotFoundError: there is no table default.oders; did you mean 'orders'?
+DROP TABLE IF EXISTS oders;
+--> table default.oders is not there
+DROP TABLE orders;
+--> table default.orders dropped
+DROP TABLE orders;
+--> NotFoundError: there is no table default.orders; there are none
+SHOW TABLES;
+--> database | table | temporary
+
+-- case: options of the session are frozen when a table is created
+SET table-storage.bucket = 3;
+--> table-storage.bucket is set
+SET 'table-storage.file.format' = 'avro';
+--> table-storage.file.format is set
+CREATE TABLE a (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2');
+--> table default.a created
+SHOW OPTIONS FROM a LIKE 'bucket|file*';
+--> option | value
+--> bucket | 2
+--> file.format | avro
+SET;
+--> key | value
+--> execution.checkpointing.dir |
+--> execution.checkpointing.interval | 0 ms
+--> execution.runtime-mode | batch
+--> pipeline.name |
+--> table-storage.bucket | 3
+--> table-storage.file.format | avro
+RESET 'table-storage.bucket';
+--> table-storage.bucket is reset
+RESET;
+--> the settings are reset
+CREATE TABLE b (id BIGINT, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.b created
+SHOW OPTIONS FROM b LIKE 'bucket|file*';
+--> option | value
+--> bucket | 1
+SHOW OPTIONS FROM a LIKE 'bucket|file*';
+--> option | value
+--> bucket | 2
+--> file.format | avro
+
+-- case: settings that there are not
+SET 'execution.runtime-mod' = 'batch';
+--> InvalidInputError: there is no setting 'execution.runtime-mod'; did you mean 'execution.runtime-mode'?
+SET 'execution.runtime-mode' = 'fast';
+--> InvalidInputError: setting execution.runtime-mode = 'fast'; there are batch, streaming
+SET 'table-storage.buckt' = '2';
+--> InvalidInputError: there is no option 'buckt'; did you mean 'bucket'?
+SET 'table-storage.log.kafka.sasl.password' = 'hush';
+--> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret; give it to the catalog (the connection), where nobody reads it
+SET 'table-storage.bucket' = 'many';
+--> InvalidInputError: option bucket is 'many'; it has to be a whole number
+SET 'nonsense' = '1';
+--> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table-storage.<option of a table> and spark.<Spark's>
+RESET 'nonsense';
+--> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table-storage.<option of a table> and spark.<Spark's>
+SET 'spark.sql.shuffle.partitions';
+--> key | value
+--> spark.sql.shuffle.partitions | 2
+
+-- case: databases
+CREATE DATABASE lake COMMENT 'deep';
+--> database lake created
+CREATE DATABASE lake;
+--> AlreadyExistsError: database lake exists already; create it with if_not_exists=True
+CREATE DATABASE IF NOT EXISTS lake;
+--> database lake created
+SHOW DATABASES;
+--> database
+--> lake
+DESCRIBE DATABASE lake;
+--> field | value
+--> name | lake
+--> comment | deep
+--> tables | 0
+USE laek;
+--> NotFoundError: there is no database laek; did you mean 'lake'?
+USE lake;
+--> database lake
+CREATE TABLE t (id BIGINT);
+--> table lake.t created
+SHOW TABLES IN lake LIKE 't*';
+--> database | table | temporary
+--> lake | t | false
+DROP DATABASE lake;
+--> InvalidInputError: database lake holds lake.t; drop them first, or drop it with cascade=True
+DROP DATABASE lake CASCADE;
+--> database lake dropped
+DROP DATABASE lake;
+--> NotFoundError: there is no database lake; databases there: none
+DROP DATABASE IF EXISTS lake;
+--> database lake dropped
+
+-- case: temporary tables hide others and need no name of a database
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+CREATE TEMPORARY TABLE t (a INT);
+--> table t created
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> a | INT | true |  | NULL
+DROP TEMPORARY TABLE t;
+--> temporary table t dropped
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | true |  | NULL
+DROP TEMPORARY TABLE t;
+--> InvalidInputError: there is no temporary table t; there are none
+CREATE TEMPORARY TABLE shop.t (a INT);
+--> InvalidInputError: temporary table shop.t: the session's own tables have no database; name it t
+
+-- case: a table like another
+CREATE TABLE a (id BIGINT, v STRING, up AS (upper(v)), dt STRING, PRIMARY KEY (id, dt) NOT ENFORCED) COMMENT 'c' PARTITIONED BY (dt) WITH ('bucket' = '2');
+--> table default.a created
+CREATE TABLE b LIKE a;
+--> table default.b created
+DESCRIBE b;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> v | STRING | true |  | NULL
+--> dt | STRING | false | primary key, partition | NULL
+--> up | AS (upper(v)) | true | computed | NULL
+SHOW OPTIONS FROM b LIKE 'bucket';
+--> option | value
+--> bucket | 2
+CREATE TABLE c LIKE a (EXCLUDING ALL) WITH ('bucket' = '3');
+--> table default.c created
+DESCRIBE c;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false |  | NULL
+--> v | STRING | true |  | NULL
+--> dt | STRING | false |  | NULL
+SHOW OPTIONS FROM c LIKE 'bucket';
+--> option | value
+--> bucket | 3
+
+-- case: a table's comment
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+COMMENT ON TABLE t IS 'it''s mine';
+--> table default.t altered
+SHOW OPTIONS LIKE 'bucket';
+--> option | meaning
+--> bucket | Buckets of every partition, and Kafka partitions of the log; -1, an append-only table's default: none in particular.
+SHOW CREATE TABLE t;
+--> statement
+--> CREATE TABLE `default`.`t` (
+-->   `id` BIGINT
+--> )
+--> COMMENT 'it''s mine'
+--> WITH (
+-->   'bucket' = '1',
+-->   'log.system' = 'none',
+-->   'merge-engine' = 'value-count',
+-->   'partition.legacy-name' = 'false',
+-->   'snapshot.num-retained.max' = '2147483647',
+-->   'snapshot.num-retained.min' = '2147483647'
+--> )

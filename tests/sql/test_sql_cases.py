@@ -1,0 +1,55 @@
+"""Every statement, in text files: what it gives, or what it is refused with. See ``tests/support/sql_cases.py``.
+
+`pytest tests/sql --rewrite-sql-cases` writes what is given now; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage_lib.errors import StorageError
+from tests.support.sql_cases import FOLDER, REWRITE, SqlCase, Step, load_sql_cases, masked, outcome, write_sql_cases
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.sql import Session
+
+CASES = [case for file in sorted(FOLDER.glob("*.sql")) for case in load_sql_cases(file.name)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_case_gives_what_the_file_says(
+    case: SqlCase, sql: Session, warehouse: str, request: pytest.FixtureRequest
+) -> None:
+    def run(statement: str) -> tuple[str, pa.Table | None]:
+        result = sql.execute(statement.replace("<warehouse>", warehouse))
+        try:
+            return result.message, result.to_arrow() if result.has_rows else None
+        finally:
+            if result.stream is not None:
+                result.stream.awaitTermination()
+
+    steps = []
+    for step in case.steps:
+        ordered = "ORDER BY" in step.statement.upper() or not step.statement.upper().startswith(("SELECT", "WITH"))
+        lines = outcome(partial(run, step.statement), ordered=ordered, errors=(StorageError,))
+        steps.append(Step(step.statement, masked(lines, warehouse)))
+
+    if request.config.getoption(REWRITE):
+        others = [
+            replace(each, steps=tuple(steps)) if each.name == case.name else each for each in load_sql_cases(case.file)
+        ]
+        write_sql_cases(case.file, others)
+        return
+    assert [(step.statement, step.expected) for step in steps] == [
+        (step.statement, step.expected) for step in case.steps
+    ]
+
+
+def test_no_two_cases_of_a_file_have_one_name() -> None:
+    assert len({case.id for case in CASES}) == len(CASES)
