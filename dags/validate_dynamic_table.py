@@ -7,24 +7,6 @@ from airflow.sdk import DAG, Param
 from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.validate_table import ValidateTableOperator
 
-KEY = ["flight_date", "time_hour", "carrier", "flight"]
-FLIGHT_EXPECTATIONS = [
-    {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}, "severity": "critical"},
-    {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": KEY}, "severity": "critical"},
-    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "dest"}, "severity": "critical"},
-    {
-        "type": "expect_column_values_to_be_in_set",
-        "kwargs": {"column": "origin", "value_set": ["EWR", "JFK", "LGA"]},
-        "severity": "critical",
-    },
-    {
-        "type": "expect_column_values_to_be_between",
-        "kwargs": {"column": "distance", "min_value": 1, "max_value": 6000},
-        "severity": "critical",
-    },
-    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "temp", "mostly": 0.9}, "severity": "warning"},
-]
-
 with DAG(
     dag_id="validate",
     description="Check a dynamic table with Great Expectations",
@@ -32,7 +14,13 @@ with DAG(
     **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
-        "expectations": Param(FLIGHT_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations"),
+        "expectations": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "object"},
+            title="Expectations",
+            description="None: those of expectations/database.table.yaml beside this DAG.",
+        ),
         "partition": Param(
             None,
             type=["null", "object"],

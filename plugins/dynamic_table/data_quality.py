@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from dynamic_table.data_docs import DataDocs
+
 __all__ = ["QualityReport", "check_expectations"]
 
 SEVERITIES = ("critical", "warning", "info")
@@ -23,6 +25,8 @@ KEYS = ("type", "kwargs", "severity")
 # What Great Expectations writes beside them into an exported suite; it changes nothing here.
 REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
+# What Great Expectations calls the table's rows.
+SOURCE, ASSET = "table", "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +38,17 @@ class QualityReport:
     lines: tuple[str, ...]
 
 
-def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
-    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked."""
+def check_expectations(
+    rows: pa.Table, expectations: object, *, docs: DataDocs | None = None, run_name: str = "check"
+) -> QualityReport:
+    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked.
+
+    With ``docs`` the result is kept there under ``run_name``, and a page is made of it.
+    """
     from storage_lib.errors import InvalidInputError
 
     specs = [_checked(one) for one in _listed(expectations)]
-    failures = [result for result in _results(rows, specs) if not result["success"]]
+    failures = [result for result in _results(rows, specs, docs, run_name) if not result["success"]]
     for result in failures:
         if (reason := result["exception"]) is not None:
             message = f"{_title(result)} can't be checked: {reason}"
@@ -48,20 +57,58 @@ def check_expectations(rows: pa.Table, expectations: object) -> QualityReport:
     return QualityReport(checked=len(specs), failed=failed, lines=tuple(_line(result) for result in failures))
 
 
-def _results(rows: pa.Table, specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _results(
+    rows: pa.Table, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
+) -> list[dict[str, Any]]:
     """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
+
+    name = docs.table if docs else "table"
+    suite = gx.ExpectationSuite(name=name, expectations=[_built(spec) for spec in specs])
+    if docs is None:
+        context = _quiet(gx.get_context(mode="ephemeral"))
+        batch = _rows_of(context).get_batch({"dataframe": rows.to_pandas()})
+        return [_plain(result) for result in batch.validate(suite, result_format="SUMMARY").results]
+    with docs.turn():
+        return [_plain(result) for result in _kept_validation(docs, suite, rows, run_name).results]
+
+
+def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table, run_name: str) -> Any:
+    """Validate in the table's project: the result is stored there, and its page and the index are made."""
+    import great_expectations as gx
+    from great_expectations.core.run_identifier import RunIdentifier
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+
+    context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
+    kept = context.suites.add_or_update(suite)
+    definition = gx.ValidationDefinition(name=docs.table, data=_rows_of(context), suite=kept)
+    definition = context.validation_definitions.add_or_update(definition)
+    run = RunIdentifier(run_name=run_name)
+    validation = definition.run(batch_parameters={"dataframe": rows.to_pandas()}, result_format="SUMMARY", run_id=run)
+    of_suite = ExpectationSuiteIdentifier(name=docs.table)
+    of_result = ValidationResultIdentifier(
+        expectation_suite_identifier=of_suite, run_id=run, batch_identifier=f"{SOURCE}-{ASSET}"
+    )
+    # Only these, and the index: what was found before has its pages already.
+    context.build_data_docs(resource_identifiers=[of_suite, of_result])
+    return validation
+
+
+def _quiet(context: Any) -> Any:
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    asset = context.data_sources.add_pandas("table").add_dataframe_asset("rows")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": rows.to_pandas()})
-    suite = gx.ExpectationSuite(name="table", expectations=[_built(spec) for spec in specs])
-    validation = batch.validate(suite, result_format="SUMMARY")
-    return [_plain(result) for result in validation.results]
+    return context
+
+
+def _rows_of(context: Any) -> Any:
+    source = context.data_sources.add_or_update_pandas(SOURCE)
+    return source.add_dataframe_asset(ASSET).add_batch_definition_whole_dataframe("all")
 
 
 def _built(spec: Mapping[str, Any]) -> Any:

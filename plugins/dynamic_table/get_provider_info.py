@@ -48,6 +48,11 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "Where streaming sinks keep their checkpoints; empty: in Airflow's home.",
                         "schema": {"type": ["string", "null"]},
                     },
+                    "docs_directory": {
+                        "label": "Directory of Data Docs",
+                        "description": "Where validations keep their results and pages; empty: in Airflow's home.",
+                        "schema": {"type": ["string", "null"]},
+                    },
                 },
             }
         ],

@@ -22,7 +22,7 @@ from dynamic_table.dotted_callable import load_callable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["declared_tables", "read_declarations", "refusal"]
+__all__ = ["declared_tables", "load_yaml", "read_declarations", "refusal"]
 
 TOP = "tables"
 MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -42,7 +42,7 @@ def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[s
     """Return where they are declared, for messages, and each table's mapping by its name; keys are checked."""
     is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
     where = source if is_function else str(folder / source)
-    declared = load_callable(source)() if is_function else _loaded(folder / source)
+    declared = load_callable(source)() if is_function else load_yaml(folder / source)
     if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
         raise refusal(where, f"declares no tables; write {EXAMPLE}")
     if unknown := sorted(str(key) for key in declared if key != TOP):
@@ -136,7 +136,7 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _loaded(path: Path) -> object:
+def load_yaml(path: Path) -> object:
     """Return what the YAML file says; a key that comes twice is refused, where YAML would take the last."""
     import yaml
 

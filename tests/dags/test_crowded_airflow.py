@@ -22,6 +22,7 @@ from dynamic_table.sink_job import SinkJob
 from local_airflow import LocalAirflow
 from storage_lib import open_catalog
 from storage_lib.table.source_lag import source_lag
+from tests.support.airflow_database import airflow_on_postgres
 from tests.support.processes import lives
 from tests.support.spark_topics import committed_values, produce
 
@@ -55,9 +56,7 @@ def crowded(
         home=home,
         connection_extra={"warehouse": str(home / "warehouse"), "bootstrap_servers": kafka.bootstrap_servers},
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
-        environment={
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": postgres.uri.replace("postgresql://", "postgresql+psycopg://")
-        },
+        environment=airflow_on_postgres(postgres, "crowded"),
     )
     local.start()
     try:

@@ -18,9 +18,11 @@ import pytest
 from local_airflow import LocalAirflow
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
+from tests.support.airflow_database import airflow_on_postgres
 from tests.support.processes import lives
 
 if TYPE_CHECKING:
+    from local_postgres import LocalPostgres
     from storage_lib import Catalog, DynamicTable
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +37,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.drill, pytest.mark.integration, p
 
 
 @pytest.fixture(scope="module")
-def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
+def hurt(tmp_path_factory: pytest.TempPathFactory, postgres: LocalPostgres) -> Iterator[LocalAirflow]:
     """An Airflow of its own, for it is killed in part; it has room for all operators at once."""
     home = tmp_path_factory.mktemp("hurt")
     local = LocalAirflow(
@@ -44,11 +46,10 @@ def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
         dag_folders=(HERE / "dags_for_tests",),
         parallelism=len(KINDS) + 2,
         environment={
-            # A scheduler that is gone, and tasks that are, are noticed in seconds and not in minutes.
+            **airflow_on_postgres(postgres, "hurt"),
+            # A scheduler or a triggerer that is gone is noticed in seconds and not in minutes.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
-            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
         },
     )
     local.start()

@@ -31,7 +31,13 @@ def test_the_connection_has_a_form_in_airflow() -> None:
     [form] = [each for each in HookMetaService.hook_meta_data() if each.connection_type == "dynamic_table"]
 
     assert form.hook_name == "Dynamic tables"
-    assert set(form.extra_fields or ()) == {"warehouse", "bootstrap_servers", "options", "jobs_directory"}
+    assert set(form.extra_fields or ()) == {
+        "warehouse",
+        "bootstrap_servers",
+        "options",
+        "jobs_directory",
+        "docs_directory",
+    }
     assert form.standard_fields is not None
     assert form.standard_fields.password is not None
     assert form.standard_fields.password.title == "Kafka password"

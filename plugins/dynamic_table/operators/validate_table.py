@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from dynamic_table.data_docs import DataDocs, DataDocsLink, docs_root
 from dynamic_table.data_quality import check_expectations
+from dynamic_table.expectation_suites import expectations_of
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
@@ -29,8 +32,12 @@ class DataQualityError(AirflowFailException):
 class ValidateTableOperator(TableOperator):
     """Fails at once when a critical expectation is not met; one of less severity passes and is counted.
 
+    Results are kept by snapshot, with the pages of Great Expectations, to which the task's link *Data Docs* leads.
+
     :param expectations: plain data, ``[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"},
-        "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. (templated)
+        "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. Or a file of them,
+        relative to the DAG's folder, or ``package.module:function``; None: ``expectations/<db>.<table>.yaml`` there.
+        (templated)
     :param partition: ``{column: value}`` of the partition to check; None: the whole table. (templated)
     :param columns: read these only; None: all. (templated)
     :param snapshot_id: check this snapshot; None: the newest. (templated)
@@ -40,12 +47,13 @@ class ValidateTableOperator(TableOperator):
     template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id", "branch")
     template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
     announces = True
+    operator_extra_links = (DataDocsLink(),)
     ui_color = "#f6f0d4"
 
     def __init__(
         self,
         *,
-        expectations: Sequence[Mapping[str, Any]] | str,
+        expectations: Sequence[Mapping[str, Any]] | str | None = None,
         partition: Mapping[str, Any] | str | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | str | None = None,
@@ -58,6 +66,7 @@ class ValidateTableOperator(TableOperator):
         self.columns = columns
         self.snapshot_id = snapshot_id
         self.branch = branch
+        self.docs_url: str | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
@@ -73,13 +82,21 @@ class ValidateTableOperator(TableOperator):
         if partition and not rows.num_rows:
             message = f"{table.name} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
             raise NotFoundError(message)
-        report = check_expectations(rows, self.expectations)
+        expectations = expectations_of(self.expectations, self.table, Path(context["dag"].folder))
+        docs = DataDocs(root=docs_root(self.hook), table=table.name)
+        report = check_expectations(rows, expectations, docs=docs, run_name=f"snapshot-{snapshot_id}")
+        self._link(context, docs, f"snapshot-{snapshot_id}")
         for line in report.lines:
             self.log.warning(line)
         if report.failed["critical"]:
             message = f"{table.name} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
-        facts: dict[str, Any] = {"rows": rows.num_rows, "checked": report.checked, "failed": report.failed}
+        facts: dict[str, Any] = {
+            "rows": rows.num_rows,
+            "checked": report.checked,
+            "failed": report.failed,
+            "docs": self.docs_url,
+        }
         return announce(
             context,
             table=self.table,
@@ -89,6 +106,13 @@ class ValidateTableOperator(TableOperator):
             aspect=aspect_of(self.branch, "quality"),
             **facts,
         )
+
+    def _link(self, context: Context, docs: DataDocs, run_name: str) -> None:
+        """Lead to the page at once: a task that fails next has its link, too."""
+        page = docs.page_of(run_name)
+        if page is not None:
+            self.docs_url = docs.url_of(page, self.dynamic_table_conn_id)
+            context["ti"].xcom_push(key=self.operator_extra_links[0].xcom_key, value=self.docs_url)
 
     def _chosen_snapshot(self) -> int | None:
         return None if is_nothing(self.snapshot_id) else checked_count(self.snapshot_id, "snapshot_id", least=1)

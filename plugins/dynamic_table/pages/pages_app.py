@@ -3,6 +3,7 @@
     GET tables                       the list of tables          ?connection=dynamic_table_default
     GET table?name=db.table          one table
     GET api/tables, api/table        the same as JSON, which the pages ask for again every few seconds
+    GET docs/<connection>/<table>/   what Great Expectations found in a table, as its own pages
     GET static/...                   scripts and styles; nothing comes from another server
 
 It answers to GET only. What changes something is done by Airflow's own API, under the user's own permissions.
@@ -17,6 +18,7 @@ from airflow.api_fastapi.core_api.security import requires_access_asset
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
+from dynamic_table.data_docs import DataDocs, docs_root
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
 
@@ -26,6 +28,11 @@ STATIC = Path(__file__).with_name("static")
 STATIC_FILES = frozenset(path.name for path in STATIC.iterdir() if path.suffix in (".js", ".css"))
 # Values of tables are text to these pages, never markup; should one slip through, nothing would run it.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'"
+
+# Great Expectations' pages style themselves; their scripts would come from elsewhere, and are not run.
+DOCS_POLICY = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; sandbox"
+)
 
 app = FastAPI(
     title="Dynamic tables",
@@ -40,7 +47,7 @@ _boards = KeptBoards()
 @app.middleware("http")
 async def _hardened(request: Request, call_next: Any) -> Response:
     response: Response = await call_next(request)
-    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Content-Security-Policy"] = DOCS_POLICY if "/docs/" in request.url.path else POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
     if "/static/" not in request.url.path:
@@ -89,3 +96,15 @@ def static(name: str) -> FileResponse:
     if name not in STATIC_FILES:
         raise HTTPException(404)
     return FileResponse(STATIC / name, headers={"Cache-Control": "max-age=3600"})
+
+
+@app.get("/docs/{connection}/{table}/{page:path}")
+def data_docs(connection: str, table: str, page: str) -> FileResponse:
+    """A page of a table's validations, or what it looks like."""
+    docs = DataDocs(root=docs_root(DynamicTableHook(dynamic_table_conn_id=connection)), table=table)
+    site = docs.site.resolve()
+    path = (site / (page or "index.html")).resolve()
+    is_inside = path.is_relative_to(site) and site.is_relative_to(docs.root.resolve())
+    if not is_inside or not path.is_file():
+        raise HTTPException(404, "There is no such page: its table was not validated, or longer ago than is kept.")
+    return FileResponse(path)

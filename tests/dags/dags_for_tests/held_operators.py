@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,11 +83,10 @@ def held(kind: type[Any]) -> type[Any]:
     class Held(kind):  # type: ignore[misc]  # any of them
         def execute(self, context: Context) -> Any:
             point = context["params"]["point"] if context["ti"].try_number == 1 else None
-            if point != "before":
+            if point == "before" and kind is ValidateTableOperator:  # it only reads
+                wait_here(self.table)
+            with held_before(self.table) if point == "before" else nullcontext():
                 done = super().execute(context)
-            else:
-                with held_before(self.table):
-                    done = super().execute(context)
             if point == "after":
                 wait_here(self.table)
             return done

@@ -384,6 +384,7 @@ def test_expiry_keeps_at_least_one_snapshot(table: RecordingTable) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
+@pytest.mark.usefixtures("warehouse")
 def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable) -> None:
     wrong = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "v", "min_value": 2}}
     task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[wrong])
@@ -395,6 +396,7 @@ def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
+@pytest.mark.usefixtures("warehouse")
 def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
     wrong = {
         "type": "expect_column_values_to_be_between",
@@ -413,6 +415,7 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
+@pytest.mark.usefixtures("warehouse")
 def test_validation_reads_the_named_partition_at_the_named_snapshot(table: RecordingTable) -> None:
     expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
     task = ValidateTableOperator(

@@ -1,0 +1,47 @@
+"""A table's expectations in a file of its own, ``expectations/<db>.<table>.yaml`` (or ``.json``) beside the DAGs.
+
+    - type: expect_column_values_to_not_be_null
+      kwargs: {column: id}
+      severity: critical        # fails the task; warning and info are counted
+
+A suite that Great Expectations has exported does as well: a mapping with ``expectations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynamic_table.dotted_callable import load_callable
+from dynamic_table.rendered_argument import is_nothing
+from dynamic_table.table_declarations import load_yaml
+
+__all__ = ["expectations_of"]
+
+FOLDER = "expectations"
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def expectations_of(named: object, table: str, folder: Path) -> Any:
+    """Return the expectations: those given, those of the file or function named, else those of the table's own file.
+
+    A relative path begins in ``folder``, the DAG file's. An InvalidInputError tells which file is missing.
+    """
+    from storage_lib.errors import InvalidInputError
+
+    if is_nothing(named):
+        candidates = [folder / FOLDER / f"{table}{suffix}" for suffix in SUFFIXES]
+        found = next((path for path in candidates if path.is_file()), None)
+        if found is None:
+            message = f"{table} has no expectations: write {candidates[0]}, or give the task some."
+            raise InvalidInputError(message)
+        return _listed(load_yaml(found))
+    if not isinstance(named, str) or named.lstrip().startswith("["):
+        return named
+    is_function = ":" in named and Path(named).suffix not in SUFFIXES
+    return _listed(load_callable(named)() if is_function else load_yaml(folder / named))
+
+
+def _listed(suite: Any) -> Any:
+    return suite.get("expectations") if isinstance(suite, Mapping) else suite
