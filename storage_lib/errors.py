@@ -53,7 +53,7 @@ class PermanentError(StorageError):
 
 
 class CommitConflictError(RetryableError):
-    """A file that this commit deletes is no longer live; nothing of the commit was left behind."""
+    """What this commit deletes, or was made of, is no longer live; nothing of the commit was left behind."""
 
 
 class LeaseLostError(RetryableError):

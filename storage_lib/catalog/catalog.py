@@ -27,10 +27,11 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.data_types import DataType
 from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
-from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
 from storage_lib.schema.unsupported import refuse_unsupported
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
@@ -67,7 +68,7 @@ class Catalog:
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
+        schema: Columns | Mapping[str, TypeLike] | TableDescriptor,
         *,
         primary_key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
@@ -75,7 +76,8 @@ class Catalog:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> DynamicTable:
-        """Make a table and its log. Columns are an Arrow schema, or names with types (``{"name": "VARCHAR(20)"}``).
+        """Make a table and its log. Columns are an Arrow schema, names with types (``{"name": "VARCHAR(20)"}``),
+        or what SQL has between the parentheses (``"id INT NOT NULL, name STRING"``).
 
         With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
 
@@ -259,17 +261,20 @@ class Catalog:
         return open_kafka_log(name, schema, options, uuid, self._environment.clock)
 
 
+def _named(columns: Mapping[str, TypeLike]) -> tuple[tuple[str, DataType], ...]:
+    return tuple((name, type_of(like)) for name, like in columns.items())
+
+
 def _descriptor(
-    schema: pa.Schema | Mapping[str, TypeLike] | TableDescriptor,
+    schema: Columns | Mapping[str, TypeLike] | TableDescriptor,
     primary_key: Sequence[str],
     partition_by: Sequence[str],
     options: Mapping[str, str] | None,
     comment: str | None,
 ) -> TableDescriptor:
     if not isinstance(schema, TableDescriptor):
-        is_mapping = isinstance(schema, Mapping)
         return TableDescriptor(
-            schema=tuple((name, type_of(like)) for name, like in schema.items()) if is_mapping else schema,
+            schema=_named(schema) if isinstance(schema, Mapping) else schema,
             primary_key=tuple(primary_key),
             partition_by=tuple(partition_by),
             options=options or {},

@@ -6,6 +6,7 @@ called with the warehouse and the options.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
@@ -22,7 +23,7 @@ CATALOGS = "dynamic_tables.catalogs"
 _EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 
 
-def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> Catalog:
+def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Catalog:
     """The catalog of a warehouse, a directory or a URL; ``options`` as in ``Catalog``.
 
     ``metastore`` says where its entries are: ``filesystem`` (the warehouse's directories, the default), ``sql`` (or
@@ -32,7 +33,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str] | None = None) -> Ca
     said = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
     chosen = METASTORE_ALIASES.get(said, said)
     try:
-        return _maker(str(chosen))(warehouse, options or {})
+        return _maker(str(chosen))(os.fspath(warehouse), options or {})
     except ImportError as error:
         extra = next((extra for each, extra in _EXTRAS.items() if each == chosen), None)
         if extra is None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
-from storage_lib.schema.data_types import DataType
 from storage_lib.schema.schema_changes import TypeLike, type_of
-from storage_lib.schema.table_schema import typed_columns
+from storage_lib.schema.table_schema import Columns, typed_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +16,7 @@ class TableDescriptor:
     Options that are not given come from the catalog, then from the defaults.
     """
 
-    schema: pa.Schema | Sequence[tuple[str, DataType]]
+    schema: Columns
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)

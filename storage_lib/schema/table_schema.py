@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -15,11 +16,14 @@ from storage_lib.schema.data_field import DataField
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_types import column_type_of_arrow, is_nested, with_new_ids
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
-from storage_lib.schema.type_spelling import field_from_json, field_to_json
+from storage_lib.schema.type_spelling import field_from_json, field_to_json, parse_columns, parse_type
 
-__all__ = ["DataField", "TableSchema", "check_schema", "new_table_schema", "typed_columns"]
+__all__ = ["Columns", "DataField", "TableSchema", "check_schema", "new_table_schema", "typed_columns"]
 
 SCHEMA_VERSION = 3
+Columns: TypeAlias = "pa.Schema | str | Sequence[tuple[str, DataType | str]]"
+"""Columns as users give them: Arrow's, as SQL spells them (``"id INT NOT NULL, item STRING"``), or name by name."""
+
 MERGE_ENGINE_OPTION = "merge-engine"
 VALUE_COUNT = "value-count"
 VALUE_COUNT_COLUMN = "_VALUE_COUNT"
@@ -161,7 +165,7 @@ class TableSchema:
 
 
 def new_table_schema(
-    columns: pa.Schema | Sequence[tuple[str, DataType]],
+    columns: Columns,
     *,
     primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
@@ -218,10 +222,12 @@ def _fields_with_ids(
     return tuple(fields), next(ids) - 1
 
 
-def typed_columns(columns: pa.Schema | Sequence[tuple[str, DataType]]) -> list[tuple[str, DataType]]:
+def typed_columns(columns: Columns) -> list[tuple[str, DataType]]:
     """Names and types; ``InvalidInputError`` names a column whose Arrow type can't be one."""
+    if isinstance(columns, str):
+        return parse_columns(columns)
     if not isinstance(columns, pa.Schema):
-        return list(columns)
+        return [(name, parse_type(of) if isinstance(of, str) else of) for name, of in columns]
     typed = []
     for each in columns:
         try:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.distributed_compaction import compact_after_write
+from storage_lib.spark.driver_turn import keep_alive
 from storage_lib.spark.predicate_column import column_of, quoted
 from storage_lib.spark.spark_errors import storage_errors_of_spark
 from storage_lib.spark.spark_schema import check_write_schema, struct_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.predicate import Predicate
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.write_order import WriteOrder
 
 
 def read(
@@ -106,6 +108,8 @@ def write(
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     compaction: bool | None = None,
+    based_on: int | None = None,
+    order: WriteOrder | None = None,
 ) -> Snapshot | None:
     """Write a data frame as one commit; the snapshot, None if there was nothing to write.
 
@@ -115,42 +119,76 @@ def write(
     due is compacted after an append, as a job and a snapshot of its own, unless the table is ``write-only`` or
     ``compaction`` is False; that never makes the write fail.
 
+    ``based_on``: an append of rows that were made of this snapshot's, refused by ``CommitConflictError`` if the table
+    has changed since (``DynamicTable.new_commit``). ``order``: the commit was started already, by ``new_commit`` with
+    the same ``commit_user``, and is ended here: for rows that have to be computed within the turn.
+
     Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
     other errors of ``DynamicTable.append`` as they are.
     """
+    _check_write(df, table, mode, partition=partition, says_base=based_on is not None or order is not None)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
+    user = commit_user or (order.commit_user if order else system_environment().new_name())
+    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    if commit_identifier is not None:
+        earlier = table.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+    given = {
+        said.COMMIT_USER: user,
+        said.COMMIT_IDENTIFIER: identifier,
+        said.CHANGE_TRACKING: None if change_tracking is None else json.dumps(change_tracking),
+        said.OVERWRITE_PARTITION: None if partition is None else json.dumps(dict(partition), default=str),
+        said.BASED_ON: based_on,
+        said.ORDER: None if order is None else order.to_json(),
+    }
+    options = said.options_of(table) | {key: str(value) for key, value in given.items() if value is not None}
+    register(df.sparkSession)
+    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+    distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+    with (
+        _given_back(table, order),
+        storage_errors_of_spark(),
+        _computed(distributed, wanted=mode == "append" and order is None),
+    ):
+        distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
+    snapshot = table.file_store.snapshots.find_commit(user, identifier)
+    if mode == "append" and (not table.options.write_only if compaction is None else compaction):
+        compact_after_write(df.sparkSession, table)
+    return snapshot
+
+
+def _check_write(
+    df: DataFrame, table: DynamicTable, mode: str, *, partition: Mapping[str, object] | None, says_base: bool
+) -> None:
     if mode not in ("append", "overwrite"):
         message = f"mode {mode!r}: write knows append and overwrite"
         raise InvalidInputError(message)
     if partition is not None and mode == "append":
         message = f"table {table.name}: partition says what an overwrite replaces; an append takes each row's own"
         raise InvalidInputError(message)
+    if mode == "overwrite" and says_base:
+        message = f"table {table.name}: based_on and order are for appends; an overwrite replaces what is there"
+        raise InvalidInputError(message)
     if df.isStreaming:
         message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"
         raise InvalidInputError(message)
-    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
-    user = commit_user or system_environment().new_name()
-    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    if commit_identifier is not None:
-        earlier = table.committed(user, identifier)
-        if earlier is not None:
-            return earlier
-    options = said.options_of(table) | {
-        said.COMMIT_USER: user,
-        said.COMMIT_IDENTIFIER: str(identifier),
-    }
-    if change_tracking is not None:
-        options[said.CHANGE_TRACKING] = json.dumps(change_tracking)
-    if partition is not None:
-        options[said.OVERWRITE_PARTITION] = json.dumps(dict(partition), default=str)
-    register(df.sparkSession)
-    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
-    distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
-    with storage_errors_of_spark(), _computed(distributed, wanted=mode == "append"):
-        distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-    snapshot = table.file_store.snapshots.find_commit(user, identifier)
-    if mode == "append" and (not table.options.write_only if compaction is None else compaction):
-        compact_after_write(df.sparkSession, table)
-    return snapshot
+
+
+@contextmanager
+def _given_back(table: DynamicTable, order: WriteOrder | None) -> Iterator[None]:
+    """Beat for a turn that was taken before, while the body computes; give it back if that fails before any task."""
+    if order is None or order.turn is None:
+        yield
+        return
+    keep_alive(table, order.turn)
+    try:
+        yield
+    except BaseException:
+        # Why the write failed matters more than a turn that ends by itself.
+        with suppress(StorageError):
+            table.abort_write(order, [])
+        raise
 
 
 @contextmanager

@@ -12,15 +12,25 @@ from pyspark.errors import PySparkException
 from storage_lib import errors
 from storage_lib.errors import StorageError
 
+_NOT_STARTED = "Python worker failed to connect back"
+"""What Spark says when a Python process of its own needs more than 10 seconds to start, a limit that can't be set."""
 _RAISED = re.compile(r"storage_lib\.errors\.(\w+): (.*)")
 
 
 def storage_error_in(text: str) -> StorageError | None:
-    """The last error of ours that a Python traceback inside ``text`` ends with; None if there is none."""
+    """The last error of ours that a Python traceback inside ``text`` ends with; None if there is none.
+
+    ``UnavailableError`` where Spark could not start a Python process in time: that passes with the machine's load.
+    """
     for name, message in reversed(_RAISED.findall(text)):
         known = getattr(errors, name, None)
         if isinstance(known, type) and issubclass(known, StorageError):
             return known(message.strip())
+    if _NOT_STARTED in text:
+        return errors.UnavailableError(
+            "Spark waited 10 s in vain for a Python process to start: the machine has too much to do. Try again, with "
+            "fewer tasks at once (spark.executor.cores, local[n]) if this recurs"
+        )
     return None
 
 

@@ -14,7 +14,7 @@ from storage_lib.schema.table_options import TableOptions, canonical_key
 from storage_lib.spark.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.stream_reader import StreamScan
 from storage_lib.table.table_address import TableAddress
-from storage_lib.table.write_order import OverwriteScope
+from storage_lib.table.write_order import OverwriteScope, WriteOrder
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -39,6 +39,8 @@ CHANGE_TRACKING = "change-tracking"
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
 OVERWRITE_PARTITION = "overwrite-partition"
+BASED_ON = "based-on-snapshot"
+ORDER = "write-order"
 CHECKPOINT = "checkpointlocation"
 UUID = "table-uuid"
 _OF_SPARK = frozenset({"queryname", "outputmode"})
@@ -66,6 +68,8 @@ _OF_STATEMENT = frozenset(
         COMMIT_USER,
         COMMIT_IDENTIFIER,
         OVERWRITE_PARTITION,
+        BASED_ON,
+        ORDER,
         CHECKPOINT,
         UUID,
     }
@@ -77,6 +81,7 @@ class StatementOptions:
     """What a statement says beside its table's own options. None: not said.
 
     ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
+    ``based_on`` as for ``DynamicTable.new_commit``; ``order`` is a commit that was started already.
     """
 
     address: TableAddress
@@ -91,6 +96,8 @@ class StatementOptions:
     commit_user: str | None = None
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER
     overwrite: OverwriteScope = field(default_factory=OverwriteScope)
+    based_on: int | None = None
+    order: WriteOrder | None = None
     checkpoint_location: str | None = None
 
     @classmethod
@@ -119,6 +126,8 @@ class StatementOptions:
             commit_user=said.get(COMMIT_USER),
             commit_identifier=_identifier(said),
             overwrite=_scope(said),
+            based_on=_integer(said, BASED_ON),
+            order=None if said.get(ORDER) is None else WriteOrder.from_json(said[ORDER]),
             checkpoint_location=said.get(CHECKPOINT),
         )
 

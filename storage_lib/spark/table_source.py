@@ -132,7 +132,7 @@ class DynamicTableSource(DataSource):
             message = f"table {table.name}: {OVERWRITE_PARTITION} says what an overwrite replaces; this is an append"
             raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
-        order = self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
+        order = said.order or self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
         return TableBatchWriter(key_of(table), order, said.commit_identifier)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
@@ -158,7 +158,9 @@ class DynamicTableSource(DataSource):
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
     ) -> WriteOrder:
         user = commit_user or system_environment().new_name()
-        order = table.new_commit(commit_user=user, tracked=said.change_tracking, overwrite=overwrite)
+        order = table.new_commit(
+            commit_user=user, tracked=said.change_tracking, overwrite=overwrite, based_on=said.based_on
+        )
         if order.turn is not None:
             keep_alive(table, order.turn)
         return order

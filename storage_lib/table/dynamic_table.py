@@ -407,12 +407,14 @@ class DynamicTable:
         commit_identifier: int | None = None,
         change_tracking: bool | None = None,
         source: SourceRange | None = None,
+        based_on: int | None = None,
     ) -> Snapshot | None:
         """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often this is called. Compacts afterwards
         where that is due, unless the table is ``write-only``. ``source``: these are all rows of that range, even if
-        there is none (``commit_write``).
+        there is none (``commit_write``). ``based_on``: the rows were made of this snapshot's; refused by
+        ``CommitConflictError`` if the table has changed since (``new_commit``).
         Raises ``InvalidInputError`` before anything is visible; ``LeaseLostError`` and ``UnavailableError`` are to be
         retried.
         """
@@ -423,7 +425,7 @@ class DynamicTable:
             earlier = self._commit.committed(user, identifier)
             if earlier is not None:
                 return earlier
-        order = self.new_commit(commit_user=user, tracked=change_tracking)
+        order = self.new_commit(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = self._commit.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
         return self._write(order, rows, identifier, source)
@@ -454,10 +456,13 @@ class DynamicTable:
         commit_user: str,
         tracked: bool | None = None,
         overwrite: OverwriteScope | None = None,
+        based_on: int | None = None,
     ) -> WriteOrder:
         """Start a commit on the driver, before any task: takes the turn where one is needed, puts the log in order.
 
-        End it by ``commit_write`` or ``abort_write``. Raises ``UnavailableError`` if the turn can't be had in time.
+        End it by ``commit_write`` or ``abort_write``. ``based_on``: the rows are made of those that this snapshot (0:
+        the empty table) shows, as an UPDATE's are, and would take back what was committed since. Raises
+        ``CommitConflictError`` if anything was, ``UnavailableError`` if the turn can't be had in time.
         """
         is_tracked = self.options.change_tracking if tracked is None else tracked
         if overwrite is not None and self.schema.is_append_only:
@@ -468,6 +473,8 @@ class DynamicTable:
                 )
                 raise InvalidInputError(message)
             is_tracked = False
+        if overwrite is None and based_on is not None:
+            return self._commit.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
         if overwrite is None:
             return self._commit.open(commit_user=commit_user, tracked=is_tracked)
         self._partitions.predicate_of(overwrite)

@@ -65,6 +65,10 @@ class EventualCommit(TableCommit):
         self._foreign = repair
         self._of_newest_schema = of_newest_schema
 
+    @property
+    def _appends_take_turns(self) -> bool:
+        return False
+
     def open(
         self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
     ) -> WriteOrder:

@@ -103,6 +103,38 @@ class TableCommit:
             is_difference=is_difference,
         )
 
+    @property
+    def _appends_take_turns(self) -> bool:
+        return self._takes_turns
+
+    def open_based_on(self, snapshot_id: int, *, commit_user: str, tracked: bool) -> WriteOrder:
+        """Start a commit of rows that were made of a snapshot's (0: of the empty table): always inside a turn.
+
+        Raises ``CommitConflictError`` if rows have come or gone since that snapshot; otherwise as ``open``.
+        """
+        order = self.open(
+            commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_take_turns
+        )
+        try:
+            self._refuse_changes_between(snapshot_id, order.base_snapshot_id or 0)
+        except BaseException:
+            self.abort(order, [])
+            raise
+        return order
+
+    def _refuse_changes_between(self, made_of: int, base: int) -> None:
+        for each in range(made_of + 1, base + 1):
+            try:
+                kind = self._file_store.snapshots.load(each).commit_kind
+            except SnapshotExpiredError:
+                kind = CommitKind.APPEND
+            if kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+                message = (
+                    f"table {self._table}: snapshot {each} changed rows after snapshot {made_of}, which these changes "
+                    "were made of; make them again of the newest snapshot"
+                )
+                raise CommitConflictError(message)
+
     def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:  # noqa: ARG002  of the log that comes first
         """The order of rows that were read from ``sources``; a commit that can be taken back is refused at its end."""
         return order

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.table.log_part import BucketTransaction
 from storage_lib.table.turn import Turn
@@ -46,6 +48,24 @@ class WriteOrder:
     identifiers_ascend: bool = False
     """Promises that this user's identifiers grow from commit to commit, as a stream's batch ids do: to find out whether
     this one was committed before, its newest smaller one is far enough to look back."""
+
+    def to_json(self) -> str:
+        """One line for an engine's options; ``InvalidInputError`` for an overwrite's order, whose scope is no JSON."""
+        if self.overwrite is not None:
+            message = "the order of an overwrite can't be handed on as text; open it where it is used"
+            raise InvalidInputError(message)
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> WriteOrder:
+        """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
+        try:
+            value = json.loads(text)
+            turn = value.pop("turn")
+            return cls(turn=None if turn is None else Turn(**turn), **value)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"{text!r} is no write order; pass what WriteOrder.to_json() returned"
+            raise InvalidInputError(message) from error
 
     @property
     def writes_log(self) -> bool:

@@ -28,7 +28,10 @@ ADDRESS = {"warehouse": "/w", "table": "db.t"}
         ("maxRowPerTrigger", "did you mean 'maxrowspertrigger'"),
         ("snapshot-id", "did you mean 'scan.snapshot-id'"),
         ("scan.snapshot_id", "did you mean 'scan.snapshot-id'"),
-        ("versionAsOf", "has no option 'versionasof'; a statement's own are branch, change-tracking, "),
+        (
+            "versionAsOf",
+            "has no option 'versionasof'; a statement's own are based-on-snapshot, branch, change-tracking, ",
+        ),
         ("scan.no-such-thing", "has no option"),
         ("log.scan.offsets", "has no option"),
     ],
