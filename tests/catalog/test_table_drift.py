@@ -8,6 +8,7 @@ import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, SetOption, TableDescriptor
 from storage_lib.catalog.table_drift import table_drift
+from storage_lib.schema.table_schema import typed_columns
 
 DECLARED = (
     TableDescriptor.for_managed()
@@ -53,7 +54,7 @@ def test_every_difference_is_one_line(table: DynamicTable) -> None:
 
 
 def test_a_column_that_is_not_declared_and_another_order_are_drift(table: DynamicTable) -> None:
-    day, id_, price = DECLARED.schema
+    day, id_, price = typed_columns(DECLARED.schema)
 
     assert table_drift(table, replace(DECLARED, schema=(day, id_))) == (
         "column price: DECIMAL(10, 2) in the table, not declared",
