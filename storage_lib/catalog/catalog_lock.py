@@ -118,28 +118,21 @@ class CatalogLock(ABC):
     def _acquired(self, database: str, table: str) -> str:
         """A ticket, however long it takes."""
         started = self._clock.monotonic()
-        seen: str | None = None
-        seen_since = started
+        watch = _Watch(started)
         pause = _FIRST_PAUSE_SECONDS
         while True:
             ticket = self.ask(database, table)
+            now = self._clock.monotonic()
+            if ticket is None and now >= watch.next_look:
+                watch.see(self.sign_of_life(database, table), now)
+                if watch.is_over:
+                    ticket = self.take_over(database, table, watch.sign)
             if ticket is not None:
                 return ticket
-            now = self._clock.monotonic()
-            life = self.sign_of_life(database, table)
-            if life is None:
-                continue
-            sign, timeout = life
-            if sign != seen:
-                seen, seen_since = sign, now
-            elif now - seen_since >= timeout:
-                ticket = self.take_over(database, table, sign)
-                if ticket is not None:
-                    return ticket
             if now - started >= self.settings.wait:
                 message = (
                     f"the lock of table {database}.{table} was not to be had in {self.settings.wait:.0f} s; its holder "
-                    f"({sign}) still shows life. Nothing was done; try again"
+                    f"({watch.sign}) still shows life. Nothing was done; try again"
                 )
                 raise UnavailableError(message)
             self._clock.sleep(pause)
@@ -149,6 +142,24 @@ class CatalogLock(ABC):
     def clock(self) -> Clock:
         """By which time-outs are measured."""
         return self._clock
+
+
+class _Watch:
+    """What a waiter has seen of the holder, by its own clock."""
+
+    def __init__(self, now: float) -> None:
+        self.sign = "nobody"
+        self.next_look = now
+        self.is_over = False
+        self._since = now
+
+    def see(self, life: tuple[str, float] | None, now: float) -> None:
+        """Note whether the holder has moved; the next look may wait a while."""
+        sign, timeout = life or ("nobody", 0.0)
+        if sign != self.sign:
+            self.sign, self._since = sign, now
+        self.is_over = life is not None and now - self._since >= timeout
+        self.next_look = now + timeout / _BEATS_PER_TIMEOUT
 
 
 class _Held:

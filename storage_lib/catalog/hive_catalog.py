@@ -9,6 +9,7 @@ from storage_lib.catalog.hive_entries import HiveEntries
 from storage_lib.catalog.hive_lock import HiveLock, HiveLockFactory
 from storage_lib.catalog.hive_metastore import HiveMetastore
 from storage_lib.catalog.lock_settings import lock_settings
+from storage_lib.catalog.locked_files import with_lock
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
@@ -37,7 +38,8 @@ class HiveCatalog(Catalog):
             raise InvalidInputError(message) from error
         entries = HiveEntries(metastore, lock, warehouse_root(warehouse), location_in_properties=in_properties)
         self._lock_factory = HiveLockFactory(options=known, settings=settings)
-        super().__init__(warehouse, options, environment=environment, entries=entries)
+        locked = with_lock(environment, warehouse_root(warehouse), known, self._lock_factory)
+        super().__init__(warehouse, options, environment=locked, entries=entries)
 
     @property
     def lock_factory(self) -> HiveLockFactory:

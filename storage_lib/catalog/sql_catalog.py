@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.lock_settings import lock_settings
+from storage_lib.catalog.locked_files import with_lock
 from storage_lib.catalog.sql_database import SqlDatabase
 from storage_lib.catalog.sql_entries import SqlEntries
 from storage_lib.catalog.sql_lock import SqlLock, SqlLockFactory
@@ -33,7 +34,8 @@ class SqlCatalog(Catalog):
         lock = SqlLock(self.database, settings, environment.clock)
         entries = SqlEntries(self.database, lock, warehouse_root(warehouse))
         self._lock_factory = SqlLockFactory(options=known, settings=settings)
-        super().__init__(warehouse, options, environment=environment, entries=entries)
+        locked = with_lock(environment, warehouse_root(warehouse), known, self._lock_factory)
+        super().__init__(warehouse, options, environment=locked, entries=entries)
 
     @property
     def lock_factory(self) -> SqlLockFactory:

@@ -5,6 +5,8 @@ The lock's table has one column more than Paimon's of old, ``lock_owner``, as it
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -75,6 +77,9 @@ class SqlDatabase:
         except (NoSuchModuleError, ArgumentError) as error:
             message = f"option {URI} is {self.shown}: no database driver answers to it; {error}"
             raise InvalidInputError(message) from error
+        self._pid = os.getpid()
+        # Connections that are kept are closed with who keeps them.
+        weakref.finalize(self, self._engine.dispose)
         with self.errors("open"):
             self._make_tables()
 
@@ -85,6 +90,10 @@ class SqlDatabase:
         Raises ``UnavailableError`` if nothing was done, ``CommitOutcomeUnknownError`` if nobody can tell, and
         SQLAlchemy's ``IntegrityError`` for a key that is taken.
         """
+        if os.getpid() != self._pid:
+            # Forked since: the connections are the parent's.
+            self._engine.dispose(close=False)
+            self._pid = os.getpid()
         with self.errors(act), self._engine.connect() as connection:
             yield connection
             try:
@@ -143,11 +152,11 @@ def _url(options: Mapping[str, str]) -> URL:
 
 
 def _engine(url: URL) -> Engine:
-    # A connection for each transaction: nothing to be closed, and nothing that a forked process would share.
     if url.get_backend_name() == "sqlite":
         # Whoever writes waits for the one who does, instead of failing at once.
         return create_engine(url, poolclass=NullPool, connect_args={"timeout": 30})
-    return create_engine(url, poolclass=NullPool)
+    # One is kept; one that the server has closed since is noticed before it is used.
+    return create_engine(url, pool_size=1, max_overflow=50, pool_pre_ping=True)
 
 
 def _first_line(error: Exception) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.directory_entries import DirectoryEntries
+from storage_lib.catalog.locked_files import with_lock
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
 from storage_lib.schema.table_options import canonical_options
@@ -17,7 +18,7 @@ from storage_lib.schema.table_options import canonical_options
 class WarehouseCatalog(Catalog):
     """Tables below one directory, on this machine or at a URL (``s3://bucket/path``, ``hdfs://namenode:port/path``).
 
-    Raises ``InvalidInputError`` for a URL that no storage answers to.
+    Raises ``InvalidInputError`` for a URL that no storage answers to, or a store without create-if-absent.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class WarehouseCatalog(Catalog):
     ) -> None:
         root = warehouse_root(warehouse)
         environment = environment or system_environment(file_io_of(warehouse, canonical_options(options)))
+        environment = with_lock(environment, root, canonical_options(options), None)
         super().__init__(
             warehouse, options, environment=environment, entries=DirectoryEntries(environment.file_io, root)
         )

@@ -26,6 +26,10 @@ class FileStatus:
 class FileIO(Protocol):
     """Storage of whole files: nothing is ever changed in place."""
 
+    @property
+    def has_create_if_absent(self) -> bool:
+        """Whether ``create_if_absent`` is the store's own to decide; without, a catalog's lock has to."""
+
     def read_bytes(self, path: str) -> bytes:
         """The whole file; ``NotFoundError`` if it is not there."""
 

@@ -45,6 +45,8 @@ class HdfsFileIO:
     Thread-safe. A pickled copy opens connections of its own. Not for a process forked from one that has used it.
     """
 
+    has_create_if_absent = True
+
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = dict(options or {})
         self._clients: dict[str, Client] = {}

@@ -61,6 +61,8 @@ class LocalFileIO:
     ``durable=False`` leaves out every fsync: for tables that may be lost with the machine, and for most tests.
     """
 
+    has_create_if_absent = True
+
     def __init__(self, *, durable: bool = True) -> None:
         self._durable = durable
         # Directories that hold a new directory and are not synced yet; ``sync`` does it, all at once.

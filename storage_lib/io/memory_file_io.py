@@ -23,6 +23,8 @@ class _File:
 class MemoryFileIO:
     """``FileIO`` in this process's memory. Thread-safe. ``now_millis`` stamps files; give a fake one in tests."""
 
+    has_create_if_absent = True
+
     def __init__(self, now_millis: Callable[[], int] | None = None) -> None:
         self._now_millis = now_millis or (lambda: time.time_ns() // 1_000_000)
         # directory -> name -> file, or None for a directory inside.

@@ -21,7 +21,7 @@ from storage_lib.io.conditional_put import put_if_absent
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.object_output import PART_BYTES, ObjectOutput
 from storage_lib.io.object_store_errors import errors_of
-from storage_lib.io.object_store_settings import open_object_store
+from storage_lib.io.object_store_settings import has_no_conditional_put, open_object_store
 from storage_lib.io.range_input import TAIL_BYTES, open_ranges
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ class ObjectStoreFileIO:
         """Nothing but the settings travels."""
         return partial(ObjectStoreFileIO, self._options, open_store=self._open_store), ()
 
+    @property
+    def has_create_if_absent(self) -> bool:
+        """Not where ``s3.conditional-put=disabled`` says that the store would pass over the condition."""
+        return not has_no_conditional_put(self._options)
+
     def read_bytes(self, path: str) -> bytes:
         """The whole object; ``NotFoundError`` if it is not there."""
         store, key = self._place(path).patient
@@ -94,11 +99,17 @@ class ObjectStoreFileIO:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Put the object whole, or return False if the name is taken: atomic between processes."""
+        if not self.has_create_if_absent:
+            message = f"can't create {path}: s3.conditional-put=disabled says that the store has no create-if-absent"
+            raise InvalidInputError(message)
         store, key = self._place(path).exact
         return put_if_absent(store, key, data, path=path)
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Put an object under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        if not self.has_create_if_absent:
+            self.replace(path, data)
+            return
         try:
             is_new = self.create_if_absent(path, data)
         except CommitOutcomeUnknownError as error:

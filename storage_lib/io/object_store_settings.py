@@ -91,6 +91,11 @@ def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = T
         raise InvalidInputError(message) from error
 
 
+def has_no_conditional_put(options: Mapping[str, str]) -> bool:
+    """Whether the options say that an S3-compatible store passes over conditions."""
+    return _settings_of("s3", options).get("conditional_put", "").strip().lower() == "disabled"
+
+
 def _count(store: str, text: str) -> int:
     if not text.isdigit():
         message = f"option {store}.max-retries is {text!r}; it has to be a number, 0 or more"

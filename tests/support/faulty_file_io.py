@@ -98,6 +98,10 @@ class FaultyFileIO:
         self.calls: list[tuple[str, str]] = []
         self.is_dead = False
 
+    @property
+    def has_create_if_absent(self) -> bool:
+        return self._delegate.has_create_if_absent
+
     def read_bytes(self, path: str) -> bytes:
         return self._do("read_bytes", path, lambda: self._delegate.read_bytes(path))
 
