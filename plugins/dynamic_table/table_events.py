@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
+from dynamic_table.metrics import tell_commit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -58,6 +60,7 @@ def announce(
         "partitions": [dict(partition) for partition in partitions],
     }
     if version is not None:
+        tell_commit(table, op, version, details)
         asset, events = table_asset(table, aspect), context["outlet_events"]
         if any(isinstance(outlet, Asset) and outlet.uri == asset.uri for outlet in context["task"].outlets):
             events[asset].extra.update(extra)

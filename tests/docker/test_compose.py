@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import check_jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -30,6 +33,13 @@ KEYS = {
     "restart",
     "volumes",
 }
+
+
+def test_the_file_is_as_the_compose_specification_wants_it() -> None:
+    """By the schema that check-jsonschema ships."""
+    schema = files(check_jsonschema) / "builtin_schemas" / "vendor" / "compose-spec.json"
+
+    jsonschema.validate(COMPOSE, json.loads(schema.read_text()))
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.metrics import tell_health
 from dynamic_table.operators.table_operator import CatalogOperator
 from dynamic_table.rendered_argument import checked_count, checked_flag, checked_names
 
@@ -62,6 +64,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         try:
             table = catalog.load_table(name)
             health = table.health()
+            tell_health(name, health, int(time.time() * 1000))
             due = len(table.plan_compaction(full=full))
         except StorageError as error:
             self.log.warning("%s can't be looked at: %s", name, error)

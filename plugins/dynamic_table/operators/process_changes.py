@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
 from dynamic_table.interval_changes import interval_changes, run_interval
+from dynamic_table.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition
 from dynamic_table.rendered_argument import (
@@ -115,6 +116,10 @@ class ProcessChangesOperator(TableOperator):
         facts["rows"] = 0 if rows is None else rows.num_rows
         version = snapshot.id if snapshot else None
         return announce(context, table=into, op="process_changes", version=version, **facts)
+
+    def _lineage(self, version: int | None) -> Any:
+        writes = [] if is_nothing(self.into) else [str(self.into)]
+        return table_lineage(self.hook, reads=[self.table], writes=writes, version=version)
 
     def _interval(self, context: Context) -> tuple[datetime, datetime]:
         from datetime import UTC, datetime

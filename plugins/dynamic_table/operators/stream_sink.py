@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.commit_identity import task_instance_name
 from dynamic_table.failures_in_a_row import count_failure, forget_failures, start_again_later
+from dynamic_table.metrics import tell_sink
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import (
     checked_count,
@@ -258,7 +259,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     def _tell(self, context: Context) -> None:
         """Say how the sink is: heartbeat, lag and last commit."""
         facts = sink_facts(self.job, self.hook.load_table(self.table))
-        self.log.info("The sink of %s: %s", self.table, facts)
+        tell_sink(self.table, facts)
         context["ti"].xcom_push(key=SINK_FACTS_KEY, value=facts)
 
     def _check_stopped(self, state: SinkState, context: Context) -> None:

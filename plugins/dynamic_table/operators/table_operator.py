@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.lineage import table_lineage
 from dynamic_table.table_events import with_table_events
 
 if TYPE_CHECKING:
@@ -46,3 +47,17 @@ class TableOperator(CatalogOperator):
     def __init__(self, *, table: str, **kwargs: Any) -> None:
         super().__init__(**with_table_events(kwargs) if self.announces else kwargs)
         self.table = table
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Tell OpenLineage which table this is about; asked only where its provider is installed."""
+        return self._lineage(None)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Tell which snapshot came of it as well."""
+        result = task_instance.xcom_pull(task_ids=self.task_id, map_indexes=task_instance.map_index)
+        return self._lineage(result.get("version") if isinstance(result, dict) else None)
+
+    def _lineage(self, version: int | None) -> Any:
+        if not self.announces:
+            return table_lineage(self.hook, reads=[self.table])
+        return table_lineage(self.hook, writes=[self.table], version=version)

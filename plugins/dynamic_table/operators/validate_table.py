@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from dynamic_table.data_docs import DataDocs, DataDocsLink, docs_root
 from dynamic_table.data_quality import check_expectations
 from dynamic_table.expectation_suites import expectations_of
+from dynamic_table.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
@@ -106,6 +107,9 @@ class ValidateTableOperator(TableOperator):
             aspect=aspect_of(self.branch, "quality"),
             **facts,
         )
+
+    def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  it makes none
+        return table_lineage(self.hook, reads=[self.table])
 
     def _link(self, context: Context, docs: DataDocs, run_name: str) -> None:
         """Lead to the page at once: a task that fails next has its link, too."""

@@ -1,0 +1,49 @@
+"""What OpenLineage is told of a task: the tables that it read and wrote, as datasets. The provider is not needed else.
+
+A table is the dataset ``<db>.<table>`` in the namespace of its warehouse, with its columns as the facet ``schema`` and
+the snapshot that the task made as ``version``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamic_table.hook import DynamicTableHook
+
+__all__ = ["table_lineage"]
+
+
+def table_lineage(
+    hook: DynamicTableHook, *, reads: Sequence[str] = (), writes: Sequence[str] = (), version: int | None = None
+) -> Any:
+    """Return the ``OperatorLineage``; a table that can't be opened any more (it was dropped) has no facets."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    return OperatorLineage(
+        inputs=[_dataset(hook, name, None) for name in reads],
+        outputs=[_dataset(hook, name, version) for name in writes],
+    )
+
+
+def _dataset(hook: DynamicTableHook, name: str, version: int | None) -> Any:
+    from openlineage.client.event_v2 import Dataset
+    from openlineage.client.facet_v2 import dataset_version_dataset, schema_dataset
+
+    from storage_lib.errors import StorageError
+
+    warehouse = hook.warehouse
+    namespace = warehouse if "://" in warehouse else f"file://{warehouse}"
+    facets: dict[str, Any] = {}
+    try:
+        columns = hook.load_table(name).schema.fields
+    except StorageError:
+        columns = ()
+    if columns:
+        fields = [schema_dataset.SchemaDatasetFacetFields(name=each.name, type=str(each.type)) for each in columns]
+        facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=fields)
+    if version is not None:
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(version))
+    return Dataset(namespace=namespace, name=name, facets=facets)

@@ -1,0 +1,101 @@
+"""What Airflow's metrics, logs and lineage are told of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dynamic_table.metrics import tell_sink
+from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.validate_table import ValidateTableOperator
+from storage_lib import open_catalog
+from tests.support.task_context import task_context
+
+ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, dict[str, str]]]:
+    """Every metric: its name, its value, its tags."""
+    seen: list[tuple[str, Any, dict[str, str]]] = []
+
+    def note(name: str, value: float = 1, *, tags: dict[str, str]) -> None:
+        seen.append((name, value, tags))
+
+    monkeypatch.setattr("dynamic_table.metrics.stats", SimpleNamespace(incr=note, gauge=note))
+    return seen
+
+
+@pytest.fixture
+def orders(warehouse: Path) -> Any:
+    """A table of one day and two rows."""
+    table = open_catalog(str(warehouse)).create_table(
+        "shop.orders", ROWS, primary_key=["day", "id"], partition_by=["day"], options={"log.system": "none"}
+    )
+    table.append(pa.table({"day": ["a", "a"], "id": [1, 2]}, schema=ROWS))
+    return table
+
+
+def reprocess(table: Any) -> ReprocessPartitionsOperator:
+    rows = "tests.support.day_rows:rows_of_day"
+    return ReprocessPartitionsOperator(task_id="do", table=table.name, partitions=[{"day": "a"}], rows=rows)
+
+
+def test_a_commit_and_its_rows_are_counted_and_logged_as_fields(
+    orders: Any, told: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = reprocess(orders)
+
+    task.execute(task_context(task))
+
+    tags = {"table": "shop.orders", "op": "reprocess"}
+    assert told == [("dynamic_table.commits", 1, tags), ("dynamic_table.rows", 2, tags)]
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "table_commit" in line]
+    assert "snapshot_id=2" in line
+    assert "table=shop.orders" in line
+
+
+def test_who_looks_for_work_tells_how_the_tables_are(orders: Any, told: list[Any]) -> None:
+    task = ListTablesInNeedOperator(task_id="list")
+
+    task.execute(task_context(task))
+
+    values = {name: value for name, value, tags in told if tags == {"table": orders.name}}
+    assert sorted(values) == [
+        "dynamic_table.change_age",
+        "dynamic_table.runs_max",
+        "dynamic_table.size",
+        "dynamic_table.snapshots",
+    ]
+    assert 0 <= values["dynamic_table.change_age"] < 600
+    assert (values["dynamic_table.runs_max"], values["dynamic_table.snapshots"]) == (1, 1)
+
+
+def test_a_sinks_report_is_gauged_as_far_as_it_is_known(told: list[Any]) -> None:
+    tell_sink("db.t", {"state": "running", "lag": 7, "heartbeat_age_seconds": 0.5, "unknown": "no broker"})
+
+    assert [(name, value) for name, value, _ in told] == [
+        ("dynamic_table.sink.lag", 7),
+        ("dynamic_table.sink.heartbeat_age_seconds", 0.5),
+    ]
+
+
+def test_lineage_names_the_table_its_columns_and_the_snapshot(orders: Any, warehouse: Path) -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="the extra lineage is not installed")
+    writer, reader = reprocess(orders), ValidateTableOperator(task_id="validate", table=orders.name)
+    ended: Any = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: {"version": 2})
+
+    begun, done = writer.get_openlineage_facets_on_start(), writer.get_openlineage_facets_on_complete(ended)
+
+    [output] = done.outputs
+    assert (output.namespace, output.name) == (f"file://{warehouse}", "shop.orders")
+    assert output.facets["version"].datasetVersion == "2"
+    assert [field.name for field in output.facets["schema"].fields] == ["day", "id"]
+    assert "version" not in begun.outputs[0].facets
+    read = reader.get_openlineage_facets_on_complete(ended)
+    assert ([each.name for each in read.inputs], read.outputs) == (["shop.orders"], [])
