@@ -139,6 +139,8 @@ def _snapshot(state: SessionState, table: DynamicTable, query: Query, options: M
     if not options:
         # Of an older snapshot the columns are its own.
         reader = reader.schema(struct_of(table.schema, _needed(table, query)))
+        if state.pinned.get(table.name):
+            options = {said.SNAPSHOT_ID: str(state.pinned[table.name])}
     return reader.options(**said.options_of(table), **options).load()
 
 

@@ -1,17 +1,18 @@
 """DELETE, UPDATE and MERGE: Spark works out which rows change, and their changes are appended in one commit.
 
-Nothing is rewritten, so these never conflict with a writer, and the log is told each of them. What matches is what the
-newest snapshot shows when the statement begins.
+Nothing is rewritten, and the log is told each of them. What matches is what the newest snapshot shows; if somebody
+commits before the changes are there, they are made once more (``changed_rows``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_options import MergeEngine
-from storage_lib.spark.dataframe_verbs import write
+from storage_lib.sql.changed_rows import commit_changed_rows
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_runner import rewritten, sql_of
@@ -21,7 +22,6 @@ from storage_lib.sql.run_insert import CHANGE_TRACKING, boolean_hint, write_hint
 from storage_lib.sql.run_looks import static_values
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.source_text import SourceText
-from storage_lib.sql.spark_words import errors_in_words
 from storage_lib.sql.statements.parts import Expression, Target
 from storage_lib.sql.statements.row_statements import Analyze, Assignment, Delete, Truncate, Update
 from storage_lib.sql.store_assignment import as_stored
@@ -42,8 +42,7 @@ def run_delete(state: SessionState, statement: Delete, source: SourceText) -> Re
     text = MappedText().add(_selected([quoted(name) for name in names], table, _DELETED))
     add_target(text, statement.target)
     add_where(text, statement.condition)
-    rows = query_of(state, text, source)
-    return append_changes(rows, table, statement.target)
+    return append_changes(state, table, statement.target, lambda: nullcontext(query_of(state, text, source)))
 
 
 def run_update(state: SessionState, statement: Update, source: SourceText) -> Result:
@@ -63,13 +62,15 @@ def run_update(state: SessionState, statement: Update, source: SourceText) -> Re
     text.add(f", '{_AFTER}' AS {quoted(table.options.row_kind_field)} FROM ")
     add_target(text, statement.target)
     add_where(text, statement.condition)
-    rows = as_stored(query_of(state, text, source), table, [*names, table.options.row_kind_field])
-    if not table.schema.primary_keys:
-        before = MappedText().add(_selected([quoted(name) for name in names], table, _BEFORE))
-        add_target(before, statement.target)
-        add_where(before, statement.condition)
-        rows = query_of(state, before, source).unionByName(rows)
-    return append_changes(rows, table, statement.target)
+    before = MappedText().add(_selected([quoted(name) for name in names], table, _BEFORE))
+    add_target(before, statement.target)
+    add_where(before, statement.condition)
+
+    def rows_of() -> AbstractContextManager[DataFrame]:
+        rows = as_stored(query_of(state, text, source), table, [*names, table.options.row_kind_field])
+        return nullcontext(rows if table.schema.primary_keys else query_of(state, before, source).unionByName(rows))
+
+    return append_changes(state, table, statement.target, rows_of)
 
 
 def run_truncate(state: SessionState, statement: Truncate) -> Result:
@@ -137,12 +138,16 @@ def assignments_of(table: DynamicTable, assignments: Sequence[Assignment], verb:
     return found
 
 
-def append_changes(rows: DataFrame, table: DynamicTable, target: Target) -> Result:
-    """Commit changes with their kinds."""
+def append_changes(
+    state: SessionState,
+    table: DynamicTable,
+    target: Target,
+    rows_of: Callable[[], AbstractContextManager[DataFrame]],
+) -> Result:
+    """Commit changes with their kinds, which ``rows_of`` makes of the table as it is."""
     hint = write_hint(table, target.hint, (CHANGE_TRACKING,))
-    with errors_in_words():
-        snapshot = write(rows, table, change_tracking=boolean_hint(table, hint, CHANGE_TRACKING))
-    return written(table, snapshot)
+    tracked = boolean_hint(table, hint, CHANGE_TRACKING)
+    return written(table, commit_changed_rows(state, table, rows_of, change_tracking=tracked))
 
 
 def query_of(state: SessionState, text: MappedText, source: SourceText) -> DataFrame:

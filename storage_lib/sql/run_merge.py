@@ -5,6 +5,8 @@ SELECT clause, target row, new row FROM (target, is_target) FULL JOIN (source, i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
@@ -42,14 +44,19 @@ def run_merge(state: SessionState, statement: Merge, source: SourceText) -> Resu
     table = changed_table(state, statement.target, "MERGE")
     source_columns = _source_columns(state, statement, source)
     rules = [_rule(table, clause, source_columns) for clause in statement.clauses]
-    joined = query_of(state, _joined(statement, table, rules), source)
-    joined.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        with errors_in_words(source):
-            _refuse_ambiguous(joined, table, statement)
-        return append_changes(_changes(joined, table, statement), table, statement.target)
-    finally:
-        joined.unpersist()
+
+    @contextmanager
+    def rows_of() -> Iterator[DataFrame]:
+        joined = query_of(state, _joined(statement, table, rules), source)
+        joined.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with errors_in_words(source):
+                _refuse_ambiguous(joined, table, statement)
+            yield _changes(joined, table, statement)
+        finally:
+            joined.unpersist()
+
+    return append_changes(state, table, statement.target, rows_of)
 
 
 def _source_columns(state: SessionState, statement: Merge, source: SourceText) -> list[str]:

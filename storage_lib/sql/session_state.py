@@ -36,7 +36,10 @@ class ViewText:
 
 @dataclass
 class SessionState:
-    """One session's. Not for several threads."""
+    """One session's. Not for several threads.
+
+    ``pinned``: the snapshots (0: of the empty table) that queries without a hint of their own read of some tables.
+    """
 
     spark: SparkSession
     catalog: Catalog
@@ -45,6 +48,7 @@ class SessionState:
     settings: SessionSettings = field(default_factory=SessionSettings)
     views: dict[str, ViewText] = field(default_factory=dict)
     temporary: TemporaryTables = field(default_factory=TemporaryTables)
+    pinned: dict[str, int] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def full_name(self, parts: Sequence[str]) -> str:

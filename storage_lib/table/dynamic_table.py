@@ -457,12 +457,14 @@ class DynamicTable:
         tracked: bool | None = None,
         overwrite: OverwriteScope | None = None,
         based_on: int | None = None,
+        in_turn: bool = False,
     ) -> WriteOrder:
         """Start a commit on the driver, before any task: takes the turn where one is needed, puts the log in order.
 
         End it by ``commit_write`` or ``abort_write``. ``based_on``: the rows are made of those that this snapshot (0:
         the empty table) shows, as an UPDATE's are, and would take back what was committed since. Raises
-        ``CommitConflictError`` if anything was, ``UnavailableError`` if the turn can't be had in time.
+        ``CommitConflictError`` if anything was, ``UnavailableError`` if the turn can't be had in time. ``in_turn``: of
+        any table, so that rows can be made of what the order's base snapshot shows while nobody else appends.
         """
         is_tracked = self.options.change_tracking if tracked is None else tracked
         if overwrite is not None and self.schema.is_append_only:
@@ -473,7 +475,7 @@ class DynamicTable:
                 )
                 raise InvalidInputError(message)
             is_tracked = False
-        if overwrite is None and based_on is not None:
+        if overwrite is None and (in_turn or based_on is not None):
             return self._commit.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
         if overwrite is None:
             return self._commit.open(commit_user=commit_user, tracked=is_tracked)

@@ -107,8 +107,9 @@ class TableCommit:
     def _appends_take_turns(self) -> bool:
         return self._takes_turns
 
-    def open_based_on(self, snapshot_id: int, *, commit_user: str, tracked: bool) -> WriteOrder:
-        """Start a commit of rows that were made of a snapshot's (0: of the empty table): always inside a turn.
+    def open_based_on(self, snapshot_id: int | None, *, commit_user: str, tracked: bool) -> WriteOrder:
+        """Start a commit of rows that were made of a snapshot's (0: of the empty table), or will be of the order's base
+        (None): always inside a turn.
 
         Raises ``CommitConflictError`` if rows have come or gone since that snapshot; otherwise as ``open``.
         """
@@ -116,7 +117,8 @@ class TableCommit:
             commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_take_turns
         )
         try:
-            self._refuse_changes_between(snapshot_id, order.base_snapshot_id or 0)
+            if snapshot_id is not None:
+                self._refuse_changes_between(snapshot_id, order.base_snapshot_id or 0)
         except BaseException:
             self.abort(order, [])
             raise

@@ -1,0 +1,92 @@
+"""UPDATE, DELETE and MERGE while somebody else commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib import open_catalog
+from storage_lib.sql import changed_rows
+
+if TYPE_CHECKING:
+    from storage_lib.sql.session import Session
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = pytest.mark.spark
+KEYED = "CREATE TABLE shop.t (id INT, n INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('log.system' = 'none')"
+KEYLESS = "CREATE TABLE shop.t (id INT, n INT) WITH ('log.system' = 'none')"
+
+
+def rows(*pairs: tuple[int, int], kind: str = "+I") -> pa.Table:
+    ids, numbers = zip(*pairs, strict=True)
+    columns = {"id": pa.array(ids, pa.int32()), "n": pa.array(numbers, pa.int32()), "_row_kind": [kind] * len(pairs)}
+    return pa.table(columns)
+
+
+def content(table: DynamicTable) -> list[tuple[int, int]]:
+    return sorted((row["id"], row["n"]) for row in table.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("create", [KEYED, KEYLESS])
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE shop.t SET n = n + 1", [(1, 11), (2, 3)]),
+        ("DELETE FROM shop.t WHERE n < 5", [(1, 10)]),
+        (
+            (
+                "MERGE INTO shop.t AS t USING (SELECT 1 AS id, 5 AS n UNION ALL SELECT 3, 3) AS s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+            ),
+            [(1, 15), (2, 2), (3, 3)],
+        ),
+    ],
+)
+def test_a_commit_that_comes_between_is_not_taken_back(
+    sql: Session, warehouse: str, monkeypatch: pytest.MonkeyPatch, create: str, statement: str, expected: object
+) -> None:
+    sql.execute("CREATE DATABASE shop")
+    sql.execute(create)
+    table = open_catalog(warehouse).load_table("shop.t")
+    table.append(rows((1, 0), (2, 2)))
+    real, between = changed_rows.write, [rows((1, 0), kind="-U"), rows((1, 10), kind="+U")]
+
+    def write(*arguments: Any, **named: Any) -> Any:
+        if between:
+            table.append(pa.concat_tables(between))
+            between.clear()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(changed_rows, "write", write)
+    sql.execute(statement)
+
+    assert content(table) == expected
+    assert table.turn_holder() is None
+
+
+def test_a_statement_that_fails_inside_its_turn_gives_it_back(
+    sql: Session, warehouse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql.execute("CREATE DATABASE shop")
+    sql.execute(KEYED)
+    table = open_catalog(warehouse).load_table("shop.t")
+    table.append(rows((1, 1)))
+    real, calls = changed_rows.write, [0]
+
+    def write(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 1:
+            table.append(rows((1, 10)))
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(changed_rows, "write", write)
+    with pytest.raises(Exception, match="too large"):
+        sql.execute("UPDATE shop.t SET n = CASE WHEN n < 5 THEN 1 ELSE CAST(raise_error('too large') AS INT) END")
+
+    assert calls[0] == 2
+    assert content(table) == [(1, 10)]
+    assert table.turn_holder() is None
