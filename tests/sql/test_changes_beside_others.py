@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
-from storage_lib.sql import changed_rows
+from storage_lib.spark import write as spark_write
 
 if TYPE_CHECKING:
     from storage_lib.sql.session import Session
@@ -53,7 +53,7 @@ def test_a_commit_that_comes_between_is_not_taken_back(
     sql.execute(create)
     table = open_catalog(warehouse).load_table("shop.t")
     table.append(rows((1, 0), (2, 2)))
-    real, between = changed_rows.write, [rows((1, 0), kind="-U"), rows((1, 10), kind="+U")]
+    real, between = spark_write, [rows((1, 0), kind="-U"), rows((1, 10), kind="+U")]
 
     def write(*arguments: Any, **named: Any) -> Any:
         if between:
@@ -61,7 +61,7 @@ def test_a_commit_that_comes_between_is_not_taken_back(
             between.clear()
         return real(*arguments, **named)
 
-    monkeypatch.setattr(changed_rows, "write", write)
+    monkeypatch.setattr("storage_lib.sql.changed_rows.write", write)
     sql.execute(statement)
 
     assert content(table) == expected
@@ -75,7 +75,7 @@ def test_a_statement_that_fails_inside_its_turn_gives_it_back(
     sql.execute(KEYED)
     table = open_catalog(warehouse).load_table("shop.t")
     table.append(rows((1, 1)))
-    real, calls = changed_rows.write, [0]
+    real, calls = spark_write, [0]
 
     def write(*arguments: Any, **named: Any) -> Any:
         calls[0] += 1
@@ -83,7 +83,7 @@ def test_a_statement_that_fails_inside_its_turn_gives_it_back(
             table.append(rows((1, 10)))
         return real(*arguments, **named)
 
-    monkeypatch.setattr(changed_rows, "write", write)
+    monkeypatch.setattr("storage_lib.sql.changed_rows.write", write)
     with pytest.raises(Exception, match="too large"):
         sql.execute("UPDATE shop.t SET n = CASE WHEN n < 5 THEN 1 ELSE CAST(raise_error('too large') AS INT) END")
 
