@@ -21,20 +21,20 @@ _WORDS = {
     "BACKQUOTE": "`",
     "CASE": "an expression",
     "COLON": ":",
-    "COMMA": ",",
-    "DOT": ".",
-    "EQUAL": "=",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "EQUAL": "'='",
     "HINT": "a hint /*+ OPTIONS(...) */",
     "KEY": "an option's key",
     "LESSTHAN": "<",
-    "LPAR": "(",
+    "LPAR": "'('",
     "MORETHAN": ">",
     "NOT_ENFORCED": "NOT ENFORCED",
     "NUMBER": "a number",
     "PIECE": "an expression",
     "QUOTED": "a name",
-    "RPAR": ")",
-    "SEMICOLON": ";",
+    "RPAR": "')'",
+    "SEMICOLON": "';'",
     "SETTING_KEY": "a setting's key",
     "SETTING_VALUE": "a value",
     "SIGNED_NUMBER": "a number",
@@ -50,12 +50,15 @@ _OF_EXPRESSIONS = frozenset({"PIECE", "CASE", "WHEN", "THEN", "END", "SELECT", "
 _SHOWN_MAX = 30
 
 
-def parse_tree(source: SourceText, start: str = START_STATEMENT) -> ParseTree:
-    """The tree of a text. Raises ``SqlSyntaxError`` with the place and what was expected there."""
+def parse_tree(source: SourceText, start: str = START_STATEMENT, *, text: str | None = None) -> ParseTree:
+    """The tree of a text. Raises ``SqlSyntaxError`` with the place and what was expected there.
+
+    ``text`` is read in place of all of it, at the same places.
+    """
     try:
-        return _grammar().parse(source.text, start=start)
+        return _grammar().parse(source.text if text is None else text, start=start)
     except UnexpectedInput as error:
-        raise _syntax_error(source, error) from None
+        raise _syntax_error(source, error, source.text if text is None else text) from None
 
 
 @cache
@@ -70,13 +73,13 @@ def _grammar() -> Lark:
     )
 
 
-def _syntax_error(source: SourceText, error: UnexpectedInput) -> Exception:
+def _syntax_error(source: SourceText, error: UnexpectedInput, text: str) -> Exception:
     if not isinstance(error, UnexpectedToken):
         offset = error.pos_in_stream or 0  # type: ignore[redundant-expr]  # annotated as None, set to a number
         return source.syntax_error(offset, _problem_at(source.text, offset, error))
     token: Token = error.token
     if token.type == "$END":
-        offset = len(source.text.rstrip())
+        offset = len(text.rstrip())
         return source.syntax_error(offset, f"the statement ends where {_expected(error)} was expected")
     problem = f"expected {_expected(error)}, found {_shown(str(token))}{_meant(str(token), error)}"
     return source.syntax_error(token.start_pos or 0, problem)
@@ -114,7 +117,7 @@ def _meant(found: str, error: UnexpectedInput) -> str:
 
 def _names(error: UnexpectedInput) -> set[str]:
     if isinstance(error, UnexpectedToken):
-        return {str(name) for name in error.expected}
+        return {str(name) for name in error.accepts or error.expected}
     return set(error.allowed or ()) if isinstance(error, UnexpectedCharacters) else set()
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from storage_lib.errors import SqlSyntaxError
+from storage_lib.sql.source_text import SourceText
 
 
 class MappedText:
@@ -47,3 +51,32 @@ class MappedText:
             if origin is not None:
                 return origin + len(self._parts[before])
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedText(SourceText):
+    """A text of ours with pieces of a statement in it: its places are told as those of the statement."""
+
+    statement: SourceText
+    pieces: MappedText = field(compare=False)
+
+    @classmethod
+    def of(cls, pieces: MappedText, statement: SourceText) -> ComposedText:
+        """The text that was put together for this statement."""
+        return cls(text=pieces.text, statement=statement, pieces=pieces)
+
+    def at(self, offset: int) -> int:
+        """The place in the statement of what stands here."""
+        return self.pieces.origin_of(offset) or 0
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column in the statement."""
+        return self.statement.place(self.at(offset))
+
+    def pointed(self, offset: int) -> str:
+        """The statement's line, with a caret."""
+        return self.statement.pointed(self.at(offset))
+
+    def syntax_error(self, offset: int, problem: str) -> SqlSyntaxError:
+        """What is wrong in the statement."""
+        return self.statement.syntax_error(self.at(offset), problem)

@@ -36,14 +36,14 @@ class Clause:
 
 def pieces_of(source: SourceText, start: int, end: int) -> list[Token]:
     """The pieces of a statement between two places, comments left out."""
-    tree = parse_tree(blank_around(source, start, end), START_PIECES)
+    tree = parse_tree(source, START_PIECES, text=blank_around(source, start, end))
     return [piece for piece in tree.children if isinstance(piece, Token)]
 
 
-def blank_around(source: SourceText, start: int, end: int) -> SourceText:
+def blank_around(source: SourceText, start: int, end: int) -> str:
     """A part of a statement at its own place: all else is blank but for the line breaks before it."""
     before = "".join("\n" if letter == "\n" else " " for letter in source.text[:start])
-    return SourceText(text=before + source.text[start:end], first_line=source.first_line)
+    return before + source.text[start:end]
 
 
 def clauses_of(source: SourceText, pieces: Sequence[Token]) -> list[Clause]:
@@ -54,7 +54,7 @@ def clauses_of(source: SourceText, pieces: Sequence[Token]) -> list[Clause]:
 def read_hint(source: SourceText, start: int, end: int) -> dict[str, str]:
     """The options of the hint between two places; ``SqlSyntaxError`` for any hint but ``OPTIONS``."""
     inside = blank_around(source, start + len(_HINT), end - len("*/"))
-    return properties_of(source, parse_tree(inside, START_HINT))
+    return properties_of(source, parse_tree(source, START_HINT, text=inside))
 
 
 def masked(source: SourceText, clauses: Sequence[Clause], pieces: Sequence[Token], end: int) -> str:

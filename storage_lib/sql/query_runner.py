@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+
 from storage_lib.errors import InvalidInputError
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.query_tables import Query, TableReference, quoted
@@ -39,7 +41,8 @@ def rewritten(
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
     result = Rewritten()
     try:
-        _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
+        with errors_in_words():
+            _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
         yield result
     finally:
         for view in result.views:
@@ -163,7 +166,11 @@ def _alias(reference: TableReference) -> str:
 def _check_sparks(state: SessionState, reference: TableReference) -> None:
     """Refuse a name that neither we nor Spark know, and clauses of ours at a table of Spark's."""
     name = ".".join(quoted(part) for part in reference.parts)
-    if not state.spark.catalog.tableExists(name):
+    try:
+        is_sparks = state.spark.catalog.tableExists(name)
+    except AnalysisException:  # not even a name to Spark
+        is_sparks = False
+    if not is_sparks:
         raise state.not_found(reference.parts)
     if reference.hint or reference.as_of is not None:
         message = f"{reference} is a table of Spark's; hints and AS OF are for dynamic tables"

@@ -109,9 +109,10 @@ def _merge_clause(source: SourceText, tree: Node) -> MergeClause:
         action=_merge_action(source, tree),
     )
     if clause.matches_target is isinstance(clause.action, MergeInsert):
-        what = "INSERT" if clause.matches_target else "UPDATE and DELETE"
-        message = f"{what} has nothing to work on here: " + (
-            "a matched row is there already" if clause.matches_target else "there is no row in the target; use INSERT"
+        message = (
+            "a row that matches is there already, so there is nothing to INSERT; use UPDATE"
+            if clause.matches_target
+            else "no row of the target matches, so there is nothing to UPDATE or DELETE; use INSERT"
         )
         raise source.syntax_error(span_of(tree)[0], message)
     if not clause.matches_source and isinstance(clause.action, MergeUpdate) and not clause.action.assignments:

@@ -18,7 +18,7 @@ from storage_lib.sql.query_tables import Query, TableReference
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.settings import RUNTIME_MODE, RuntimeMode
 from storage_lib.sql.spark_words import errors_in_words
-from storage_lib.sql.virtual_columns import computed_columns, with_virtual_columns
+from storage_lib.sql.virtual_columns import computed_columns, watermarks, with_virtual_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +75,7 @@ def relation_of(state: SessionState, query: Query, reference: TableReference, *,
             options.setdefault(key, session_value)
     df = _stream(state, table, query, options) if is_stream else _snapshot(state, table, query, options)
     return Relation(
-        df=with_virtual_columns(df, table.schema.options),
+        df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
         name=name,
         row_kind_column=table.stream_row_kind_column if is_stream else None,
     )
@@ -155,7 +155,17 @@ def _needed(table: DynamicTable, query: Query) -> list[str]:
     names = [each.name for each in table.schema.fields]
     if query.has_star:
         return names
-    computed = " ".join(computed_columns(table.schema.options).values()).lower()
-    virtual = [key.partition(".")[2] for key in table.schema.options if key.startswith("watermark.")]
-    needed = [name for name in names if name.lower() in query.words or name.lower() in computed or name in virtual]
+    computed = " ".join(_computed(table, query).values()).lower()
+    late = watermarks(table.schema.options)
+    needed = [name for name in names if name.lower() in query.words or name.lower() in computed or name in late]
     return needed or names[:1]
+
+
+def _computed(table: DynamicTable, query: Query) -> dict[str, str]:
+    """The computed columns that the query may need, and the one that a watermark follows."""
+    options = table.schema.options
+    return {
+        name: expression
+        for name, expression in computed_columns(options).items()
+        if query.has_star or name.lower() in query.words or name in watermarks(options)
+    }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_options import MergeEngine
 from storage_lib.sql.changed_rows import commit_changed_rows
-from storage_lib.sql.mapped_text import MappedText
+from storage_lib.sql.mapped_text import ComposedText, MappedText
 from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_runner import rewritten, sql_of
 from storage_lib.sql.query_tables import quoted, read_query
@@ -152,10 +152,10 @@ def append_changes(
 
 def query_of(state: SessionState, text: MappedText, source: SourceText) -> DataFrame:
     """A query of ours with pieces of the statement in it, over one snapshot of each table."""
-    own = SourceText(text=text.text)
+    own = ComposedText.of(text, source)
     query = read_query(own, 0, len(own.text))
     with rewritten(state, query, streaming=False) as found:
-        return sql_of(state, found, source)
+        return sql_of(state, found, own)
 
 
 def add_target(text: MappedText, target: Target) -> None:

@@ -14,8 +14,7 @@ from pyspark import StorageLevel
 from storage_lib.errors import InvalidInputError
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.nearest import did_you_mean
-from storage_lib.sql.query_runner import rewritten, sql_of
-from storage_lib.sql.query_tables import Query, quoted, read_query
+from storage_lib.sql.query_tables import Query, quoted
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_changes import append_changes, assignments_of, changed_table, query_of
 from storage_lib.sql.session_state import SessionState
@@ -62,9 +61,7 @@ def run_merge(state: SessionState, statement: Merge, source: SourceText) -> Resu
 def _source_columns(state: SessionState, statement: Merge, source: SourceText) -> list[str]:
     text = MappedText().add("SELECT * FROM ")
     _add_source(text, statement)
-    own = SourceText(text=text.text)
-    with rewritten(state, read_query(own, 0, len(own.text)), streaming=False) as found:
-        return sql_of(state, found, source).columns
+    return query_of(state, text, source).columns
 
 
 def _source_name(statement: Merge) -> str:

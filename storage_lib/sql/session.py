@@ -86,7 +86,9 @@ class Session(AbstractContextManager["Session"]):
         """
         sources = statements_of(text)
         if len(sources) > 1:
-            raise sources[1].syntax_error(0, "one statement was expected; use execute_script for several")
+            second = sources[1]
+            begin = len(second.text) - len(second.text.lstrip())
+            raise second.syntax_error(begin, "one statement was expected; use execute_script for several")
         source = sources[0] if sources else SourceText(text=text)
         return self._run(parse(source.text, first_line=source.first_line), source)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
 
     ``source`` is what the user wrote, ``rewritten`` what Spark was given.
     """
+    # Spark's Python side writes each error about a query to standard error as well, a page of JSON.
+    logger = logging.getLogger("SQLQueryContextLogger")
+    was_disabled, logger.disabled = logger.disabled, True
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -36,6 +40,8 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
         if ours is None:
             raise
         raise ours from error
+    finally:
+        logger.disabled = was_disabled
 
 
 def _in_words(error: PySparkException, source: SourceText | None, rewritten: MappedText | None) -> StorageError | None:
@@ -50,7 +56,7 @@ def _in_words(error: PySparkException, source: SourceText | None, rewritten: Map
 
 def _problem(text: str) -> str:
     """The first paragraph, without class, state and Spark's own picture of the statement."""
-    first = re.split(r"\n\n|\n== SQL|; line \d|;\n", text, maxsplit=1)[0]
+    first = re.split(r"\n\n|\n== SQL|; line \d|;\n", text.strip(), maxsplit=1)[0]
     return _PLACE.sub("", _STATE.sub("", _ERROR_CLASS.sub("", first))).strip().rstrip(".;").strip()
 
 

@@ -87,12 +87,16 @@ def is_virtual(key: str) -> bool:
     return key.startswith(_WATERMARK) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
 
 
-def with_virtual_columns(df: DataFrame, options: Mapping[str, str]) -> DataFrame:
-    """The data frame with its table's computed columns behind the others, and, if it is a stream, its watermark."""
-    computed = computed_columns(options)
+def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Mapping[str, str]) -> DataFrame:
+    """The data frame with these computed columns behind the others, and, if it is a stream, its table's watermark."""
     if computed:
         df = df.selectExpr("*", *[f"{expression} AS {quoted(name)}" for name, expression in computed.items()])
     if df.isStreaming:
+        from pyspark.sql.types import TimestampNTZType
+
         for column, delay in watermarks(options).items():
+            if df.schema[column].dataType == TimestampNTZType():
+                # Spark has watermarks for moments only; written into a TIMESTAMP column it is the same again.
+                df = df.withColumn(column, df[quoted(column)].cast("timestamp"))
             df = df.withWatermark(column, delay.lower())
     return df

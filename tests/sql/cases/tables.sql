@@ -123,7 +123,7 @@ DESCRIBE t;
 
 -- case: what no table can be
 CREATE TABLE t ();
---> SqlSyntaxError: line 1, column 17: expected a name, found ')'
+--> SqlSyntaxError: line 1, column 17: expected CONSTRAINT, PRIMARY, WATERMARK or a name, found ')'
 -->   CREATE TABLE t ()
 -->                   ^
 CREATE TABLE t (id BIGINTT);
@@ -137,11 +137,11 @@ CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v INT, PRIMARY KEY (v) NOT E
 CREATE TABLE t (id BIGINT, PRIMARY KEY (idd) NOT ENFORCED);
 --> InvalidInputError: table t: PRIMARY KEY (idd): there is no column 'idd'; did you mean 'id'?
 CREATE TABLE t (id BIGINT, PRIMARY KEY (id));
---> SqlSyntaxError: line 1, column 44: expected (, AS, COMMENT, FROM, LIKE, NOT ENFORCED, OPTIONS, PARTITIONED, SELECT, TBLPROPERTIES, USING, VALUES or WITH, found ')'
+--> SqlSyntaxError: line 1, column 44: expected NOT ENFORCED, found ')'
 -->   CREATE TABLE t (id BIGINT, PRIMARY KEY (id))
 -->                                              ^
 CREATE TABLE t (id BIGINT, PRIMARY KEY (id) ENFORCED);
---> SqlSyntaxError: line 1, column 45: expected (, AS, COMMENT, FROM, LIKE, NOT ENFORCED, OPTIONS, PARTITIONED, SELECT, TBLPROPERTIES, USING, VALUES or WITH, found 'ENFORCED'
+--> SqlSyntaxError: line 1, column 45: expected NOT ENFORCED, found 'ENFORCED'
 -->   CREATE TABLE t (id BIGINT, PRIMARY KEY (id) ENFORCED)
 -->                                               ^
 CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (dt);

@@ -1,0 +1,229 @@
+ALTER TABLE and maintenance (requirements B14, B26 to B28).
+
+-- case: columns
+CREATE TABLE t (id BIGINT, v STRING, n INT NOT NULL, a ROW<x INT>, up AS (upper(v)), PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+INSERT INTO t SELECT 1, 'a', 2, named_struct('x', 3);
+--> default.t: snapshot 1
+ALTER TABLE t ADD w DOUBLE COMMENT 'new' AFTER id;
+--> table default.t altered
+ALTER TABLE t ADD COLUMNS (p STRING FIRST, a.y STRING);
+--> table default.t altered
+ALTER TABLE t RENAME COLUMN n TO number;
+--> table default.t altered
+ALTER TABLE t MODIFY number BIGINT COMMENT 'wide' AFTER id;
+--> table default.t altered
+ALTER TABLE t ALTER COLUMN w COMMENT 'renewed';
+--> table default.t altered
+ALTER TABLE t ALTER COLUMN number DROP NOT NULL;
+--> table default.t altered
+ALTER TABLE t CHANGE COLUMN w TYPE DOUBLE;
+--> table default.t altered
+ALTER TABLE t ALTER w FIRST;
+--> table default.t altered
+ALTER TABLE t DROP COLUMN p;
+--> table default.t altered
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> w | DOUBLE | true |  | renewed
+--> id | BIGINT | false | primary key | NULL
+--> number | BIGINT | true |  | wide
+--> v | STRING | true |  | NULL
+--> a | ROW<x INT, y STRING> | true |  | NULL
+--> up | AS (upper(v)) | true | computed | NULL
+SELECT * FROM t;
+--> w | id | number | v | a | up
+--> NULL | 1 | 2 | a | {'x': 3, 'y': None} | A
+ALTER TABLE t DROP COLUMN id;
+--> InvalidInputError: table default.t: column 'id' is part of the primary key, so it can't be dropped: every row's place depends on it; create a new table
+ALTER TABLE t DROP (vv);
+--> InvalidInputError: table default.t has no column 'vv'; did you mean 'v'?
+ALTER TABLE t DROP up;
+--> InvalidInputError: table default.t: column 'up' is computed; take it away by RESET ('column.up.expression'), or change it by SET ('column.up.expression' = '...')
+ALTER TABLE t ADD x INT NOT NULL;
+--> InvalidInputError: table default.t: new column 'x' is INT NOT NULL, but it has no value in the rows that are there; make it nullable
+ALTER TABLE t ADD v STRING;
+--> InvalidInputError: table default.t: column 'v' is there already; choose another name
+ALTER TABLE t MODIFY number INT;
+--> InvalidInputError: table default.t: column 'number' is BIGINT, of which INT does not hold every value; only a wider type of the same kind will do (docs/format.md). Add a column of the new type, and fill it
+ALTER TABLE t ALTER COLUMN v SET NOT NULL;
+--> InvalidInputError: table default.t: column 'v' may hold nulls already, so it can't be made NOT NULL; add a column, fill it, and drop this one
+ALTER TABLE t ADD x INTT;
+--> InvalidInputError: table default.t: column type 'INTT' is not supported; columns may be BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIME(p), CHAR(n), VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, VARIANT, or ARRAY<>, MAP<>, MULTISET<> and ROW<> of these. Cast the column, or keep it as a STRING (JSON, for instance)
+ALTER TABLE t RENAME v TO number;
+--> InvalidInputError: table default.t: column 'v' can't be renamed: 'number' is there already; choose another name
+ALTER TABLE nowhere ADD x INT;
+--> NotFoundError: there is no table default.nowhere; there are t
+ALTER TABLE IF EXISTS nowhere ADD x INT;
+--> table nowhere is not there
+ALTER TABLE t FROBNICATE;
+--> SqlSyntaxError: line 1, column 15: expected ADD, ALTER, CHANGE, COMPACT, DROP, MODIFY, PARTITION, RENAME, RESET, SET or UNSET, found 'FROBNICATE'
+-->   ALTER TABLE t FROBNICATE
+-->                 ^
+
+-- case: options
+CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+ALTER TABLE t SET ('num-sorted-run.compaction-trigger' = '7', 'write-only' = 'true');
+--> table default.t altered
+SHOW OPTIONS FROM t LIKE '%o%';
+--> option | value
+--> log.system | none
+--> num-sorted-run.compaction-trigger | 7
+--> partition.legacy-name | false
+--> snapshot.num-retained.max | 2147483647
+--> snapshot.num-retained.min | 2147483647
+--> write-only | true
+ALTER TABLE t RESET ('write-only');
+--> table default.t altered
+ALTER TABLE t SET TBLPROPERTIES ('write-only' = 'true');
+--> table default.t altered
+ALTER TABLE t UNSET TBLPROPERTIES ('write-only');
+--> table default.t altered
+SHOW TBLPROPERTIES t LIKE 'w*';
+--> option | value
+ALTER TABLE t SET ('wrte-only' = 'true');
+--> InvalidInputError: table default.t: there is no option 'wrte-only'; did you mean 'write-only'?
+ALTER TABLE t SET ('merge-engine' = 'first-row');
+--> InvalidInputError: table default.t: option merge-engine was fixed when the table was created, for its files and its log depend on it; create a new table
+ALTER TABLE t SET ('bucket' = '4');
+--> InvalidInputError: table default.t: option bucket says where each row lies, in the files and in the log, and can't be changed: CREATE TABLE another LIKE default.t (EXCLUDING ALL) WITH ('bucket' = '4'), and INSERT INTO it SELECT * FROM default.t
+ALTER TABLE t ADD PRIMARY KEY (id) NOT ENFORCED;
+--> InvalidInputError: table default.t: a primary key can't be added to a table that is there: CREATE TABLE another with PRIMARY KEY (id) NOT ENFORCED, and INSERT INTO it SELECT ... FROM default.t
+
+-- case: another name
+CREATE TABLE a.t (id BIGINT);
+--> table a.t created
+INSERT INTO a.t VALUES (1);
+--> a.t: snapshot 1
+ALTER TABLE a.t RENAME TO u;
+--> table a.t is a.u now
+SELECT * FROM a.u;
+--> id
+--> 1
+CREATE TABLE a.v (id BIGINT);
+--> table a.v created
+ALTER TABLE a.u RENAME TO a.v;
+--> AlreadyExistsError: table a.u can't be renamed: there is a table a.v
+ALTER TABLE a.u RENAME TO b.u;
+--> table a.u is b.u now
+SELECT * FROM b.u;
+--> id
+--> 1
+SHOW TABLES IN a;
+--> database | table | temporary
+--> a | v | false
+
+-- case: compaction and partitions
+CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id, dt) NOT ENFORCED) PARTITIONED BY (dt) WITH ('write-only' = 'true');
+--> table default.t created
+INSERT INTO t VALUES (1, 'a'), (1, 'b');
+--> default.t: snapshot 1
+INSERT INTO t VALUES (2, 'a'), (2, 'b');
+--> default.t: snapshot 2
+ALTER TABLE t PARTITION (dt = 'a') COMPACT;
+--> default.t: snapshot 3
+DESCRIBE EXTENDED t PARTITION (dt = 'a');
+--> field | value
+--> name | default.t
+--> kind | managed dynamic table
+--> comment |
+--> columns | id BIGINT NOT NULL, dt STRING NOT NULL
+--> primary key | id, dt
+--> partitioned by | dt
+--> bucket | 1
+--> change-tracking | true
+--> log.system | none
+--> source offsets |
+--> file.path | <warehouse>/default.db/t
+--> file.format | parquet
+--> partition | dt=a
+--> num-files | 1
+--> size | <bytes>
+--> rows (physical) | 2
+--> runs per bucket | 1
+--> compacted | true
+--> last-modified | <millis>
+--> watermark |
+--> newest snapshot | 3
+--> turn held by |
+--> options | bucket=1, dynamic-table.uuid=<uuid>, log.system=none, partition.legacy-name=false, snapshot.num-retained.max=2147483647, snapshot.num-retained.min=2147483647, write-only=true
+SELECT partition, level FROM t$files ORDER BY partition, level;
+--> partition | level
+--> dt=a | 5
+--> dt=b | 0
+--> dt=b | 0
+ALTER TABLE t COMPACT;
+--> default.t: snapshot 4
+ALTER TABLE t COMPACT;
+--> default.t: nothing to write
+ALTER TABLE t PARTITION (dtt = 'a') COMPACT;
+--> InvalidInputError: table default.t has no partition column 'dtt'; did you mean 'dt'?
+ALTER TABLE t PARTITION (dt) COMPACT;
+--> InvalidInputError: table default.t: PARTITION (dt) lacks a value; write dt = ...
+ALTER TABLE t DROP PARTITION (dt = 'a');
+--> default.t: snapshot 5
+ALTER TABLE t DROP PARTITION (dt = 'a');
+--> NotFoundError: table default.t has no partition {'dt': 'a'}; partitions() lists those it has. Nothing was dropped
+ALTER TABLE t DROP IF EXISTS PARTITION (dt = 'a');
+--> default.t: there is no such partition
+SHOW PARTITIONS t;
+--> partition
+--> dt=b
+SELECT * FROM t;
+--> id | dt
+--> 1 | b
+--> 2 | b
+
+-- case: procedures
+CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id, dt) NOT ENFORCED) PARTITIONED BY (dt);
+--> table default.t created
+INSERT INTO t VALUES (1, 'a');
+--> default.t: snapshot 1
+INSERT INTO t VALUES (2, 'b');
+--> default.t: snapshot 2
+CALL sys.create_tag(table => 't', tag => 'one', snapshot => 1);
+--> default.t: tag one created
+CALL compact(table => 'default.t', partitions => 'dt=a;dt=b', full => true);
+--> default.t: snapshot 4
+CALL dynamic_tables.sys.rollback_to('t', tag => 'one');
+--> default.t: snapshot 5
+SELECT * FROM t;
+--> id | dt
+--> 1 | a
+CALL sys.expire_snapshots(table => 't', retain_last => 1);
+--> what | count
+--> snapshots | 4
+--> data_files | 1
+--> manifests | 9
+SELECT snapshot_id FROM t$snapshots;
+--> snapshot_id
+--> 5
+CALL sys.delete_tag('t', 'one');
+--> default.t: tag one deleted
+CALL sys.remove_orphan_files(table => 't', dry_run => true);
+--> file
+ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS;
+--> default.t: snapshot 6
+ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS (idd);
+--> InvalidInputError: table default.t has no column 'idd'; did you mean 'id'?
+CALL sys.tier_log('t');
+--> InvalidInputError: table default.t: files and log are written together, so there is nothing to tier; tier_log is for tables with log.consistency=eventual
+CALL sys.compcat('t');
+--> NotFoundError: there is no procedure sys.compcat; did you mean 'compact'?
+CALL sys.create_tag('t');
+--> InvalidInputError: CALL create_tag(table, tag, snapshot) lacks argument 'tag'
+CALL sys.create_tag('t', 'x', snapshot => 'one');
+--> InvalidInputError: CALL create_tag(table, tag, snapshot): snapshot = 'one' is no whole number
+CALL sys.create_tag('t', 'x', 1, 2);
+--> InvalidInputError: CALL create_tag(table, tag, snapshot) takes 3 arguments, not 4
+CALL sys.create_tag('t', tga => 'x');
+--> InvalidInputError: CALL create_tag(table, tag, snapshot) has no argument 'tga'; did you mean 'tag'?
+CALL sys.create_tag(tag => 'x', 't');
+--> SqlSyntaxError: line 1, column 33: arguments without a name stand before those with one
+-->   CALL sys.create_tag(tag => 'x', 't')
+-->                                   ^
+CALL sys.compact('t', 'dt:a');
+--> InvalidInputError: table default.t: 'dt:a' is no partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
+CALL sys.rollback_to('nowhere', 1);
+--> NotFoundError: there is no table default.nowhere; there are t

@@ -1,0 +1,91 @@
+Streaming by SET 'execution.runtime-mode' (requirements B15, B17, B19, F1).
+
+-- case: changes of one table flow into another
+CREATE TABLE a (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.a created
+CREATE TABLE b (id BIGINT, w STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.b created
+INSERT INTO a VALUES (1, 'x'), (2, 'y');
+--> default.a: snapshot 1
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO b SELECT id, upper(v) FROM a;
+--> InvalidInputError: table default.b: a stream into it needs a checkpoint, in which it remembers how far it has got: SET 'execution.checkpointing.dir' = '<directory>' for all streams of the session, or give this one a directory of its own, INSERT INTO default.b /*+ OPTIONS('checkpoint-location' = '<directory>') */ SELECT ...
+INSERT OVERWRITE b SELECT id, v FROM a;
+--> InvalidInputError: table default.b: a stream never has all rows, so it can't INSERT OVERWRITE; use INSERT INTO, or SET 'execution.runtime-mode' = 'batch'
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+SELECT * FROM a;
+--> InvalidInputError: this query reads a stream, which has no end: write it into a table by INSERT INTO, use result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot
+RESET 'execution.runtime-mode';
+--> execution.runtime-mode is reset
+SELECT * FROM b;
+--> id | w
+--> 1 | X
+--> 2 | Y
+DELETE FROM a WHERE id = 1;
+--> default.a: snapshot 2
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+RESET 'execution.runtime-mode';
+--> execution.runtime-mode is reset
+SELECT * FROM b;
+--> id | w
+--> 2 | Y
+
+-- case: a stream joined with a snapshot, through a view, with a star
+CREATE TABLE orders (id BIGINT, item STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.orders created
+CREATE TABLE items (item STRING, category STRING, PRIMARY KEY (item) NOT ENFORCED);
+--> table default.items created
+CREATE TABLE joined (id BIGINT, item STRING, category STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.joined created
+INSERT INTO orders VALUES (1, 'pen');
+--> default.orders: snapshot 1
+INSERT INTO items VALUES ('pen', 'tools');
+--> default.items: snapshot 1
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO joined /*+ OPTIONS('available-now' = 'true') */ SELECT o.id, o.item, i.category FROM orders AS o LEFT JOIN items /*+ OPTIONS('execution.runtime-mode' = 'batch') */ AS i ON o.item = i.item;
+--> default.joined: stream <uuid> runs from <warehouse>/checkpoints/default.joined
+INSERT INTO joined SELECT item, count(*), max(item) FROM orders GROUP BY item;
+--> InvalidInputError: the query reads changes of default.orders, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO joined SELECT o.id, o.item, i.category FROM orders o JOIN items i ON o.item = i.item;
+--> InvalidInputError: the query reads changes of default.items, default.orders, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO joined SELECT 1, 'a', 'b';
+--> InvalidInputError: table default.joined: the query reads no stream, so there is nothing to wait for; SET 'execution.runtime-mode' = 'batch' to write it once
+INSERT INTO joined /*+ OPTIONS('commit-user' = 'me') */ SELECT id, item, item FROM orders;
+--> InvalidInputError: this write of table default.joined has no hint 'commit-user'; there are change-tracking, checkpoint-location, output-mode, trigger-interval, available-now, query-name
+SELECT * FROM orders VERSION AS OF 1;
+--> id | item
+--> 1 | pen
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+SELECT * FROM joined;
+--> id | item | category
+--> 1 | pen | tools
+
+-- case: appended rows are added up
+CREATE TABLE events (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('write-mode' = 'append-only');
+--> table default.events created
+CREATE TABLE totals (everything BIGINT, one INT, PRIMARY KEY (one) NOT ENFORCED);
+--> table default.totals created
+INSERT INTO events VALUES (1, TIMESTAMP_NTZ '2024-05-14 00:00:00'), (2, TIMESTAMP_NTZ '2024-05-14 00:00:01');
+--> default.events: snapshot 1
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO totals /*+ OPTIONS('available-now' = 'true', 'output-mode' = 'update') */ SELECT sum(n), 1 FROM events GROUP BY 2;
+--> default.totals: stream <uuid> runs from <warehouse>/checkpoints/default.totals
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+SELECT * FROM totals;
+--> everything | one
+--> 3 | 1

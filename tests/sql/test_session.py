@@ -1,0 +1,104 @@
+"""What a session gives beside the rows of its statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage_lib import InvalidInputError, SqlSyntaxError, open_catalog
+from storage_lib.sql import Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_script_is_parsed_whole_before_its_first_statement_runs(sql: Session) -> None:
+    with pytest.raises(SqlSyntaxError, match=r"^line 2, column 1: "):
+        sql.execute_script("CREATE TABLE t (id BIGINT);\nSELEC 1;")
+    assert sql.catalog.list_tables() == []
+
+    results = sql.execute_script("CREATE TABLE t (id BIGINT);\n-- then\nSHOW TABLES;")
+    assert sql.catalog.list_tables() == []
+    assert next(results).message == "table default.t created"
+    assert next(results).to_arrow().column("table").to_pylist() == ["t"]
+
+
+def test_registered_views_are_read_by_bare_spark(sql: Session, spark: SparkSession) -> None:
+    sql.execute("CREATE TABLE registered (id BIGINT, twice AS (id * 2))")
+    sql.execute("CREATE TEMPORARY VIEW doubled AS SELECT twice FROM registered")
+    assert sql.register_views() == ["doubled", "registered"]
+    sql.execute("INSERT INTO registered VALUES (4)")
+
+    rows = spark.sql("SELECT r.id, d.twice FROM registered r CROSS JOIN doubled d").collect()
+    assert [tuple(row) for row in rows] == [(4, 8)]
+
+
+def test_temporary_tables_go_with_their_session(spark: SparkSession, warehouse: str, tmp_path: Path) -> None:
+    directory = tmp_path / "temporary"
+    with Session(spark, open_catalog(warehouse), temporary_directory=str(directory)) as session:
+        session.execute("CREATE TEMPORARY TABLE t (id BIGINT)")
+        assert list(directory.rglob("schema-0"))
+    assert not list(directory.rglob("schema-0"))
+    assert not Path(warehouse).exists()
+
+
+def test_sessions_do_not_share_settings_or_views(sql: Session, spark: SparkSession) -> None:
+    other = Session(spark, sql.catalog, database="shop")
+    sql.execute("SET 'execution.runtime-mode' = 'streaming'")
+    sql.execute("CREATE TEMPORARY VIEW one AS SELECT 1 AS x")
+    assert other.settings()["execution.runtime-mode"] == "batch"
+    assert other.database == "shop"
+    assert other.execute("SHOW VIEWS").to_arrow().num_rows == 0
+
+
+def test_a_write_tells_its_snapshot(sql: Session) -> None:
+    created = sql.execute("CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    assert (created.has_rows, created.snapshot_id, created.to_arrow().num_columns) == (False, None, 0)
+    written = sql.execute("INSERT INTO t VALUES (1), (2)")
+    assert (written.snapshot_id, written.row_count, written.stream) == (1, 2, None)
+
+
+def test_an_insert_under_one_identity_is_made_once(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (id BIGINT)")
+    insert = "INSERT INTO t /*+ OPTIONS('commit-user' = 'me', 'commit-identifier' = '7') */ VALUES (1)"
+    assert sql.execute(insert).snapshot_id == sql.execute(insert).snapshot_id == 1
+    assert sql.execute("SELECT * FROM t").to_arrow().num_rows == 1
+
+
+def test_only_the_columns_that_a_query_names_are_read(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (a INT, b INT, c INT, d INT, s AS (a + c))")
+    wide, narrow = (
+        str(sql.execute(f"EXPLAIN {query}").to_arrow().column("plan")[0])
+        for query in ("SELECT * FROM t", "SELECT B FROM t")
+    )
+    assert "BatchScan dynamic_table[a#" in wide
+    assert "BatchScan dynamic_table[b#" in narrow
+    assert "c#" not in narrow
+
+
+def test_a_running_stream_is_the_statements_result(sql: Session, tmp_path: Path) -> None:
+    sql.execute("CREATE TABLE a (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    sql.execute("CREATE TABLE b (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    sql.execute("INSERT INTO a VALUES (1)")
+    sql.execute("SET 'execution.runtime-mode' = 'streaming'")
+    sql.execute(f"SET 'execution.checkpointing.dir' = '{tmp_path}'")
+    stream = sql.execute("INSERT INTO b /*+ OPTIONS('query-name' = 'mine') */ SELECT * FROM a").stream
+    assert stream is not None
+    try:
+        assert (stream.isActive, stream.name) == (True, "mine")
+        stream.processAllAvailable()
+    finally:
+        stream.stop()
+    sql.execute("SET 'execution.runtime-mode' = 'batch'")
+    assert sql.execute("SELECT * FROM b").to_arrow().column("id").to_pylist() == [1]
+
+
+def test_a_table_in_memory_can_not_be_read_by_spark(spark: SparkSession) -> None:
+    from storage_lib import MemoryCatalog
+
+    session = Session(spark, MemoryCatalog({"log.system": "none"}))
+    session.execute("CREATE TABLE t (id BIGINT)")
+    with pytest.raises(InvalidInputError, match="lives in this process's memory"):
+        session.execute("SELECT * FROM t")
