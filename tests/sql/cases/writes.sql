@@ -182,14 +182,14 @@ INSERT INTO t /*+ OPTIONS('checkpoint-location' = '/c') */ VALUES (1, 'a', 1, 'x
 --> InvalidInputError: this write of table default.t has no hint 'checkpoint-location'; there are change-tracking, commit-user, commit-identifier, dynamic-partition-overwrite
 INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x');
 --> SqlSyntaxError: line 1, column 19: expected OPTIONS, found 'BROADCAST'
--->                     BROADCAST(t)
+-->   INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x')
 -->                     ^
 INSERT INTO nowhere VALUES (1);
 --> NotFoundError: there is no table default.nowhere; there are t
 INSERT INTO t$snapshots VALUES (1);
 --> InvalidInputError: default.t$snapshots is a system table, which can only be read: use system_table('default.t$snapshots')
 INSERT INTO t;
---> SqlSyntaxError: line 1, column 14: the statement ends where (, FROM, PARTITION, SELECT, VALUES, WITH or a hint /*+ OPTIONS(...) */ was expected
+--> SqlSyntaxError: line 1, column 14: the statement ends where '(', FROM, PARTITION, SELECT, VALUES, WITH or a hint /*+ OPTIONS(...) */ was expected
 -->   INSERT INTO t
 -->                ^
 INSERT t VALUES (1);
