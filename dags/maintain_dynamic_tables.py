@@ -23,6 +23,8 @@ with DAG(
         "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
+        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
+        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
     },
 ):
     tables = ListTablesInNeedOperator(
@@ -32,7 +34,12 @@ with DAG(
         retain_last="{{ params.retain_last }}",
     ).output
     compact = CompactTableOperator.partial(
-        task_id="compact_table", full="{{ params.full }}", outlets=[TABLE_EVENTS], map_index_template="{{ task.table }}"
+        task_id="compact_table",
+        full="{{ params.full }}",
+        engine="{{ params.engine }}",
+        master="{{ params.master }}",
+        outlets=[TABLE_EVENTS],
+        map_index_template="{{ task.table }}",
     ).expand(table=tables)
     expire = ExpireSnapshotsOperator.partial(
         task_id="expire_snapshots",

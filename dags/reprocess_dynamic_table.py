@@ -29,7 +29,16 @@ with DAG(
             title="Source",
             description="module:function in the dags or plugins folder; it returns a day's rows in Arrow.",
         ),
+        "query": Param(
+            None,
+            type=["null", "string"],
+            title="Instead of a source: a query",
+            description="A SELECT over the connection's tables, run by Spark; {flight_date} is the day, quoted.",
+            section="More",
+        ),
         "rows_kwargs": Param(None, type=["null", "object"], title="Arguments of the source", section="More"),
+        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
+        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
         "change_tracking": Param(
             False,
             type="boolean",
@@ -50,7 +59,10 @@ with DAG(
         task_id="reprocess_partitions",
         table="{{ params.table }}",
         partitions="{{ [{params.column: partition_key or params.day}] }}",
-        rows="{{ params.rows }}",
+        rows="{{ None if params.query else params.rows }}",
+        query="{{ params.query }}",
+        engine="{{ params.engine }}",
+        master="{{ params.master }}",
         rows_kwargs="{{ params.rows_kwargs }}",
         change_tracking="{{ params.change_tracking }}",
         # The example's data end in 2013: what the schedule asks for today is not there, and that is no failure.

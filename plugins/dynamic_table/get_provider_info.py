@@ -67,6 +67,13 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "on_call:page_somebody",
                         "default": "",
                     },
+                    "spark_bytes_min": {
+                        "description": "From how many bytes on the engine auto is a Spark job.",
+                        "version_added": None,
+                        "type": "integer",
+                        "example": None,
+                        "default": "2147483648",
+                    },
                 },
             }
         },

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamic_table.commit_identity import commit_identity
-from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.commit_identity import CommitIdentity, commit_identity
+from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partition
 from dynamic_table.rendered_argument import checked_flag
 from dynamic_table.table_events import announce
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from storage_lib import DynamicTable
+
 __all__ = ["CompactTableOperator"]
 
 
-class CompactTableOperator(TableOperator):
+class CompactTableOperator(EngineOperator):
     """Rewrites a table's files into fewer ones; streaming writers go on meanwhile.
 
     Optimistic: if somebody replaces the same files first, the task fails with a CommitConflictError, leaves nothing
@@ -28,8 +30,8 @@ class CompactTableOperator(TableOperator):
     :param full: merge everything into one run per bucket, instead of only what is due. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "partition", "full")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json"}
+    template_fields: Sequence[str] = ("table", "partition", "full", *ENGINE_FIELDS)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json", "spark_conf": "json"}
     announces = True
     ui_color = "#e6e0f2"
 
@@ -50,7 +52,15 @@ class CompactTableOperator(TableOperator):
         full = checked_flag(self.full, "full")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            snapshot = table.compact(partition=partition, full=full, **identity.arguments())
+            size = sum(
+                file.file_size
+                for task in table.plan_compaction(partition=partition, full=full)
+                for file in task.unit.files
+            )
+            if self.uses_spark(size):
+                snapshot = self._compact_by_spark(table, partition, full, identity)
+            else:
+                snapshot = table.compact(partition=partition, full=full, **identity.arguments())
         return announce(
             context,
             table=self.table,
@@ -58,3 +68,9 @@ class CompactTableOperator(TableOperator):
             version=snapshot.id if snapshot else None,
             partitions=[partition] if partition else [],
         )
+
+    def _compact_by_spark(self, table: DynamicTable, partition: Any, full: bool, identity: CommitIdentity) -> Any:  # noqa: FBT001
+        from storage_lib.spark import compact
+
+        with self.spark() as spark:
+            return compact(spark, table, partition=partition, full=full, **identity.arguments())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,17 +10,17 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
-from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partitions, partition_label
-from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text
+from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text, is_nothing
 from dynamic_table.table_branch import aspect_of, load_branch
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from airflow.sdk import Context
+    from pyspark.sql import SparkSession
 
     from storage_lib import DynamicTable
 
@@ -28,15 +29,18 @@ __all__ = ["ReprocessPartitionsOperator"]
 ON_EMPTY = ("fail", "skip", "clear")
 
 
-class ReprocessPartitionsOperator(TableOperator):
-    """Replaces partitions by what a callable returns for them, each in one commit.
+class ReprocessPartitionsOperator(EngineOperator):
+    """Replaces partitions by what a function or a query returns for them, each in one commit.
 
     Whatever a stream commits to a partition afterwards wins over the rows written here. By default the log hears
     nothing of it.
 
     :param partitions: the partitions, ``[{column: value}, ...]``. (templated)
     :param rows: the source, ``package.module:function``, called as ``function(partition, **rows_kwargs)``; it returns
-        an Arrow table with the table's columns. (templated)
+        an Arrow table with the table's columns. With ``engine="spark"`` it is called with ``spark=`` as well, and
+        returns a data frame of Spark. (templated)
+    :param query: instead, a SELECT over the connection's tables, run by Spark; ``{column}`` in it is the partition's
+        value, quoted. (templated)
     :param rows_kwargs: keyword arguments for it. (templated)
     :param change_tracking: write the difference between old and new content into the log as well. (templated)
     :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
@@ -48,12 +52,19 @@ class ReprocessPartitionsOperator(TableOperator):
         "table",
         "partitions",
         "rows",
+        "query",
         "rows_kwargs",
         "change_tracking",
         "on_empty",
         "branch",
+        *ENGINE_FIELDS,
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json", "rows_kwargs": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "partitions": "json",
+        "rows_kwargs": "json",
+        "query": "sql",
+        "spark_conf": "json",
+    }
     announces = True
     ui_color = "#dde8f4"
 
@@ -61,7 +72,8 @@ class ReprocessPartitionsOperator(TableOperator):
         self,
         *,
         partitions: Sequence[Mapping[str, Any]] | str,
-        rows: str,
+        rows: str | None = None,
+        query: str | None = None,
         rows_kwargs: Mapping[str, Any] | str | None = None,
         change_tracking: bool | str = False,
         on_empty: str = "fail",
@@ -71,6 +83,7 @@ class ReprocessPartitionsOperator(TableOperator):
         super().__init__(**kwargs)
         self.partitions = partitions
         self.rows = rows
+        self.query = query
         self.rows_kwargs: Any = rows_kwargs
         self.change_tracking = change_tracking
         self.on_empty = on_empty
@@ -86,21 +99,26 @@ class ReprocessPartitionsOperator(TableOperator):
         partitions = checked_partitions(self.partitions)
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         checked_choice(self.on_empty, "on_empty", ON_EMPTY)
+        self._check_source()
+        by_spark = not is_nothing(self.query) or self.uses_spark(0)
         replaced, version, row_count = [], None, 0
-        with commit_identity(context) as identity:
+        with commit_identity(context) as identity, self.spark() if by_spark else nullcontext() as spark:
             for part, partition in enumerate(partitions):
-                rows = self._rows_of(partition)
-                if rows is None:
-                    continue
-                snapshot = self.dynamic_table.overwrite(
-                    rows, partition=partition, change_tracking=change_tracking, **identity.arguments(part)
+                arguments: dict[str, Any] = {"change_tracking": change_tracking, **identity.arguments(part)}
+                done = (
+                    self._replace(partition, arguments)
+                    if spark is None
+                    else self._by_spark(spark, partition, arguments)
                 )
+                if done is None:
+                    continue
+                snapshot, count = done
                 replaced.append(partition)
                 version = snapshot.id if snapshot else version
-                row_count += rows.num_rows
-                self.log.info("%s now holds %d rows", partition_label([partition]), rows.num_rows)
+                row_count += count
+                self.log.info("%s now holds %d rows", partition_label([partition]), count)
         if not replaced:
-            raise AirflowSkipException(f"{self.rows} has no rows for {partition_label(partitions)} of {self.table}.")
+            raise AirflowSkipException(f"{self._source} has no rows for {partition_label(partitions)} of {self.table}.")
         return announce(
             context,
             table=self.table,
@@ -111,21 +129,76 @@ class ReprocessPartitionsOperator(TableOperator):
             rows=row_count,
         )
 
-    def _rows_of(self, partition: Mapping[str, str]) -> pa.Table | None:
-        """Ask the source; None to leave the partition as it is. It becomes empty only if that was asked for."""
-        import pyarrow as pa
+    @property
+    def _source(self) -> str:
+        return "the query" if is_nothing(self.rows) else str(self.rows)
 
+    def _check_source(self) -> None:
         from storage_lib.errors import InvalidInputError
 
-        source = load_callable(checked_text(self.rows, "rows"))
-        rows = source(partition, **checked_mapping(self.rows_kwargs, "rows_kwargs"))
-        if not isinstance(rows, pa.Table):
-            message = f"{self.rows} returned a {type(rows).__name__}; it has to return a pyarrow.Table."
+        if is_nothing(self.rows) == is_nothing(self.query):
+            message = f"Say one of rows ({self.rows!r}) and query ({self.query!r}) to write {self.table} from."
             raise InvalidInputError(message)
-        if rows.num_rows or self.on_empty == "clear":
-            return rows
-        message = f"{self.rows} has no rows for {partition_label([partition])} of {self.table}, so it stays as it is."
+
+    def _replace(self, partition: Mapping[str, str], arguments: Mapping[str, Any]) -> tuple[Any, int] | None:
+        """Overwrite it with the function's rows; None if it is left as it is."""
+        import pyarrow as pa
+
+        rows = self._called(partition)
+        if not isinstance(rows, pa.Table):
+            raise self._wrong_rows(rows, "a pyarrow.Table")
+        if not rows.num_rows and not self._may_be_emptied(partition):
+            return None
+        return self.dynamic_table.overwrite(rows, partition=partition, **arguments), rows.num_rows
+
+    def _by_spark(
+        self, spark: SparkSession, partition: Mapping[str, str], arguments: Mapping[str, Any]
+    ) -> tuple[Any, int] | None:
+        """Likewise with a data frame, which is computed once and kept until it is written."""
+        from pyspark.sql import DataFrame
+
+        from storage_lib.spark import write
+
+        rows = self._called(partition, spark=spark) if is_nothing(self.query) else self._asked(spark, partition)
+        if not isinstance(rows, DataFrame):
+            raise self._wrong_rows(rows, "a data frame of Spark")
+        kept = rows.persist()
+        try:
+            count = kept.count()
+            if not count and not self._may_be_emptied(partition):
+                return None
+            table = self.dynamic_table
+            return write(kept, table, mode="overwrite", partition=partition, **arguments), count
+        finally:
+            kept.unpersist()
+
+    def _called(self, partition: Mapping[str, str], **more: Any) -> Any:
+        source = load_callable(checked_text(self.rows, "rows"))
+        return source(partition, **more, **checked_mapping(self.rows_kwargs, "rows_kwargs"))
+
+    def _asked(self, spark: SparkSession, partition: Mapping[str, str]) -> Any:
+        from storage_lib.sql import Session
+
+        text = checked_text(self.query, "query")
+        for column, value in partition.items():
+            text = text.replace(f"{{{column}}}", "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'")
+        with Session(spark, self.hook.get_conn()) as session:
+            return session.execute(text).dataframe
+
+    def _wrong_rows(self, rows: Any, wanted: str) -> Exception:
+        from storage_lib.errors import InvalidInputError
+
+        return InvalidInputError(f"{self._source} returned a {type(rows).__name__}; it has to return {wanted}.")
+
+    def _may_be_emptied(self, partition: Mapping[str, str]) -> bool:
+        """A partition becomes empty only if that was asked for."""
+        from storage_lib.errors import InvalidInputError
+
+        if self.on_empty == "clear":
+            return True
+        label = partition_label([partition])
+        message = f"{self._source} has no rows for {label} of {self.table}, so it stays as it is."
         if self.on_empty == "skip":
             self.log.warning(message)
-            return None
+            return False
         raise InvalidInputError(f"{message} Drop the partition, or set on_empty to 'skip' or 'clear'.")

@@ -1,0 +1,81 @@
+"""Small work is done in the task's own process, by Arrow; large work as a Spark job."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import conf
+
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.rendered_argument import checked_choice, checked_count, checked_options, checked_text, is_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["ENGINES", "ENGINE_FIELDS", "EngineOperator"]
+
+ENGINES = ("auto", "local", "spark")
+ENGINE_FIELDS = ("engine", "spark_bytes_min", "master", "spark_conf")
+SPARK_BYTES_MIN = 2 * 1024**3
+
+
+class EngineOperator(TableOperator):
+    """Base of the operators that choose.
+
+    Spark's driver is the task's process: whatever ends that ends the job, too, and a commit is atomic.
+
+    :param engine: ``local``, ``spark``, or ``auto``: Spark from ``spark_bytes_min`` on. (templated)
+    :param spark_bytes_min: bytes of the files that are read; None: the setting ``[dynamic_table] spark_bytes_min``,
+        which is 2 GiB unless it is set. (templated)
+    :param master: Spark's master, like ``spark://host:7077``; None: what Spark is configured with. (templated)
+    :param spark_conf: Spark's settings. (templated)
+    """
+
+    template_fields: Sequence[str] = ("table", *ENGINE_FIELDS)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"spark_conf": "json"}
+
+    def __init__(
+        self,
+        *,
+        engine: str = "auto",
+        spark_bytes_min: int | str | None = None,
+        master: str | None = None,
+        spark_conf: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.engine = engine
+        self.spark_bytes_min = spark_bytes_min
+        self.master = master
+        self.spark_conf = spark_conf
+
+    def uses_spark(self, size_bytes: int) -> bool:
+        """Choose for work that reads ``size_bytes``; an InvalidInputError refuses an engine that there is not."""
+        checked_choice(self.engine, "engine", ENGINES)
+        if self.engine != "auto":
+            return self.engine == "spark"
+        limit = self.spark_bytes_min
+        if is_nothing(limit):
+            limit = conf.get("dynamic_table", "spark_bytes_min", fallback=str(SPARK_BYTES_MIN))
+        is_large = size_bytes >= checked_count(limit, "spark_bytes_min")
+        self.log.info("%d bytes to read: %s", size_bytes, "a Spark job" if is_large else "in this process")
+        return is_large
+
+    @contextmanager
+    def spark(self) -> Iterator[SparkSession]:
+        """A session for one task, which ends with it."""
+        from storage_lib.spark import session
+
+        master = None if is_nothing(self.master) else checked_text(self.master, "master")
+        spark = session(
+            f"{self.dag_id}.{self.task_id} {self.table}",
+            master=master,
+            conf=checked_options(self.spark_conf, "spark_conf"),
+        )
+        try:
+            yield spark
+        finally:
+            spark.stop()
