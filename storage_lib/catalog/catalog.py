@@ -15,6 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from storage_lib.catalog.catalog_lock import LockFactory
+from storage_lib.catalog.catalog_orphans import CatalogOrphans
 from storage_lib.catalog.frozen_options import frozen_options
 from storage_lib.catalog.kafka_log import open_kafka_log
 from storage_lib.catalog.log_refusals import refuse_log
@@ -205,6 +206,11 @@ class Catalog:
             message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
             raise NotFoundError(message)
         return found
+
+    @property
+    def orphans(self) -> CatalogOrphans:
+        """What creators and droppers left that died."""
+        return CatalogOrphans(self._environment, self._entries, self._life, self.warehouse)
 
     def _new_schema(self, name: TableName, descriptor: TableDescriptor) -> TableSchema:
         """The first schema of a new table; ``InvalidInputError`` for whatever can't be a table."""

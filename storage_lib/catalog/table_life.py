@@ -98,6 +98,18 @@ class TableLife:
             self._file_io.delete_tree(paths.root)
         return True
 
+    def take_away(self, name: TableName) -> bool:
+        """Delete, inside the turn, what lies at a name's home without an entry; False if there are rows in it."""
+        location = self._entries.home(name)
+        left = self._schemas(location).latest()
+        if left is None:
+            self._file_io.delete_tree(location)
+            return True
+        if self._opened(name, location, left).file_store.snapshots.latest_id() is not None:
+            return False
+        self._file_io.create_if_absent(TablePaths(location).dropped_path, left.to_json())
+        return self.finish_drop(name)
+
     def rename(self, name: TableName, new_name: TableName) -> None:
         """Move a table inside the turns of both names; the log keeps its topic, which the schema names."""
         place, target = self._entries.place(name), self._entries.home(new_name)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli import care_commands, content_commands, look_commands
+from storage_lib.cli import care_commands, content_commands, look_commands, sql_command
 from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, parsed_options, reporting, with_brokers
 
 app = typer.Typer(
@@ -44,3 +44,4 @@ def main(
 look_commands.add_to(app)
 content_commands.add_to(app)
 care_commands.add_to(app)
+sql_command.add_to(app)

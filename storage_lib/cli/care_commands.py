@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli.context import parsed_options, reporting, settings_of
+from storage_lib.cli.context import Settings, parsed_options, reporting, settings_of
 from storage_lib.cli.look_commands import Partition, TableName
 from storage_lib.cli.output import print_fields, print_rows
 from storage_lib.errors import InvalidInputError
@@ -62,16 +62,39 @@ def expire(
 
 def orphans(
     context: typer.Context,
-    table: TableName,
+    table: Annotated[
+        str | None, typer.Argument(help="database.table; without one, the whole catalog is looked through.")
+    ] = None,
     older_than_hours: Annotated[
         float, typer.Option(min=0, help="Younger files stay: a write may still need them.")
     ] = 24,
     delete: Annotated[bool, typer.Option(help="Delete them; otherwise they are only listed.")] = False,
+    register: Annotated[bool, typer.Option(help="Give tables without an entry in the catalog one.")] = False,
 ) -> None:
-    """List, or delete, files that no snapshot, tag or branch needs."""
+    """List, or delete, files that no snapshot, tag or branch needs; of a catalog, what is half a table."""
     settings = settings_of(context)
+    if table is None:
+        _catalog_orphans(settings, older_than_hours, delete=delete, register=register)
+        return
     found = settings.table(table).remove_orphan_files(older_than=timedelta(hours=older_than_hours), dry_run=not delete)
     print_rows([{"file": path} for path in found.paths], as_json=settings.as_json)
+
+
+def _catalog_orphans(settings: Settings, older_than_hours: float, *, delete: bool, register: bool) -> None:
+    from storage_lib.io.environment import SystemClock
+
+    catalog = settings.catalog()
+    until = SystemClock().now_millis() - older_than_hours * _HOUR_MILLIS
+    rows = []
+    for each in catalog.orphans.find():
+        is_old = each.modified_ms <= until
+        done = "younger than asked for" if not is_old else ""
+        if register and catalog.orphans.register(each):
+            done = "registered"
+        elif delete and is_old:
+            done = "deleted" if catalog.orphans.mend(each) else "left: there are rows in it"
+        rows.append({"table": str(each.name), "what": str(each.kind), "where": each.location, "done": done})
+    print_rows(rows, as_json=settings.as_json)
 
 
 def rollback(

@@ -554,6 +554,16 @@ def is_secret(key: str) -> bool:
     return any(word in spelled for word in _SECRET_WORDS)
 
 
+def names_a_secret(text: str) -> bool:
+    """Whether a text, such as a statement, may say a secret: it names an option that is one, or has one in a URL."""
+    return is_secret(text) or without_password(text) != text
+
+
+def option_keys() -> list[str]:
+    """The keys of all options of tables, sorted."""
+    return sorted(_BY_KEY)
+
+
 def masked(options: Mapping[str, str]) -> dict[str, str]:
     """The options with secrets replaced by asterisks."""
     return {key: "******" if is_secret(key) else without_password(str(value)) for key, value in options.items()}

@@ -36,18 +36,34 @@ def commit_changed_rows(
 
     It is called once more, inside the turn, if another commit comes between.
     """
+    user, identifier = state.identity.user, state.identity.identifier
     read = table.file_store.snapshots.latest_id() or 0
     try:
         with _pinned(state, table, read), rows_of() as rows, errors_in_words():
-            return write(rows, table, change_tracking=change_tracking, based_on=read)
+            return write(
+                rows,
+                table,
+                change_tracking=change_tracking,
+                based_on=read,
+                commit_user=user,
+                commit_identifier=identifier,
+            )
     except CommitConflictError:
         pass
-    order = table.new_commit(commit_user=system_environment().new_name(), tracked=change_tracking, in_turn=True)
+    user = user or system_environment().new_name()
+    order = table.new_commit(commit_user=user, tracked=change_tracking, in_turn=True)
     if order.turn is not None:
         keep_alive(table, order.turn)
     try:
         with _pinned(state, table, order.base_snapshot_id or 0), rows_of() as rows, errors_in_words():
-            return write(rows, table, change_tracking=change_tracking, order=order)
+            return write(
+                rows,
+                table,
+                change_tracking=change_tracking,
+                order=order,
+                commit_user=user,
+                commit_identifier=identifier,
+            )
     except BaseException:
         # Why the statement failed matters more than a turn that ends by itself.
         with suppress(StorageError):

@@ -71,8 +71,8 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
             mode="overwrite" if statement.overwrite else "append",
             partition=_replaced(table, statement, hint) if statement.overwrite else None,
             change_tracking=boolean_hint(table, hint, CHANGE_TRACKING),
-            commit_user=hint.get(_USER),
-            commit_identifier=None if _IDENTIFIER not in hint else parse_integer(hint[_IDENTIFIER]),
+            commit_user=hint.get(_USER, state.identity.user),
+            commit_identifier=(parse_integer(hint[_IDENTIFIER]) if _IDENTIFIER in hint else state.identity.identifier),
         )
     return written(table, snapshot)
 

@@ -22,7 +22,7 @@ from storage_lib.sql.run_merge import run_merge
 from storage_lib.sql.run_query import run_explain, run_select
 from storage_lib.sql.run_settings import run_reset, run_set
 from storage_lib.sql.script import statements_of
-from storage_lib.sql.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, SessionState
+from storage_lib.sql.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, CommitIdentity, SessionState
 from storage_lib.sql.source_text import SourceText
 from storage_lib.sql.statements import alter_statements as alter
 from storage_lib.sql.statements import look_statements as look
@@ -78,8 +78,10 @@ class Session(AbstractContextManager["Session"]):
         """What SET would show; secrets masked."""
         return dict(self._state.settings.shown(None, self._state.spark))
 
-    def execute(self, text: str) -> Result:
+    def execute(self, text: str, *, commit_user: str | None = None, commit_identifier: int | None = None) -> Result:
         """Run one statement, with or without a semicolon behind it.
+
+        ``commit_user`` and ``commit_identifier`` are of what it commits, if it commits: the same pair commits once.
 
         Raises ``SqlSyntaxError`` with the place and what was expected, before anything is done; ``InvalidInputError``,
         ``NotFoundError`` and ``AlreadyExistsError`` for what it says, and what the library's verbs raise.
@@ -90,7 +92,12 @@ class Session(AbstractContextManager["Session"]):
             begin = len(second.text) - len(second.text.lstrip())
             raise second.syntax_error(begin, "one statement was expected; use execute_script for several")
         source = sources[0] if sources else SourceText(text=text)
-        return self._run(parse(source.text, first_line=source.first_line), source)
+        statement = parse(source.text, first_line=source.first_line)
+        self._state.identity = CommitIdentity(user=commit_user, identifier=commit_identifier)
+        try:
+            return self._run(statement, source)
+        finally:
+            self._state.identity = CommitIdentity()
 
     def execute_script(self, text: str) -> Iterator[Result]:
         """Run statements one after the other, each when its result is asked for; the first error ends the script.

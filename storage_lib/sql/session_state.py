@@ -34,6 +34,14 @@ class ViewText:
     source: SourceText
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitIdentity:
+    """Who commits, where the caller says so: the same pair commits once."""
+
+    user: str | None = None
+    identifier: int | None = None
+
+
 @dataclass
 class SessionState:
     """One session's. Not for several threads.
@@ -49,6 +57,7 @@ class SessionState:
     views: dict[str, ViewText] = field(default_factory=dict)
     temporary: TemporaryTables = field(default_factory=TemporaryTables)
     pinned: dict[str, int] = field(default_factory=dict)
+    identity: CommitIdentity = field(default_factory=CommitIdentity)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def full_name(self, parts: Sequence[str]) -> str:

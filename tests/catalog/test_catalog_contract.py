@@ -24,6 +24,7 @@ from storage_lib import (
     load_table_at,
     open_catalog,
 )
+from storage_lib.catalog.catalog_orphans import Orphan, OrphanKind
 from storage_lib.catalog.table_name import TableName
 from storage_lib.io.local_file_io import LocalFileIO
 from tests.support.catalog_homes import ALL, APART, SHARED, CatalogHome, catalog_home
@@ -288,6 +289,53 @@ def test_rows_without_an_entry_are_not_overwritten(apart: CatalogHome) -> None:
     with pytest.raises(AlreadyExistsError, match=r"has no entry in this catalog.*--register"):
         make(apart.open(), name)
     assert ids(open_catalog(apart.warehouse).load_table(name)) == [1, 2]
+
+
+@pytest.mark.parametrize("act", ["create", "drop"])
+@pytest.mark.parametrize("home", ["warehouse", "sqlite"], indirect=True)
+def test_whatever_step_a_process_dies_at_a_look_for_orphans_finds_and_mends_it(home: CatalogHome, act: str) -> None:
+    name = f"{home.database}.orders"
+    for step in range(1, 100):
+        catalog = home.open()
+        catalog.drop_table(name, if_exists=True)
+        if act == "drop":
+            make(catalog, name)
+        fuse = Fuse(step)
+        dying = home.open()
+        fuse.into(dying)
+        with suppress(SimulatedCrash):
+            make(dying, name) if act == "create" else dying.drop_table(name)
+        if not fuse.is_blown:
+            assert step > 5
+            return
+        for each in list(catalog.orphans.find()):
+            assert str(each.name) == name
+            assert catalog.orphans.mend(each)
+        assert list(catalog.orphans.find()) == []
+        there = catalog.table_exists(name)
+        assert home.files.exists(f"{home.warehouse}/{home.database}.db/orders") is there
+        if there:
+            assert ids(catalog.load_table(name)) == []
+
+
+def test_a_table_with_rows_and_without_an_entry_is_registered_not_deleted(apart: CatalogHome) -> None:
+    name = f"{apart.database}.orders"
+    make(open_catalog(apart.warehouse, {"log.system": "none"}), name).append(ROWS)
+    catalog = apart.open()
+
+    [found] = of_home(catalog, apart)
+
+    assert (str(found.name), found.kind) == (name, OrphanKind.TABLE_WITHOUT_ENTRY)
+    assert not catalog.orphans.mend(found)
+    assert catalog.orphans.register(found)
+    assert not catalog.orphans.register(found)
+    assert ids(apart.open().load_table(name)) == [1, 2]
+    assert of_home(catalog, apart) == []
+
+
+def of_home(catalog: Catalog, home: CatalogHome) -> list[Orphan]:
+    """The finds of one test: the metastore is everybody's."""
+    return [each for each in catalog.orphans.find() if each.name.database == home.database]
 
 
 def racing(acts: list[Callable[[], Any]]) -> tuple[list[Any], list[StorageError]]:

@@ -60,7 +60,8 @@ def test_help_waits_for_nothing_heavy() -> None:
     script = (
         "import sys\nfrom typer.testing import CliRunner\nfrom storage_lib.cli.app import app\n"
         "assert 'dynamic tables' in CliRunner().invoke(app, ['--help']).output\n"
-        "print([name for name in ('pyarrow', 'numpy', 'polars', 'kafka', 'pyspark') if name in sys.modules])"
+        "heavy = 'pyarrow numpy polars kafka pyspark lark prompt_toolkit sqlalchemy'.split()\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
@@ -89,6 +90,18 @@ def test_a_table_is_looked_at(shell: Shell) -> None:
     assert shell.answer("leases", "shop.orders")["held by"] == "nobody"
     [snapshot] = Path(shell.orders.location, "snapshot").glob("snapshot-1")
     assert '"commitKind": "APPEND"' in shell.run("dump", str(snapshot)).stdout
+
+
+def test_what_is_half_a_table_is_found_and_mended(shell: Shell) -> None:
+    schema = Path(shell.orders.location, "schema", "schema-0").read_bytes()
+    shell.orders.environment.file_io.write_bytes(f"{shell.orders.location}/dropped", schema)
+
+    [found] = shell.answer("orphans")
+    assert (found["table"], found["what"]) == ("shop.orders", "a drop that was not finished")
+    assert shell.answer("orphans", "--delete")[0]["done"] == "younger than asked for"
+    assert shell.answer("orphans", "--delete", "--older-than-hours", "0")[0]["done"] == "deleted"
+    assert shell.answer("orphans") == []
+    assert shell.answer("tables") == []
 
 
 def test_rows_are_read_in_each_form(shell: Shell, tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Runs SQL statements over the tables of a connection."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynamic_table.commit_identity import commit_identity
+from dynamic_table.operators.table_operator import CatalogOperator
+from dynamic_table.rendered_argument import checked_count, checked_options, checked_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from airflow.sdk import Context
+
+    from storage_lib.sql import Result, Session
+
+__all__ = ["SqlOperator"]
+
+
+class SqlOperator(CatalogOperator):
+    """Runs statements one after the other, in one session over a Spark of its own; the first error ends it.
+
+    What INSERT, DELETE, UPDATE and MERGE commit is committed once, however often Airflow tries the task again: a retry
+    runs all statements, and finds what was committed before. Statements that make or drop something should say IF
+    [NOT] EXISTS. A stream that a statement starts is waited for; for one that never ends there is StreamSinkOperator.
+
+    :param sql: a statement, several with semicolons between them, a list of them, or the name of a ``.sql`` file.
+        (templated)
+    :param database: what names without a database mean. (templated)
+    :param settings: what SET would say before the first statement. (templated)
+    :param max_rows: rows of the last statement that go into the result, the first ones. (templated)
+    :param master: where Spark runs. (templated)
+    :param spark_conf: settings of Spark. (templated)
+    """
+
+    template_fields: Sequence[str] = ("sql", "database", "settings", "max_rows", "master", "spark_conf")
+    template_ext: Sequence[str] = (".sql",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "settings": "json", "spark_conf": "json"}
+    ui_color = "#dde8f4"
+
+    def __init__(
+        self,
+        *,
+        sql: str | Sequence[str],
+        database: str = "default",
+        settings: Mapping[str, Any] | str | None = None,
+        max_rows: int | str = 100,
+        master: str = "local[*]",
+        spark_conf: Mapping[str, Any] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sql: Any = sql
+        self.database = database
+        self.settings: Any = settings
+        self.max_rows = max_rows
+        self.master = master
+        self.spark_conf: Any = spark_conf
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the statements and return what each said, and the first rows of the last."""
+        from storage_lib.sql import parse, statements_of
+
+        text = self._text()
+        max_rows = checked_count(self.max_rows, "max_rows")
+        statements = statements_of(text)
+        for each in statements:
+            # Before Spark is started, which takes a while.
+            parse(each.text, first_line=each.first_line)
+        done: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
+        with commit_identity(context) as identity, self._session() as session:
+            for key, value in checked_options(self.settings, "settings").items():
+                session.execute(f"SET {_quoted(key)} = {_quoted(value)}")
+            for part, each in enumerate(statements):
+                self.log.info("Running:\n%s", _shown(each.text))
+                result = session.execute(each.text, **identity.arguments(part))
+                facts, rows = _answer(result, max_rows)
+                self.log.info("%s", facts)
+                done.append(facts)
+        return {"op": "sql", "statements": done, "row_count": done[-1]["row_count"] if done else None, "rows": rows}
+
+    def _text(self) -> str:
+        given = self.sql
+        if isinstance(given, str):
+            return checked_text(given, "sql")
+        return ";\n".join(checked_text(each, "sql") for each in given)
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """A session that ends with the task, and with it its Spark, unless that was here before."""
+        from pyspark.sql import SparkSession
+
+        from storage_lib.spark import session as spark_session
+        from storage_lib.sql import Session
+
+        was_here = SparkSession.getActiveSession() is not None
+        conf = {"spark.ui.enabled": "false", **checked_options(self.spark_conf, "spark_conf")}
+        spark = spark_session(f"airflow {self.task_id}", master=checked_text(self.master, "master"), conf=conf)
+        try:
+            with Session(spark, self.hook.get_conn(), database=checked_text(self.database, "database")) as session:
+                yield session
+        finally:
+            if not was_here:
+                spark.stop()
+
+
+def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a statement said, small, and its first rows as JSON has them."""
+    if result.stream is not None:
+        result.stream.awaitTermination()
+    facts: dict[str, Any] = {
+        "message": result.message,
+        "snapshot": result.snapshot_id,
+        "row_count": result.row_count,
+    }
+    if not result.has_rows:
+        return facts, []
+    rows = result.to_arrow()
+    facts["row_count"] = rows.num_rows
+    return facts, json.loads(json.dumps(rows.slice(0, max_rows).to_pylist(), default=str))
+
+
+def _shown(text: str) -> str:
+    """A statement for the log: none that says a secret."""
+    from storage_lib.schema.table_options import names_a_secret
+
+    return "(not shown, as it may say a secret)" if names_a_secret(text) else text.strip()
+
+
+def _quoted(text: str) -> str:
+    """As a text in SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,114 @@
+"""``dynamic-table sql``: statements from the command line, a file, a pipe or a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from storage_lib.cli.context import Settings, reporting, settings_of
+from storage_lib.cli.output import note
+from storage_lib.cli.sql_output import ResultPrinter
+from storage_lib.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from storage_lib.sql import Session
+
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(reporting(sql))
+
+
+def sql(
+    context: typer.Context,
+    execute: Annotated[
+        list[str] | None, typer.Option("--execute", "-e", help="Statements, separated by semicolons; may be repeated.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file of statements.")] = None,
+    database: Annotated[str, typer.Option("--database", "-d", help="What names without a database mean.")] = "default",
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    spark: Annotated[
+        list[str] | None, typer.Option("--spark", help="A setting of Spark, key=value; may be repeated.")
+    ] = None,
+) -> None:
+    """Run SQL statements, or start a shell for them.
+
+    Without -e and -f: a shell, or what is piped in. The first error ends a script. Streams that a script has started
+    go on until they are interrupted.
+    """
+    from storage_lib.cli.context import parsed_options
+
+    settings = settings_of(context)
+    catalog = settings.catalog()
+    conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
+    script = _script(execute or (), file)
+    if script is None:
+        from storage_lib.cli.sql_shell import run_shell
+
+        with _session(settings, database, master, conf) as session:
+            run_shell(session, catalog, ResultPrinter(as_json=settings.as_json))
+        return
+    from storage_lib.sql import parse, statements_of
+
+    for each in statements_of(script):
+        # Before Spark is started, which takes a while.
+        parse(each.text, first_line=each.first_line)
+    with _session(settings, database, master, conf) as session:
+        _run(session, script, ResultPrinter(as_json=settings.as_json))
+
+
+def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
+    """All statements that were given; None if a person is to type them."""
+    if execute and file is not None:
+        message = "give statements by -e, or a file of them by -f, not both"
+        raise InvalidInputError(message)
+    if execute:
+        return ";\n".join(execute)
+    if file is not None:
+        return file.read_text(encoding="utf-8")
+    return None if sys.stdin.isatty() else sys.stdin.read()
+
+
+@contextmanager
+def _session(settings: Settings, database: str, master: str, conf: dict[str, str]) -> Iterator[Session]:
+    """A session over a Spark of its own, which ends with it."""
+    try:
+        from storage_lib.spark import session as spark_session
+        from storage_lib.sql import Session
+    except ImportError as error:
+        message = f"SQL needs Spark, an extra: pip install 'dynamic-tables[spark,sql]' ({error})"
+        raise InvalidInputError(message) from error
+    spark = spark_session("dynamic-table sql", master=master, conf=conf)
+    try:
+        with Session(spark, settings.catalog(), database=database) as session:
+            yield session
+    finally:
+        spark.stop()
+
+
+def _run(session: Session, script: str, printer: ResultPrinter) -> None:
+    streams = []
+    try:
+        for result in session.execute_script(script):
+            printer.add(result)
+            if result.stream is not None:
+                streams.append(result.stream)
+    finally:
+        printer.finish()
+    if streams:
+        note(f"{len(streams)} stream(s) run; interrupt to stop them")
+    try:
+        for stream in streams:
+            stream.awaitTermination()
+    except KeyboardInterrupt:
+        note("stopping")
+    finally:
+        for stream in streams:
+            stream.stop()

@@ -1,0 +1,136 @@
+"""The shell of ``dynamic-table sql``: history, completion, and statements over several lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import HTML
+from prompt_toolkit.history import FileHistory, History
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.output import Output
+from pygments.lexers.sql import SqlLexer
+
+from storage_lib import Catalog
+from storage_lib.cli.output import note
+from storage_lib.cli.sql_completion import StatementCompleter
+from storage_lib.cli.sql_output import ResultPrinter
+from storage_lib.errors import SqlSyntaxError, StorageError
+from storage_lib.schema.table_options import names_a_secret
+from storage_lib.sql import Result, is_complete
+
+_LEAVE = ("exit", "quit")
+_WORDS_OF_HELP = "a statement ends with a semicolon; Tab completes, arrows recall; quit or Ctrl-D leaves"
+
+
+class Statements(Protocol):
+    """What runs statements, as ``storage_lib.sql.Session`` does."""
+
+    @property
+    def database(self) -> str:
+        """What names without a database mean now."""
+
+    def execute_script(self, text: str) -> Iterable[Result]:
+        """Run statements, one after the other."""
+
+
+def run_shell(
+    session: Statements,
+    catalog: Catalog,
+    printer: ResultPrinter,
+    *,
+    given: Input | None = None,
+    shown: Output | None = None,
+) -> None:
+    """Ask for statements and run them until the person leaves. ``given`` and ``shown`` are for tests."""
+    completer = StatementCompleter(catalog)
+    completer.refresh(session.database)
+    prompt: PromptSession[str] = PromptSession(
+        history=_history(),
+        completer=completer,
+        complete_while_typing=False,
+        complete_in_thread=True,
+        lexer=PygmentsLexer(SqlLexer),
+        multiline=True,
+        key_bindings=_keys(),
+        prompt_continuation=lambda width, _line, _wrapped: " " * (width - 2) + "> ",
+        input=given,
+        output=shown,
+    )
+    note(f"{catalog.warehouse}: {_WORDS_OF_HELP}")
+    while True:
+        try:
+            text = prompt.prompt(lambda: HTML("<b>{}</b>> ").format(session.database))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if text.strip().rstrip(";").lower() in _LEAVE:
+            return
+        _run(session, text, printer)
+        completer.refresh(session.database)
+
+
+def _run(session: Statements, text: str, printer: ResultPrinter) -> None:
+    """Run what was typed; an error is told, and the shell goes on."""
+    try:
+        for result in session.execute_script(text):
+            printer.add(result)
+    except (StorageError, OSError) as error:
+        note(f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        note("interrupted")
+    finally:
+        printer.finish()
+
+
+def is_finished(text: str) -> bool:
+    """Whether Enter runs what was typed, rather than beginning another line."""
+    if text.strip().rstrip(";").lower() in ("", *_LEAVE):
+        return True
+    try:
+        return is_complete(text)
+    except SqlSyntaxError:
+        # A text, a quoted name or a comment that has not ended yet.
+        return False
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @Condition
+    def finished() -> bool:
+        from prompt_toolkit.application import get_app
+
+        return is_finished(get_app().current_buffer.text)
+
+    def accept(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    bind: Callable[[Callable[[KeyPressEvent], None]], object] = keys.add("enter", filter=finished)
+    bind(accept)
+    return keys
+
+
+def _history() -> History:
+    """Of this person, among the files of the person's state; without statements that name a secret."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    place = state / "dynamic-table" / "sql-history"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch(mode=0o600)
+    return _DiscreetHistory(str(place))
+
+
+class _DiscreetHistory(FileHistory):
+    """Keeps no statement that says a password or the like."""
+
+    def store_string(self, string: str) -> None:
+        """Keep it, unless a secret is in it."""
+        if not names_a_secret(string):
+            super().store_string(string)
