@@ -29,6 +29,7 @@ from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.data_types import DataType
+from storage_lib.schema.option_precedence import effective_options
 from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
@@ -232,7 +233,7 @@ class Catalog:
         return SchemaHistory(self._environment.file_io, TablePaths(location))
 
     def _table(self, name: TableName, location: str, schema: TableSchema) -> DynamicTable:
-        options = TableOptions.parse({**self.options, **schema.options})
+        options = effective_options(table=schema.options, connection=self.options)
         # Tables that other writers made have no uuid of ours: their directory has to do.
         uuid = schema.options.get(UUID_OPTION, location)
         return DynamicTable(

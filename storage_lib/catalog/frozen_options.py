@@ -12,14 +12,8 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
 from storage_lib.schema.catalog_options import is_of_catalog
-from storage_lib.schema.table_options import (
-    KAFKA_PREFIX,
-    REGISTRY_PREFIX,
-    LogSystem,
-    TableOptions,
-    canonical_key,
-    is_secret,
-)
+from storage_lib.schema.option_precedence import effective_options, merged_options
+from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret
 
 _TOPIC_OPTION = "log.kafka.topic"
 _PINNED = {
@@ -56,8 +50,9 @@ def frozen_options(
         for key, value in connection.items()
         if not key.startswith(of_connections) and not is_secret(key) and not is_of_catalog(key)
     }
-    merged = {**_PINNED, **with_kind_options(str(name), {**defaults, **given}, has_primary_key=has_primary_key)}
-    effective = TableOptions.parse({**connection, **merged})
+    wanted = merged_options(table=given, connection=defaults)
+    merged = {**_PINNED, **with_kind_options(str(name), wanted, has_primary_key=has_primary_key)}
+    effective = effective_options(table=merged, connection=connection)
     merged["log.system"] = str(effective.effective_log_system)
     if effective.effective_log_system is LogSystem.KAFKA:
         merged.setdefault(_TOPIC_OPTION, str(name))
