@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from local_hdfs import HdfsNotSetUpError, LocalHdfs, LocalHdfsError
+from local_metastore import LocalMetastore, LocalMetastoreError, MetastoreNotSetUpError
+from local_postgres import LocalPostgres, LocalPostgresError, PostgresNotSetUpError
 from local_process import LOOPBACK, PORTS
 from local_registry import LocalRegistry, LocalRegistryError, RegistryNotSetUpError
 from local_s3 import PROGRAM, LocalS3, LocalS3Error, S3NotSetUpError
@@ -21,10 +23,15 @@ def test_what_is_not_installed_asks_for_make_servers(tmp_path: Path) -> None:
         LocalHdfs(tmp_path, jars=tmp_path / "nowhere").start()
     with pytest.raises(RegistryNotSetUpError, match="make servers"):
         LocalRegistry(tmp_path, app=tmp_path / "nowhere").start()
+    with pytest.raises(PostgresNotSetUpError, match="make servers"):
+        LocalPostgres(tmp_path, programs=tmp_path / "nowhere").start()
+    with pytest.raises(MetastoreNotSetUpError, match="make setup"):
+        LocalMetastore(tmp_path, jars=tmp_path / "nowhere").start()
 
 
 def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: Path) -> None:
-    for server in (LocalS3(tmp_path), LocalHdfs(tmp_path), LocalRegistry(tmp_path)):
+    servers = (LocalHdfs, LocalMetastore, LocalPostgres, LocalRegistry, LocalS3)
+    for server in (kind(tmp_path) for kind in servers):
         server.stop()
         assert server.pid is None
     with pytest.raises(LocalS3Error, match="not been started"):
@@ -33,6 +40,10 @@ def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: 
         _ = LocalHdfs(tmp_path).url
     with pytest.raises(LocalRegistryError, match="not been started"):
         _ = LocalRegistry(tmp_path).url
+    with pytest.raises(LocalPostgresError, match="not been started"):
+        _ = LocalPostgres(tmp_path).uri
+    with pytest.raises(LocalMetastoreError, match="not been started"):
+        _ = LocalMetastore(tmp_path).uri
 
 
 def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
