@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage_lib.errors import StorageError
-from tests.support.sql_cases import FOLDER, REWRITE, SqlCase, Step, load_sql_cases, masked, outcome, write_sql_cases
+from tests.support.sql_cases import (
+    FOLDER,
+    REWRITE,
+    SqlCase,
+    Step,
+    load_sql_cases,
+    masked,
+    outcome,
+    result_of,
+    write_sql_cases,
+)
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from storage_lib.sql import Session
 
 CASES = [case for file in sorted(FOLDER.glob("*.sql")) for case in load_sql_cases(file.name)]
@@ -26,18 +34,14 @@ CASES = [case for file in sorted(FOLDER.glob("*.sql")) for case in load_sql_case
 def test_the_case_gives_what_the_file_says(
     case: SqlCase, sql: Session, warehouse: str, request: pytest.FixtureRequest
 ) -> None:
-    def run(statement: str) -> tuple[str, pa.Table | None]:
-        result = sql.execute(statement.replace("<warehouse>", warehouse))
-        try:
-            return result.message, result.to_arrow() if result.has_rows else None
-        finally:
-            if result.stream is not None:
-                result.stream.awaitTermination()
-
     steps = []
     for step in case.steps:
         ordered = "ORDER BY" in step.statement.upper() or not step.statement.upper().startswith(("SELECT", "WITH"))
-        lines = outcome(partial(run, step.statement), ordered=ordered, errors=(StorageError,))
+        lines = outcome(
+            partial(result_of, sql, step.statement.replace("<warehouse>", warehouse)),
+            ordered=ordered,
+            errors=(StorageError,),
+        )
         steps.append(Step(step.statement, masked(lines, warehouse)))
 
     if request.config.getoption(REWRITE):

@@ -10,11 +10,15 @@ Rows are sorted unless the statement says ORDER BY. Places and names that change
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from storage_lib.sql import Session
 
 FOLDER = Path(__file__).parents[1] / "sql" / "cases"
 REWRITE = "--rewrite-sql-cases"
@@ -53,6 +57,15 @@ def load_sql_cases(file: str) -> list[SqlCase]:
 
 def _case(file: str, chunk: str) -> SqlCase:
     name, _, body = chunk.partition("\n")
+    try:
+        return SqlCase(file, name.strip(), steps_of(body))
+    except ValueError as error:
+        message = f"{file}: case {name!r}: {error}"
+        raise ValueError(message) from error
+
+
+def steps_of(body: str) -> tuple[Step, ...]:
+    """Statements and what stands under each. Raises ``ValueError`` for a last one without its semicolon."""
     steps: list[Step] = []
     statement: list[str] = []
     for line in body.splitlines():
@@ -65,9 +78,9 @@ def _case(file: str, chunk: str) -> SqlCase:
                 steps.append(Step("\n".join(statement), ()))
                 statement = []
     if statement:
-        message = f"{file}: case {name!r} ends within a statement; end it with a semicolon at the end of a line"
+        message = "it ends within a statement; end it with a semicolon at the end of a line"
         raise ValueError(message)
-    return SqlCase(file, name.strip(), tuple(steps))
+    return tuple(steps)
 
 
 def write_sql_cases(file: str, cases: list[SqlCase]) -> None:
@@ -78,11 +91,26 @@ def write_sql_cases(file: str, cases: list[SqlCase]) -> None:
 
 
 def _written(case: SqlCase) -> str:
-    lines = [f"{_CASE}{case.name}"]
-    for step in case.steps:
+    return f"{_CASE}{case.name}\n{written_steps(case.steps)}"
+
+
+def written_steps(steps: Sequence[Step]) -> str:
+    """What ``steps_of`` reads."""
+    lines = []
+    for step in steps:
         lines.append(step.statement)
         lines += [f"{_EXPECTED} {line}".rstrip() for line in step.expected]
     return "\n".join(lines) + "\n"
+
+
+def result_of(sql: Session, statement: str) -> tuple[str, pa.Table | None]:
+    """The message and rows of a statement; waits for the end of a stream."""
+    result = sql.execute(statement)
+    try:
+        return result.message, result.to_arrow() if result.has_rows else None
+    finally:
+        if result.stream is not None:
+            result.stream.awaitTermination()
 
 
 def outcome(
