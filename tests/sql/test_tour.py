@@ -45,6 +45,6 @@ def test_the_tour_gives_what_it_says(
             assert [(step.statement, step.expected) for step in found] == [
                 (step.statement, step.expected) for step in said
             ]
-        sql.execute_script("DROP DATABASE shop CASCADE")
+        sql.execute("DROP DATABASE shop CASCADE")
     if request.config.getoption(REWRITE):
         PAGE.write_text(page)
