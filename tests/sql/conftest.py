@@ -54,3 +54,6 @@ def sql(spark: SparkSession, warehouse: str) -> Iterator[Session]:
 
     with Session(spark, open_catalog(warehouse)) as session:
         yield session
+    for table in spark.catalog.listTables("default"):
+        if not table.isTemporary:
+            spark.sql(f"DROP TABLE default.`{table.name}`")

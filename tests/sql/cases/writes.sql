@@ -139,7 +139,7 @@ CREATE TABLE IF NOT EXISTS b AS SELECT 1 AS x;
 CREATE TABLE c (x INT) AS SELECT 1 AS x;
 --> InvalidInputError: table c: AS takes the query's columns; leave the columns and LIKE out
 CREATE TABLE d AS SELECT CAST(raise_error('no row') AS INT) AS x;
---> InvalidInputError: Arrow type null can't be a column; columns may be BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIME(p), CHAR(n), VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, TIMESTAMP(p), TIMESTAMP(p) WITH LOCAL TIME ZONE, VARIANT, or ARRAY<>, MAP<>, MULTISET<> and ROW<> of these. Cast the column, or keep it as a STRING (JSON, for instance)
+--> InvalidInputError: no row
 SHOW TABLES;
 --> database | table | temporary
 --> default | a | false
