@@ -21,7 +21,7 @@ def plain_objects(text: pa.Array) -> bytes | None:
     None where anything is seen that our own writers rarely or never make. Arrow's reader needs no line feeds between
     objects: a text that starts with ``{`` and ends with ``}`` can't run into its neighbours.
     """
-    offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
+    offsets = _offsets(text)
     if not np.diff(offsets).all():
         return None
     texts = bytes(memoryview(text.buffers()[2])[offsets[0] : offsets[-1]])
@@ -37,7 +37,7 @@ def plain_objects(text: pa.Array) -> bytes | None:
 
 def all_start_with(text: pa.Array, prefix: bytes) -> bool:
     """Whether every one of the texts (strings without nulls) does."""
-    offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
+    offsets = _offsets(text)
     if (np.diff(offsets) < len(prefix)).any():
         return False
     heads = np.lib.stride_tricks.sliding_window_view(np.frombuffer(text.buffers()[2], np.uint8), len(prefix))
@@ -49,6 +49,11 @@ def json_lines(text: pa.Array) -> bytes:
     lines = pc.binary_join_element_wise(text, "", "\n")
     end = np.frombuffer(lines.buffers()[1], np.int32)[len(lines)]
     return bytes(memoryview(lines.buffers()[2])[:end])
+
+
+def _offsets(text: pa.Array) -> np.ndarray:
+    """Where each text begins in the array's data, and where the last one ends."""
+    return np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
 
 
 def may_hold_not_finite(lines: bytes) -> bool:

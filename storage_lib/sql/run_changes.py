@@ -62,13 +62,15 @@ def run_update(state: SessionState, statement: Update, source: SourceText) -> Re
     text.add(f", '{_AFTER}' AS {quoted(table.options.row_kind_field)} FROM ")
     add_target(text, statement.target)
     add_where(text, statement.condition)
-    before = MappedText().add(_selected([quoted(name) for name in names], table, _BEFORE))
-    add_target(before, statement.target)
-    add_where(before, statement.condition)
 
     def rows_of() -> AbstractContextManager[DataFrame]:
         rows = as_stored(query_of(state, text, source), table, [*names, table.options.row_kind_field])
-        return nullcontext(rows if table.schema.primary_keys else query_of(state, before, source).unionByName(rows))
+        if table.schema.primary_keys:
+            return nullcontext(rows)
+        before = MappedText().add(_selected([quoted(name) for name in names], table, _BEFORE))
+        add_target(before, statement.target)
+        add_where(before, statement.condition)
+        return nullcontext(query_of(state, before, source).unionByName(rows))
 
     return append_changes(state, table, statement.target, rows_of)
 

@@ -144,13 +144,18 @@ def _joined(statement: Merge, table: DynamicTable, rules: list[dict[str, Express
 def _add_clause_number(text: MappedText, statement: Merge, target: str, source: str) -> None:
     text.add("CASE")
     for index, clause in enumerate(statement.clauses):
-        in_target = f"{target}.{quoted(_IS_TARGET)} IS {'NOT ' if clause.matches_target else ''}NULL"
-        in_source = f"{source}.{quoted(_IS_SOURCE)} IS {'NOT ' if clause.matches_source else ''}NULL"
-        text.add(f" WHEN {in_target} AND {in_source}")
-        if clause.condition is not None:
-            text.add(" AND (").add(clause.condition.text, clause.condition.start).add(")")
+        _add_when(text, clause, target, source)
         text.add(f" THEN {index}")
     text.add(f" END AS {quoted(_CLAUSE)}")
+
+
+def _add_when(text: MappedText, clause: MergeClause, target: str, source: str) -> None:
+    """Which rows of the join a clause takes, if none before it did."""
+    in_target = f"{target}.{quoted(_IS_TARGET)} IS {'NOT ' if clause.matches_target else ''}NULL"
+    in_source = f"{source}.{quoted(_IS_SOURCE)} IS {'NOT ' if clause.matches_source else ''}NULL"
+    text.add(f" WHEN {in_target} AND {in_source}")
+    if clause.condition is not None:
+        text.add(" AND (").add(clause.condition.text, clause.condition.start).add(")")
 
 
 def _add_new_value(
@@ -164,11 +169,7 @@ def _add_new_value(
     """What a column becomes: the same CASE as the clause's number, with values in place of numbers."""
     text.add("CASE")
     for index, clause in enumerate(statement.clauses):
-        in_target = f"{target}.{quoted(_IS_TARGET)} IS {'NOT ' if clause.matches_target else ''}NULL"
-        in_source = f"{source}.{quoted(_IS_SOURCE)} IS {'NOT ' if clause.matches_source else ''}NULL"
-        text.add(f" WHEN {in_target} AND {in_source}")
-        if clause.condition is not None:
-            text.add(" AND (").add(clause.condition.text, clause.condition.start).add(")")
+        _add_when(text, clause, target, source)
         text.add(" THEN ")
         if name not in rules[index]:
             text.add("NULL" if isinstance(clause.action, MergeInsert) else f"{target}.{quoted(name)}")
