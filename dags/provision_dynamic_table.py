@@ -47,6 +47,14 @@ with DAG(
             ["flight_date"], type=["null", "array"], title="Partition columns", description="One per line, or none."
         ),
         "options": Param({"bucket": "2"}, type=["null", "object"], title="Table options", section="More"),
+        "pool_slots": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Slots of its pool",
+            description="So many tasks may rewrite files of the table at a time; none: no pool is made.",
+            section="More",
+        ),
         "comment": Param(
             "Flights that left New York in 2013", type=["null", "string"], title="Comment", section="More"
         ),
@@ -60,4 +68,5 @@ with DAG(
         partition_by="{{ params.partition_by }}",
         options="{{ params.options }}",
         comment="{{ params.comment }}",
+        table_pool_slots="{{ params.pool_slots }}",
     )

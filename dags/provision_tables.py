@@ -3,6 +3,9 @@
 The file is `tables.yaml` beside this DAG, or what the form or the Airflow variable `dynamic_tables_file` names. It is
 read when the DAG runs. What differs from it is never changed silently: the table's task fails with the list of
 differences, or with `on_drift` = warn puts it into its log and result.
+
+A table that declares `pool_slots` gets a pool of Airflow's, in which those who rewrite its files take turns; the pool
+of `maintain` is made, too. That is asked of Airflow's API, as the user of the connection `airflow_api`.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ from __future__ import annotations
 from airflow.sdk import DAG, Param
 
 from dynamic_table.dag_head import dag_head
+from dynamic_table.operators.provision_pool import ProvisionPoolOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.read_table_declarations import ReadTableDeclarationsOperator
 from dynamic_table.table_events import TABLE_EVENTS
+from dynamic_table.table_pools import MAINTENANCE_POOL
 
 with DAG(
     dag_id="provision_tables",
@@ -28,8 +33,22 @@ with DAG(
             "dynamic_tables_file, else tables.yaml.",
         ),
         "on_drift": Param("fail", enum=["fail", "warn"], title="A table that is not as declared"),
+        "maintenance_slots": Param(
+            4,
+            type=["null", "integer"],
+            minimum=1,
+            title="Tables maintained at a time",
+            description="The slots of the pool that maintain uses; it is made if it is missing. None: no such pool.",
+            section="More",
+        ),
     },
 ):
+    ProvisionPoolOperator(
+        task_id="provision_pool",
+        pool_name=MAINTENANCE_POOL,
+        slots="{{ params.maintenance_slots }}",
+        pool_description="Compactions and expiries of the DAG maintain",
+    )
     declared = ReadTableDeclarationsOperator(
         task_id="read_tables",
         source="{{ params.file or var.value.get('dynamic_tables_file', 'tables.yaml') }}",

@@ -9,7 +9,7 @@ from airflow.configuration import conf
 from airflow.sdk.plugins_manager import AirflowPlugin
 from jinja2 import pass_context
 
-from dynamic_table import sink_listener
+from dynamic_table import pool_policy, sink_listener
 from dynamic_table.interval_changes import changes_for_template
 from dynamic_table.pages.lazy_app import LazyApp
 
@@ -27,7 +27,7 @@ def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_def
 
 
 class DynamicTablePlugin(AirflowPlugin):
-    """Brings the pages, the listener that stops sinks and a macro; operators, hook and triggers need nothing."""
+    """Brings the pages, the listener that stops sinks, the policy of pools and a macro; the rest needs nothing."""
 
     name = "dynamic_table"
     listeners = [sink_listener]  # noqa: RUF012  as Airflow declares it
@@ -42,3 +42,8 @@ class DynamicTablePlugin(AirflowPlugin):
             "url_route": "dynamic_tables",
         }
     ]
+
+    @classmethod
+    def on_load(cls, *args: Any, **kwargs: Any) -> None:  # noqa: ARG003  as Airflow calls it
+        """Let the policy be asked, in every process that makes task instances."""
+        pool_policy.register()

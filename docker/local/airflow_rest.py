@@ -37,7 +37,7 @@ class AirflowRest:
 
     def dag_ids(self) -> list[str]:
         """Return the ids of all DAGs that Airflow has parsed so far."""
-        return [dag["dag_id"] for dag in self.get("/dags?limit=1000&exclude_stale=true")["dags"]]
+        return [dag["dag_id"] for dag in self.pages("/dags?exclude_stale=true", "dags")]
 
     def wait_for_dag(self, dag_id: str, *, timeout: float = 60) -> None:
         """Wait until the DAG processor has seen the DAG, and unpause it."""
@@ -133,7 +133,7 @@ class AirflowRest:
 
     def _backfill_runs(self, dag_id: str, backfill_id: int) -> dict[str, str]:
         asked = self.get(f"/backfills/{backfill_id}")
-        runs = self.get(f"/dags/{dag_id}/dagRuns?limit=1000&run_type=backfill")["dag_runs"]
+        runs = self.pages(f"/dags/{dag_id}/dagRuns?run_type=backfill", "dag_runs")
         return {
             run["partition_key"] or run["logical_date"]: run["state"]
             for run in runs
@@ -144,9 +144,7 @@ class AirflowRest:
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Return the task instances of a run, as the API shows them."""
-        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances?limit=1000"
-        instances: list[dict[str, Any]] = self.get(path)["task_instances"]
-        return instances
+        return self.pages(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances", "task_instances")
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Return the state of each task of a run, mapped ones as ``task[index]``."""
@@ -177,9 +175,10 @@ class AirflowRest:
             timeout=timeout,
         )
 
-    def tries(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+    def tries(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> list[dict[str, Any]]:
         """Return every try of a task, oldest first: ``try_number``, ``state``, ``start_date``, ``end_date``, ..."""
-        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/tries"
+        mapped = f"/{map_index}" if map_index >= 0 else ""
+        path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}{mapped}/tries"
         found: list[dict[str, Any]] = self.get(path)["task_instances"]
         return sorted(found, key=lambda one: int(one["try_number"]))
 
@@ -214,7 +213,7 @@ class AirflowRest:
 
     def asset_events(self, uri: str) -> list[dict[str, Any]]:
         """Return the events of the asset with this URI, oldest first."""
-        events = self.get("/assets/events?limit=1000&order_by=timestamp")["asset_events"]
+        events = self.pages("/assets/events?order_by=timestamp", "asset_events")
         return [event for event in events if event["uri"] == uri]
 
     # -- plumbing
@@ -240,6 +239,15 @@ class AirflowRest:
     def get(self, path: str) -> Any:
         """GET ``path`` below ``/api/v2``."""
         return self._request("GET", path)
+
+    def pages(self, path: str, key: str) -> list[dict[str, Any]]:
+        """GET all entries of a listing: Airflow hands out a hundred at a time (``[api] maximum_page_limit``)."""
+        found: list[dict[str, Any]] = []
+        while True:
+            answer = self.get(f"{path}{'&' if '?' in path else '?'}limit=100&offset={len(found)}")
+            found += answer[key]
+            if not answer[key] or len(found) >= answer["total_entries"]:
+                return found
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """POST ``body`` as JSON."""

@@ -121,6 +121,10 @@ class LocalAirflow:
         """Return the pids of all processes of this Airflow: components, executor workers, running tasks."""
         return _members(self._sessions()) if self._state_path.exists() else set()
 
+    def settings(self) -> dict[str, str]:
+        """Return the environment for a command line that speaks of the Airflow that runs in ``home``."""
+        return self._environment(self._state()["port"])
+
     @property
     def _state_path(self) -> Path:
         return self.home / "local_airflow.json"

@@ -36,5 +36,6 @@ def tell_failure(context: Context) -> None:
     It is ``package.module:function``, called with the task's context: to page somebody, to write to a chat.
     """
     path = conf.get("dynamic_table", "on_failure", fallback="")
-    if path:
+    # Who ends a task by hand knows it.
+    if path and type(context.get("exception")).__name__ != "TaskEndedError":
         load_callable(path)(context)

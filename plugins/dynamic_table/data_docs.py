@@ -1,24 +1,27 @@
 """Where Great Expectations keeps its results and the pages that it makes of them: a project of its own per table.
 
 <docs>/<db>.<table>/gx/uncommitted/validations/.../snapshot-7/<time>/....json      the result
+<docs>/<db>.<table>/last.json                                                     the last validation, for the pages
 <docs>/<db>.<table>/gx/uncommitted/data_docs/local_site/.../snapshot-7/...html     the same as a page
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
+import secrets
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import BaseOperatorLink, conf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
@@ -74,6 +77,21 @@ class DataDocs:
         """Return the newest page of a run, relative to the site; None if there is none."""
         pages = sorted(self.site.glob(f"validations/**/{run_name}/*/*.html"), key=lambda page: page.parent.name)
         return str(pages[-1].relative_to(self.site)) if pages else None
+
+    def note_last(self, facts: Mapping[str, Any]) -> None:
+        """Keep what the pages show of a validation, in place of the one before."""
+        self.project.mkdir(parents=True, exist_ok=True)
+        aside = self.project / f"last.{secrets.token_hex(4)}"
+        aside.write_text(json.dumps(facts), encoding="utf-8")
+        aside.replace(self.project / "last.json")
+
+    def last(self) -> dict[str, Any] | None:
+        """Return what was noted last; None if the table was never validated."""
+        try:
+            noted = json.loads((self.project / "last.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return noted if isinstance(noted, dict) else None
 
     def url_of(self, page: str, connection: str) -> str:
         """Return where the plugin shows the page."""

@@ -30,7 +30,8 @@ DELAY_SECONDS: Mapping[str, float] = {
 }
 # Errors of the system that a person has to mend; the others (a connection reset, a full disk) may pass.
 LASTING = ("FileNotFoundError", "PermissionError", "FileExistsError", "NotADirectoryError", "IsADirectoryError")
-PASSING = ("OSError", "MemoryError")
+# Of a task that was ended Airflow asks nobody if a person has said what becomes of it.
+PASSING = ("OSError", "MemoryError", "TaskEndedError")
 DELAY_SECONDS_MAX = 300.0
 JITTER = 0.5
 

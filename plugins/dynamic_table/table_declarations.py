@@ -7,6 +7,7 @@
         partition_by: [day]
         options: {bucket: 4}
         comment: What was sold
+        pool_slots: 2
 
 A function may return the same mapping: ``package.module:function`` instead of a path.
 """
@@ -81,6 +82,8 @@ def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]
         "partition_by": list(declared.get("partition_by") or ()),
         "options": dict(declared.get("options") or {}),
         "comment": declared.get("comment"),
+        # Airflow's own argument of that name says how many slots a task takes.
+        "table_pool_slots": declared.get("pool_slots"),
     }
 
 
@@ -131,6 +134,10 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "partition_by": (_is_names, "a list of columns such as [day]"),
     "options": (_is_options, "a mapping such as {bucket: 4}"),
     "comment": (lambda value: isinstance(value, str), "text"),
+    "pool_slots": (
+        lambda value: isinstance(value, int) and value > 0 and value is not True,
+        "a whole number from 1 on",
+    ),
     # What it holds is for who reads streams.
     "stream": (lambda value: isinstance(value, Mapping), "a mapping such as {source: {kind: ..., name: ...}}"),
 }

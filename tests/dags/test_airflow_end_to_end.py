@@ -6,15 +6,20 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from airflow_rest import AirflowError, AirflowRest
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.table_pools import MAINTENANCE_POOL
 from local_airflow import LocalAirflow
 from tests.support.patience import wait_until
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
+DAILY = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 pytestmark = [pytest.mark.airflow, pytest.mark.integration]
 
@@ -101,6 +107,58 @@ def test_partitions_are_dropped_only_when_somebody_approves(
     assert (rest.wait("drop_old_partitions", run), before) == ("success", 2)
     assert table.to_arrow()["day"].to_pylist() == ["b"]
     assert rest.result("drop_old_partitions", run, "drop_partitions")["partitions"] == [{"day": "a"}]
+
+
+def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest: AirflowRest, catalog: Catalog) -> None:
+    ready(rest, "provision", "provision_tables", "reprocess", "maintain")
+    name, pool = "life.pooled", "dynamic_table.life.pooled"
+    form: dict[str, Any] = {"table": name, "columns": {"day": "STRING", "id": "BIGINT"}, "primary_key": ["day", "id"]}
+    form |= {"partition_by": ["day"], "options": None, "comment": None, "pool_slots": 2}
+    source = {"table": name, "column": "day", "rows": "tests.support.day_rows:rows_of_day"}
+
+    # The second time finds both as they are.
+    made = [rest.run("provision", conf=form) for _ in range(2)]
+    rest.run("provision_tables")
+    reprocessed = rest.run("reprocess", conf=source)
+    maintained = rest.run("maintain", conf={"tables": [name], "full": True})
+    catalog.create_table("life.unpooled", DAILY, primary_key=["day", "id"], partition_by=["day"])
+    other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
+
+    assert [rest.result("provision", run, "provision_table")["pool"] for run in made] == [pool, pool]
+    assert (rest.get(f"/pools/{pool}")["slots"], rest.get(f"/pools/{MAINTENANCE_POOL}")["slots"]) == (2, 4)
+    assert pools_of(rest, "reprocess", reprocessed) == {"reprocess_partitions": pool}
+    assert pools_of(rest, "reprocess", other) == {"reprocess_partitions": "default_pool"}
+    assert pools_of(rest, "maintain", maintained) == {
+        "list_tables": "default_pool",
+        "compact_table": MAINTENANCE_POOL,
+        "expire_snapshots": MAINTENANCE_POOL,
+        "maintained": "default_pool",
+    }
+    changed = rest.trigger("provision", conf={**form, "pool_slots": 3})
+    assert rest.wait("provision", changed) == "failed"
+    assert f"pool {pool} has 2 slots, declared are 3" in rest.log("provision", changed, "provision_table")
+
+
+def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_is_gone(airflow: LocalAirflow) -> None:
+    services = yaml.safe_load((HERE.parents[1] / "docker" / "compose.yaml").read_text())["services"]
+    address = urlsplit(airflow.rest.base_url).netloc
+    environment = airflow.settings() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    checks = {
+        name: [word.replace("127.0.0.1:8080", address) for word in service["healthcheck"]["test"][1:]]
+        for name, service in services.items()
+        if name.startswith("airflow-") and "healthcheck" in service
+    }
+    assert len(checks) == 4
+    # Nothing of this kind runs here.
+    checks["nobody"] = [word.replace("TriggererJob", "NoSuchJob") for word in checks["airflow-triggerer"]]
+
+    said = {name: subprocess.run(check, env=environment, check=False).returncode for name, check in checks.items()}
+
+    assert {name for name, code in said.items() if code} == {"nobody"}
+
+
+def pools_of(rest: AirflowRest, dag_id: str, run_id: str) -> dict[str, str]:
+    return {one["task_id"]: one["pool"] for one in rest.task_instances(dag_id, run_id)}
 
 
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:
@@ -212,8 +270,7 @@ def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
 def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_the_table(
     rest: AirflowRest, catalog: Catalog
 ) -> None:
-    columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
-    table = catalog.create_table("life.watched", columns, primary_key=["day", "id"], partition_by=["day"])
+    table = catalog.create_table("life.watched", DAILY, primary_key=["day", "id"], partition_by=["day"])
     table.append(pa.table({"day": ["a"], "id": [1]}))
     ready(rest, "wait_for_a_snapshot", "after_a_commit")
     run = rest.trigger("wait_for_a_snapshot")

@@ -84,6 +84,8 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
         "create_branch",
         "approve_drop",
         "expire_snapshots",
+        "maintained",
+        "provision_pool",
         "stream_sink",
     }
     for dag in dags.values():
@@ -132,6 +134,13 @@ def test_tables_are_compacted_one_run_at_a_time_and_expired_afterwards_whatever_
     assert maintain.max_active_runs == 1
     assert "compact_table" in expire.upstream_task_ids
     assert expire.trigger_rule == "all_done"
+
+
+def test_a_run_whose_compaction_failed_is_red_although_the_expiry_after_it_went_well(dags: dict[str, DAG]) -> None:
+    [last] = [task for task in dags["maintain"].tasks if not task.downstream_task_ids]
+
+    assert last.upstream_task_ids == {"compact_table", "expire_snapshots"}
+    assert last.trigger_rule == "none_failed"
 
 
 def test_a_stream_is_waited_for_without_a_worker(dags: dict[str, DAG]) -> None:

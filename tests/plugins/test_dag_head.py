@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dynamic_table.dag_head import OWNER, dag_head, tell_failure
+from dynamic_table.operators.table_operator import TaskEndedError
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 from storage_lib.errors import InvalidInputError
 
@@ -39,6 +40,13 @@ def test_a_failure_is_told_to_the_function_that_the_settings_name(monkeypatch: p
     tell_failure(context)
 
     assert [context] == HEARD
+
+
+def test_who_ends_a_task_by_hand_is_not_told_that_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__ON_FAILURE", "no_such_module_here:page")
+    context: Any = {"exception": TaskEndedError("by hand")}
+
+    tell_failure(context)
 
 
 def test_without_one_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

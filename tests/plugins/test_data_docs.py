@@ -73,6 +73,10 @@ def test_what_was_found_is_kept_with_its_snapshot_and_leads_to_a_page(
     assert link.startswith("/dynamic-tables/docs/dynamic_table_default/db.t/validations/db/t/snapshot-7/")
     assert link.endswith("/table-rows.html")
     assert "snapshot-7" in (docs.site / "index.html").read_text()
+    last = docs.last()
+    assert last is not None
+    assert (last["snapshot_id"], last["checked"], last["failed"]["warning"], len(last["lines"])) == (8, 2, 1, 1)
+    assert last["page"].startswith("validations/db/t/snapshot-8/")
     assert "snapshot-8" in (docs.site / "index.html").read_text()
 
 

@@ -9,6 +9,7 @@ from jinja2 import UndefinedError
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.stream_sink import SinkFailedError
+from dynamic_table.operators.table_operator import TaskEndedError
 from dynamic_table.retry_policy import DELAY_SECONDS, StorageRetryPolicy
 from storage_lib import errors
 from tests.support.task_context import task_context
@@ -43,7 +44,15 @@ def test_a_template_without_its_value_fails_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "passing", [ConnectionError("reset"), TimeoutError(), OSError(28, "no space"), MemoryError(), AirflowException("?")]
+    "passing",
+    [
+        ConnectionError("reset"),
+        TimeoutError(),
+        OSError(28, "no space"),
+        MemoryError(),
+        AirflowException("?"),
+        TaskEndedError("by hand"),
+    ],
 )
 def test_what_may_pass_is_left_to_airflow(passing: Exception) -> None:
     assert POLICY.evaluate(passing, 1, 5).action is RetryAction.DEFAULT

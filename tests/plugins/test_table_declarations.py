@@ -26,6 +26,7 @@ tables:
     partition_by: [day]
     options: {bucket: 4, deletion-vectors.enabled: true}
     comment: What was sold
+    pool_slots: 2
   shop.returns:
     columns: {<<: *columns, reason: STRING}
 """
@@ -49,6 +50,7 @@ def test_a_file_becomes_one_operators_arguments_a_table(tmp_path: Path) -> None:
         "partition_by": ["day"],
         "options": {"bucket": 4, "deletion-vectors.enabled": True},
         "comment": "What was sold",
+        "table_pool_slots": 2,
     }
     assert (returns["table"], sorted(returns["columns"])) == ("shop.returns", ["day", "id", "price", "reason"])
 
@@ -106,6 +108,7 @@ def provision(arguments: dict[str, Any], **named: Any) -> tuple[dict[str, Any], 
 def test_the_projects_own_file_makes_the_example_table_once(warehouse: Path) -> None:
     read = ReadTableDeclarationsOperator(task_id="read", source="tables.yaml")
     [flights] = read.execute({"dag": SimpleNamespace(folder=str(DAGS))})  # type: ignore[typeddict-item]
+    assert flights.pop("table_pool_slots") == 4, "a pool is made in a real Airflow only"
 
     made, events = provision(flights)
     again, silence = provision(flights)

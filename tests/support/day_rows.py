@@ -6,10 +6,16 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-__all__ = ["rows_of_day"]
+__all__ = ["rows_of_changes", "rows_of_day"]
 
 
 def rows_of_day(partition: Mapping[str, str]) -> pa.Table:
     """Return two rows of the day that no other writer has."""
     schema = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
     return pa.table({"day": [partition["day"]] * 2, "id": [100, 200]}, schema=schema)
+
+
+def rows_of_changes(changes: pa.RecordBatchReader) -> pa.Table:
+    """Return two rows, whatever changed."""
+    changes.read_all()
+    return rows_of_day({"day": "c"})

@@ -8,6 +8,7 @@ Starts an Airflow of its own in a folder that is thrown away, and a Chromium wit
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -17,12 +18,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local")
 import numpy as np
 import pyarrow as pa
 
+from dynamic_table.sink_job import open_job_directory
 from local_airflow import LocalAirflow
 from storage_lib import Catalog, open_catalog
 from tests.support.chromium import Chromium
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 DAYS = 45
+FORMS = (
+    "maintain", "validate", "reprocess", "drop_old_partitions", "stream", "provision", "provision_tables", "publish",
+)  # fmt: skip
+POSITIVE = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "min_value": 0}}
+SMALL = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "max_value": 0.9}}
+VALIDATIONS = {
+    "shop.orders": [POSITIVE, {**SMALL, "severity": "warning"}],
+    "shop.visits": [POSITIVE],
+}
 COLUMNS = pa.schema(
     [pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("amount", pa.float64())]
 )
@@ -35,14 +46,20 @@ def main() -> None:
     into = parser.parse_args().into
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as scratch:
-        extra = {"warehouse": f"{scratch}/warehouse", "options": {"log.system": "none"}}
+        jobs = Path(scratch) / "jobs"
+        extra = {"warehouse": f"{scratch}/warehouse", "options": {"log.system": "none"}, "jobs_directory": str(jobs)}
         make_tables(open_catalog(f"{scratch}/warehouse", {"log.system": "none"}))
+        make_sinks(jobs)
         airflow = LocalAirflow(home=Path(scratch) / "airflow", connection_extra=extra)
         rest = airflow.start()
         try:
-            rest.wait_for_dag("maintain")
+            for dag_id in FORMS:
+                rest.wait_for_dag(dag_id)
+            for table, expectations in VALIDATIONS.items():
+                rest.wait("validate", rest.trigger("validate", conf={"table": table, "expectations": expectations}))
             with Chromium(Path(scratch) / "profile") as browser:
                 take(browser, f"{rest.base_url}/dynamic-tables/", into)
+                take_forms(browser, f"{rest.base_url}/dynamic-tables/", into)
         finally:
             airflow.stop()
 
@@ -62,8 +79,18 @@ def make_tables(catalog: Catalog) -> None:
                 table.compact()
 
 
+def make_sinks(jobs: Path) -> None:
+    """Two sinks as far as a page sees them: one that works, one that has failed."""
+    said = {
+        "shop.orders": {"state": "RUNNING", "batch_id": 1204, "row_count": 48310},
+        "shop.returns": {"state": "FAILED", "error": "UnavailableError: Kafka at 10.0.0.7:9092 does not answer"},
+    }
+    for table, heartbeat in said.items():
+        open_job_directory(jobs / table).heartbeat_path.write_text(json.dumps(heartbeat))
+
+
 def take(browser: Chromium, address: str, into: Path) -> None:
-    """Every page, the dark one, the one of a phone, and a form."""
+    """Both pages: as they are, dark, on a phone; and what Great Expectations found."""
     browser.resize(1280, 420)
     browser.open(f"{address}tables")
     browser.wait_for("document.body.innerText.includes('shop.orders')")
@@ -73,14 +100,45 @@ def take(browser: Chromium, address: str, into: Path) -> None:
     browser.run("localStorage.removeItem('theme'); followTheme()")
     browser.resize(390, 800)
     browser.picture(into / "tables-phone.png")
-    browser.resize(1280, 1500)
+    browser.open(f"{address}table?name=shop.orders")
+    browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
+    browser.resize(390, 2300)
+    browser.picture(into / "table-phone.png")
+    browser.resize(1280, 1700)
     browser.open(f"{address}table?name=shop.orders")
     browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
     browser.picture(into / "table.png")
-    browser.resize(1280, 900)
-    browser.run("document.querySelector('#actions button').click()")
-    browser.wait_for("document.querySelector('dialog textarea')")
-    browser.picture(into / "form.png")
+    browser.run("localStorage.setItem('theme', 'dark'); followTheme()")
+    browser.open(f"{address}table?name=shop.orders")
+    browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
+    browser.picture(into / "table-dark.png")
+    browser.run("localStorage.removeItem('theme'); followTheme()")
+    docs = browser.run("document.querySelector('#beside a').href")
+    browser.open(docs)
+    browser.resize(1280, 1000)
+    browser.picture(into / "data-docs.png")
+
+
+def take_forms(browser: Chromium, address: str, into: Path) -> None:
+    """The form of every DAG that has one, as the pages' buttons open it; one of them dark, one on a phone."""
+    for dag_id in FORMS:
+        show_form(browser, address, dag_id, height=900)
+        browser.picture(into / f"form-{dag_id.replace('_', '-')}.png")
+    browser.run("localStorage.setItem('theme', 'dark'); followTheme()")
+    browser.picture(into / "form-dark.png")
+    browser.run("localStorage.removeItem('theme'); followTheme()")
+    show_form(browser, address, "reprocess", width=390, height=800)
+    browser.picture(into / "form-phone.png")
+
+
+def show_form(browser: Chromium, address: str, dag_id: str, *, width: int = 1280, height: int) -> None:
+    """Open a table's page and a form on it."""
+    browser.resize(width, height)
+    browser.open(f"{address}table?name=shop.orders")
+    browser.wait_for("document.querySelector('.heat button')")
+    filled = '{ tables: ["shop.orders"] }' if dag_id == "maintain" else "{}"
+    browser.run(f"act({json.dumps(dag_id)}, {filled})")
+    browser.wait_for("document.querySelector('dialog[open] button[type=submit]')")
 
 
 if __name__ == "__main__":

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynamic_table.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import (
     checked_choice,
+    checked_count,
     checked_mapping,
     checked_names,
     checked_options,
     checked_text,
+    is_nothing,
 )
 from dynamic_table.table_events import announce
+from dynamic_table.table_pools import DeclaredPool, table_pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +42,10 @@ class ProvisionTableOperator(TableOperator):
     :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
     :param comment: what the table is for. (templated)
     :param on_drift: what to do about a table that is not as declared: ``fail`` or ``warn``. (templated)
+    :param table_pool_slots: how many tasks may rewrite files of the table at a time: makes Airflow's pool
+        ``dynamic_table.<db>.<table>`` with so many slots, which compaction, reprocessing, drops and publications of
+        the table then use. None: no pool is looked for. A pool that is there keeps its slots. (templated)
+    :param airflow_conn_id: as who to ask Airflow for the pool; see ``dynamic_table.airflow_api``.
     """
 
     template_fields: Sequence[str] = (
@@ -48,6 +56,7 @@ class ProvisionTableOperator(TableOperator):
         "options",
         "comment",
         "on_drift",
+        "table_pool_slots",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
     announces = True
@@ -62,6 +71,8 @@ class ProvisionTableOperator(TableOperator):
         options: Mapping[str, str] | str | None = None,
         comment: str | None = None,
         on_drift: str = "fail",
+        table_pool_slots: int | str | None = None,
+        airflow_conn_id: str = AIRFLOW_CONN_ID,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -71,6 +82,8 @@ class ProvisionTableOperator(TableOperator):
         self.options: Any = options
         self.comment = comment
         self.on_drift = on_drift
+        self.table_pool_slots = table_pool_slots
+        self.airflow_conn_id = airflow_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the table and return its name, columns, location, and how it differs from what is declared."""
@@ -78,11 +91,16 @@ class ProvisionTableOperator(TableOperator):
 
         checked_choice(self.on_drift, "on_drift", ON_DRIFT)
         declared = self._declared()
+        pool = self._pool()
         catalog = self.hook.get_conn()
         is_new = not catalog.table_exists(self.table)
-        drift: Sequence[str] = () if is_new else table_drift(catalog.load_table(self.table), declared)
+        drift = [] if is_new else list(table_drift(catalog.load_table(self.table), declared))
+        drift += pool.drift() if pool else []
         if drift:
             self._report(drift)
+        if pool:
+            pool.create()
+        if drift and not is_new:
             table = catalog.load_table(self.table)
         else:
             # Of a table that is there, too: its log is made if it lacks one.
@@ -92,14 +110,23 @@ class ProvisionTableOperator(TableOperator):
             "columns": [field.name for field in table.schema.fields],
             "drift": list(drift),
         }
+        facts |= {"pool": pool.name} if pool else {}
         # Only a new table is news.
         return announce(context, table=self.table, op="provision", version=0 if is_new else None, **facts)
+
+    def _pool(self) -> DeclaredPool | None:
+        """Return the pool that is asked for, if one is."""
+        if is_nothing(self.table_pool_slots):
+            return None
+        slots = checked_count(self.table_pool_slots, "table_pool_slots", least=1)
+        what = f"Tasks that rewrite files of {self.table}"
+        return DeclaredPool(table_pool(self.table), slots, what, AirflowApi(self.airflow_conn_id))
 
     def _report(self, drift: Sequence[str]) -> None:
         from storage_lib.errors import AlreadyExistsError
 
         lines = "\n".join(f"  {line}" for line in drift)
-        message = f"table {self.table} exists and is not as declared:\n{lines}\n"
+        message = f"table {self.table} is not as declared:\n{lines}\n"
         if self.on_drift == "fail":
             remedy = "Nothing was changed: change the declaration, or alter the table so that they agree."
             raise AlreadyExistsError(message + remedy)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.lineage import table_lineage
@@ -14,7 +16,11 @@ from dynamic_table.table_events import with_table_events
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CatalogOperator", "TableOperator"]
+__all__ = ["CatalogOperator", "TableOperator", "TaskEndedError"]
+
+
+class TaskEndedError(AirflowException):
+    """A person ended the task, or its worker has to go; where the task has tries left, the next one begins anew."""
 
 
 class CatalogOperator(BaseOperator):
@@ -31,6 +37,16 @@ class CatalogOperator(BaseOperator):
     def hook(self) -> DynamicTableHook:
         """The way to the tables."""
         return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
+
+    def on_kill(self) -> None:
+        """End what runs here by an exception, so that it takes back its uncommitted files, its turn and its Spark.
+
+        Airflow calls this in the midst of the work, would go on with that, and kills the process seconds later.
+        """
+        if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
+            return  # which has ended the work already
+        message = f"Task {self.task_id} was ended before it was done"
+        raise TaskEndedError(message)
 
 
 class TableOperator(CatalogOperator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 __all__ = ["DataQualityError", "ValidateTableOperator"]
+
+LINES_MAX = 20  # that the table's page shows
 
 
 class DataQualityError(AirflowFailException):
@@ -86,18 +89,24 @@ class ValidateTableOperator(TableOperator):
         expectations = expectations_of(self.expectations, self.table, Path(context["dag"].folder))
         docs = DataDocs(root=docs_root(self.hook), table=table.name)
         report = check_expectations(rows, expectations, docs=docs, run_name=f"snapshot-{snapshot_id}")
-        self._link(context, docs, f"snapshot-{snapshot_id}")
+        page = docs.page_of(f"snapshot-{snapshot_id}")
+        self._link(context, docs, page)
+        facts: dict[str, Any] = {"rows": rows.num_rows, "checked": report.checked, "failed": report.failed}
+        docs.note_last(
+            {
+                "snapshot_id": snapshot_id,
+                "millis": int(time.time() * 1000),
+                "partition": partition,
+                "lines": list(report.lines[:LINES_MAX]),
+                "page": page,
+                **facts,
+            }
+        )
         for line in report.lines:
             self.log.warning(line)
         if report.failed["critical"]:
             message = f"{table.name} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
-        facts: dict[str, Any] = {
-            "rows": rows.num_rows,
-            "checked": report.checked,
-            "failed": report.failed,
-            "docs": self.docs_url,
-        }
         return announce(
             context,
             table=self.table,
@@ -106,14 +115,14 @@ class ValidateTableOperator(TableOperator):
             partitions=[partition] if partition else [],
             aspect=aspect_of(self.branch, "quality"),
             **facts,
+            docs=self.docs_url,
         )
 
     def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  it makes none
         return table_lineage(self.hook, reads=[self.table])
 
-    def _link(self, context: Context, docs: DataDocs, run_name: str) -> None:
+    def _link(self, context: Context, docs: DataDocs, page: str | None) -> None:
         """Lead to the page at once: a task that fails next has its link, too."""
-        page = docs.page_of(run_name)
         if page is not None:
             self.docs_url = docs.url_of(page, self.dynamic_table_conn_id)
             context["ti"].xcom_push(key=self.operator_extra_links[0].xcom_key, value=self.docs_url)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from storage_lib import Catalog, DynamicTable
+    from storage_lib.table.table_health import TableHealth
 
 __all__ = ["CatalogBoard"]
 
@@ -27,8 +30,10 @@ DESCRIBE_SECONDS = 2.0
 class CatalogBoard:
     """The tables of one catalog. Threads may share it."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, beside: Callable[[str], Mapping[str, Any]] = lambda _: {}) -> None:
+        """Show the tables of ``catalog``; ``beside(name)`` says more about one, under names of its own."""
         self._catalog = catalog
+        self._beside = beside
         self._tables: dict[str, DynamicTable] = {}
         self._logs: dict[str, _LogLook] = {}
         self._describing: dict[str, Future[dict[str, str]]] = {}
@@ -59,7 +64,7 @@ class CatalogBoard:
         return {
             "name": name,
             "describe": self._described(name, table),
-            "health": asdict(table.health()),
+            "health": _json_health(table.health()),
             "snapshots": _json_rows(snapshots.slice(max(0, snapshots.num_rows - SNAPSHOTS_SHOWN))),
             "buckets": buckets[:BUCKETS_SHOWN],
             "bucket_count": len(buckets),
@@ -68,6 +73,7 @@ class CatalogBoard:
             "partition_count": partitions.num_rows,
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
+            **self._beside(name),
         }
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
@@ -84,12 +90,13 @@ class CatalogBoard:
     def _row(self, name: str) -> dict[str, Any]:
         try:
             table = self._table(name)
-            health = asdict(table.health())
+            health = _json_health(table.health())
             holder = table.turn_holder()
+            beside = self._beside(name)
         except Exception as error:  # noqa: BLE001  one broken table must not hide the others
             self._forget(name)
             return {"name": name, "error": f"{type(error).__name__}: {error}"}
-        return {"name": name, **health, "turn_held_by": holder, "log": self._log(name, table)}
+        return {"name": name, **health, "turn_held_by": holder, "log": self._log(name, table), **beside}
 
     def _table(self, name: str) -> DynamicTable:
         known = self._tables.get(name)
@@ -143,6 +150,11 @@ def _ask_log(table: DynamicTable) -> dict[str, Any]:
         return {"state": "error", "error": end}
     lag = described.get("log records not yet in files")
     return {"state": "ok", "lag": None if lag is None else int(lag)}
+
+
+def _json_health(health: TableHealth) -> dict[str, Any]:
+    # `asdict` copies every value deeply, which takes a while for some hundred tables.
+    return {field.name: getattr(health, field.name) for field in fields(health)}
 
 
 def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:

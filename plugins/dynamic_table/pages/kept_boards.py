@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dynamic_table.data_docs import docs_root
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.pages.beside_table import sink_beside, validation_beside
 from dynamic_table.pages.catalog_board import CatalogBoard
+from dynamic_table.sink_settings import jobs_root
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -34,11 +37,16 @@ class KeptBoards:
         One that is let go ends its threads once nobody looks at it any more: they live as long as the board.
         """
         hook = DynamicTableHook(dynamic_table_conn_id=connection)
-        made_of = (hook.warehouse, tuple(sorted(hook.options.items())))
+        jobs, docs = jobs_root(hook), docs_root(hook)
+        made_of = (hook.warehouse, tuple(sorted(hook.options.items())), jobs, docs)
+
+        def beside(name: str) -> dict[str, Any]:
+            return {"sink": sink_beside(jobs, name), "validation": validation_beside(docs, name, connection)}
+
         with self._lock:
             known = self._boards.get(connection)
             if known is None or known[0] != made_of:
-                known = (made_of, CatalogBoard(hook.get_conn()))
+                known = (made_of, CatalogBoard(hook.get_conn(), beside))
                 self._boards[connection] = known
             self._boards.move_to_end(connection)
             while len(self._boards) > self._boards_max:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,17 +29,12 @@ from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOper
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from dynamic_table.operators.validate_table import ValidateTableOperator
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
+from tests.support.held_writes import held_before
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow.sdk import Context
 
 HELD = Path(os.environ["AIRFLOW_HOME"]) / "held"
-# What makes an operator's doing visible to others; expiry and cleaning delete.
-VISIBLE = ("/snapshot/snapshot-", "/tag/", "/branch/", "/schema/schema-")
-MUTATIONS = ("create_if_absent", "write_bytes", "replace")
-DELETIONS = ("delete", "delete_tree")
 
 
 def wait_here(table: str) -> None:
@@ -50,33 +45,6 @@ def wait_here(table: str) -> None:
         time.sleep(0.05)
 
 
-@contextmanager
-def held_before(table: str) -> Iterator[None]:
-    """Stand still before the first write that others see, or the first deletion."""
-    from storage_lib.io.local_file_io import LocalFileIO
-
-    kept = {name: getattr(LocalFileIO, name) for name in (*MUTATIONS, *DELETIONS)}
-    waited = False
-
-    def held(name: str) -> Any:
-        def call(self: Any, path: str, *arguments: Any) -> Any:
-            nonlocal waited
-            if not waited and (name in DELETIONS or any(part in path for part in VISIBLE)):
-                waited = True
-                wait_here(table)
-            return kept[name](self, path, *arguments)
-
-        return call
-
-    for name in kept:
-        setattr(LocalFileIO, name, held(name))
-    try:
-        yield
-    finally:
-        for name, method in kept.items():
-            setattr(LocalFileIO, name, method)
-
-
 def held(kind: type[Any]) -> type[Any]:
     """Return the operator with its point of standing still."""
 
@@ -85,7 +53,7 @@ def held(kind: type[Any]) -> type[Any]:
             point = context["params"]["point"] if context["ti"].try_number == 1 else None
             if point == "before" and kind is ValidateTableOperator:  # it only reads
                 wait_here(self.table)
-            with held_before(self.table) if point == "before" else nullcontext():
+            with held_before(lambda: wait_here(self.table)) if point == "before" else nullcontext():
                 done = super().execute(context)
             if point == "after":
                 wait_here(self.table)

@@ -53,6 +53,16 @@ def test_a_rollback_shows_the_older_content_in_a_new_snapshot_and_announces_it(o
     assert announced(again) == []
 
 
+def test_a_try_after_a_lost_answer_does_not_go_back_again_though_the_table_went_on(orders: DynamicTable) -> None:
+    task = RollbackTableOperator(task_id="back", table="shop.orders", snapshot_id=1)
+    store = DictStore()
+    task.execute(task_context(task, store=store))
+    orders.append(pa.table({"id": [1], "v": ["c"]}))
+
+    assert task.execute(task_context(task, store=store))["version"] == 3
+    assert values(orders) == ["c"]
+
+
 def test_a_rollback_goes_to_a_tag_too(orders: DynamicTable) -> None:
     orders.tags.create("good", 1)
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from dynamic_table.data_docs import DataDocs
 from dynamic_table.pages import catalog_board
 from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
+from dynamic_table.sink_job import open_job_directory
 from storage_lib import open_catalog
 from storage_lib.errors import UnavailableError
 from tests.support.asgi_client import AsgiClient
@@ -143,6 +145,44 @@ def test_a_page_does_not_wait_for_a_broker_that_does_not_answer(
         2,
     )
     assert board.view("shop.orders")["describe"]["num-files"] == "2"
+
+
+def test_a_tables_sink_and_its_last_validation_stand_beside_it(
+    client: AsgiClient, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(warehouse, "shop.orders")
+    fill(warehouse, "shop.quiet")
+    extra = {"warehouse": str(warehouse), "options": {"log.system": "none"}, "docs_directory": str(tmp_path / "docs")}
+    extra["jobs_directory"] = str(tmp_path / "jobs")
+    connection = json.dumps({"conn_type": "dynamic_table", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", connection)
+    job = open_job_directory(tmp_path / "jobs" / "shop.orders")
+    noted = {"snapshot_id": 1, "millis": 5, "rows": 2, "checked": 3, "failed": {"critical": 1}, "lines": ["id is null"]}
+    DataDocs(root=tmp_path / "docs", table="shop.orders").note_last({**noted, "partition": None, "page": "a/b.html"})
+
+    def sinks() -> dict[str, Any]:
+        return {row["name"]: row["sink"] for row in client.get("/api/tables").json()["tables"]}
+
+    assert sinks() == {
+        "shop.orders": {"state": "starting", "job": "job-0001", "age_seconds": None},
+        "shop.quiet": None,
+    }
+    job.heartbeat_path.write_text(json.dumps({"state": "RUNNING", "batch_id": 7, "error": None}))
+    running = sinks()["shop.orders"]
+    assert (running["state"], running["batch_id"], "error" in running) == ("running", 7, False)
+    job.stop_path.write_text("enough")
+    assert sinks()["shop.orders"]["state"] == "stopping"
+    long_ago = job.heartbeat_path.stat().st_mtime - 1000
+    os.utime(job.heartbeat_path, (long_ago, long_ago))
+    assert sinks()["shop.orders"]["state"] == "silent"
+    job.heartbeat_path.write_text(json.dumps({"state": "FAILED", "error": "OutOfMemoryError: <b>"}))
+
+    view = client.get("/api/table", params={"name": "shop.orders"}).json()
+    quiet = client.get("/api/table", params={"name": "shop.quiet"}).json()
+    assert (view["sink"]["state"], view["sink"]["error"]) == ("failed", "OutOfMemoryError: <b>")
+    url = "/dynamic-tables/docs/dynamic_table_default/shop.orders/a/b.html"
+    assert view["validation"] == {**noted, "partition": None, "url": url}
+    assert (quiet["sink"], quiet["validation"]) == (None, None)
 
 
 def test_files_other_than_the_pages_own_are_not_handed_out(client: AsgiClient) -> None:

@@ -86,6 +86,7 @@ async function openForm(dagId, filled) {
     const value = name in filled ? filled[name] : param.value;
     let input;
     if (schema.enum) input = element("select", {}, ...schema.enum.map((each) => element("option", { textContent: String(each), value: JSON.stringify(each), selected: each === value })));
+    else if (types.includes("boolean") && types.includes("null")) input = element("select", {}, ...[[null, "as the table says"], [true, "yes"], [false, "no"]].map(([each, text]) => element("option", { textContent: text, value: JSON.stringify(each), selected: each === (value ?? null) })));
     else if (types.includes("boolean")) input = element("input", { type: "checkbox", checked: value === true });
     else if (types.includes("object") || types.includes("array")) input = element("textarea", { rows: 3, value: value === null || value === undefined ? "" : JSON.stringify(value, null, 1) });
     else input = element("input", { type: types.includes("integer") || types.includes("number") ? "number" : "text", step: "any", value: value === null || value === undefined ? "" : String(value) });
@@ -113,7 +114,7 @@ async function openForm(dagId, filled) {
 }
 
 function valueOf(name, input, types, schema) {
-  if (schema.enum) return JSON.parse(input.value);
+  if (input.tagName === "SELECT") return JSON.parse(input.value);
   if (input.type === "checkbox") return input.checked;
   const text = input.value.trim();
   if (text === "") {
@@ -127,3 +128,22 @@ function valueOf(name, input, types, schema) {
   }
   return text;
 }
+
+// What stands beside a table: its sink and its last validation; each may be null.
+const SINK_GRADES = { failed: "bad", lost: "bad", silent: "bad", starting: "warn", stopping: "warn" };
+function sinkText(sink) { return sink ? sink.state : ""; }
+function sinkGrade(sink) { return sink ? SINK_GRADES[sink.state] || (sink.compaction_error || sink.tiering_error ? "warn" : "") : ""; }
+function sinkDetail(sink) {
+  if (!sink) return "";
+  const told = sink.age_seconds === null ? [] : [`heartbeat ${Math.round(sink.age_seconds)} s old`];
+  if (sink.batch_id !== undefined) told.push(`batch ${sink.batch_id}`);
+  if (sink.row_count !== undefined) told.push(`${count(sink.row_count)} rows`);
+  return [...told, sink.error, sink.compaction_error, sink.tiering_error].filter(Boolean).join(", ");
+}
+function validationText(found) {
+  if (!found) return "";
+  const failed = (found.failed.critical || 0) + (found.failed.warning || 0) + (found.failed.info || 0);
+  return failed ? `${failed} of ${found.checked} not met` : `${age(found.millis)} ago`;
+}
+function validationGrade(found) { return !found ? "" : found.failed.critical ? "bad" : found.failed.warning ? "warn" : ""; }
+function validationLines(found) { return found && found.lines.length ? found.lines.join("\n") : undefined; }

@@ -21,6 +21,8 @@ function drawCards(view) {
     card("log", describe["log.system"] === "none" ? "none" : (describe["log end"] || "").startsWith("unknown") ? "unreachable" : lag === undefined ? "in step" : `${count(Number(lag))} behind`,
       (describe["log end"] || "").startsWith("unknown") ? "bad" : ""),
     card("turn held by", describe["turn held by"] || "nobody"),
+    card("sink", sinkText(view.sink) || "none", sinkGrade(view.sink)),
+    card("validated", validationText(view.validation) || "never", validationGrade(view.validation)),
     card("tags, branches", `${view.tags.length}, ${view.branches.length}`),
   );
 }
@@ -85,11 +87,26 @@ function drawPartitions(view) {
   byId("partitions").replaceChildren(element("div", { className: "heat" }, ...cells), told);
 }
 
+function drawBeside(view) {
+  const { sink, validation } = view;
+  const told = [];
+  if (sink) told.push(element("p", { className: sinkGrade(sink), textContent: `Sink ${sink.job}: ${sinkText(sink)}, ${sinkDetail(sink)}` }));
+  if (validation) {
+    const where = validation.partition ? ` of ${Object.entries(validation.partition).map(([key, value]) => `${key}=${value}`).join(", ")}` : "";
+    told.push(element("p", { className: validationGrade(validation) }, `Validated at snapshot ${validation.snapshot_id}: ${validation.checked} expectations, ${count(validation.rows)} rows${where}, ${age(validation.millis)} ago. `,
+      ...(validation.url ? [element("a", { href: validation.url, target: "_blank", rel: "noopener", textContent: "Data Docs" })] : [])));
+    if (validation.lines.length) told.push(element("ul", {}, ...validation.lines.map((line) => element("li", { textContent: line }))));
+  }
+  byId("beside").replaceChildren(...(told.length ? told : [element("p", { className: "faint", textContent: "No sink, and never validated." })]));
+}
+
 function drawDescription(view) {
   byId("describe").replaceChildren(...Object.entries(view.describe).filter(([, value]) => value !== "").flatMap(([key, value]) => [element("dt", { textContent: key }), element("dd", { textContent: value })]));
 }
 
-function act(dagId, filled) { openForm(dagId, { table: name, ...filled }).catch((error) => showError(byId("problem"), error)); }
+// The partition column is known once the table has been read.
+let partitionColumn = {};
+function act(dagId, filled) { openForm(dagId, { table: name, ...partitionColumn, ...filled }).catch((error) => showError(byId("problem"), error)); }
 
 function drawActions() {
   const button = (title, dagId, filled) => element("button", { type: "button", textContent: title, onclick: () => act(dagId, filled) });
@@ -119,6 +136,8 @@ async function refresh() {
     const view = await asked(`api/table?${new URLSearchParams({ name, connection })}`);
     showError(byId("problem"), null);
     drawCards(view);
+    if (view.partition_columns.length) partitionColumn = { column: view.partition_columns[0] };
+    drawBeside(view);
     drawDescription(view);
     const version = JSON.stringify([view.health.snapshot_id, document.documentElement.dataset.theme, innerWidth]);
     if (version !== drawn) { drawHistory(view); drawBuckets(view); drawPartitions(view); drawn = version; }

@@ -9,10 +9,11 @@ const COLUMNS = [
   { key: "file_count", title: "Files", number: true, shown: (row) => count(row.file_count) },
   { key: "runs_max", title: "Runs per bucket", number: true, shown: (row) => count(row.runs_max), grade: (row) => (row.runs_max > 20 ? "bad" : row.runs_max > 8 ? "warn" : "") },
   { key: "compaction_millis", title: "Compacted", number: true, shown: (row) => (row.compaction_millis ? `${age(row.compaction_millis)} ago` : "never") },
-  { key: "validated", title: "Validated", number: true, shown: (row) => (row.validated ? `${age(row.validated)} ago` : "") },
+  { key: "validated", title: "Validated", number: true, shown: (row) => validationText(row.validation), grade: (row) => validationGrade(row.validation) },
+  { key: "sink_state", title: "Sink", shown: (row) => sinkText(row.sink), grade: (row) => sinkGrade(row.sink) },
   { key: "turn_held_by", title: "Turn held by", shown: (row) => row.turn_held_by || "" },
 ];
-const state = { rows: [], validated: {}, sort: "name", descending: false };
+const state = { rows: [], sort: "name", descending: false };
 const byId = (id) => document.getElementById(id);
 
 function logText(log) {
@@ -31,8 +32,8 @@ function sortValue(row, key) {
 function draw() {
   const wanted = byId("search").value.trim().toLowerCase();
   const rows = state.rows
-    .map((row) => ({ ...row, validated: state.validated[row.name] }))
-    .filter((row) => !wanted || [row.name, row.error, row.turn_held_by].some((text) => (text || "").toLowerCase().includes(wanted)));
+    .map((row) => ({ ...row, validated: row.validation ? row.validation.millis : null, sink_state: sinkText(row.sink) }))
+    .filter((row) => !wanted || [row.name, row.error, row.turn_held_by, row.sink_state].some((text) => (text || "").toLowerCase().includes(wanted)));
   rows.sort((left, right) => {
     const [one, two] = [sortValue(left, state.sort), sortValue(right, state.sort)];
     const order = typeof one === "string" && typeof two === "string" ? one.localeCompare(two, undefined, { numeric: true }) : one < two ? -1 : one > two ? 1 : 0;
@@ -49,8 +50,8 @@ function drawRow(row) {
   const cells = [element("td", { dataset: { label: "Table" } }, link)];
   if (row.error) cells.push(element("td", { className: "bad", colSpan: COLUMNS.length - 1, textContent: row.error, dataset: { label: "Error" } }));
   else for (const column of COLUMNS.slice(1)) {
-    const title = column.key === "lag" ? row.log.error : column.key.endsWith("_millis") ? moment(row[column.key]) : undefined;
-    cells.push(element("td", { className: `${column.number ? "number" : ""} ${column.grade ? column.grade(row) : ""}`, textContent: column.shown(row), title, dataset: { label: column.title } }));
+    const title = column.key === "lag" ? row.log.error : column.key === "sink_state" ? (row.sink || {}).error : column.key === "validated" ? validationLines(row.validation) : column.key.endsWith("_millis") ? moment(row[column.key]) : undefined;
+    cells.push(element("td", { className: `${column.number ? "number" : ""} ${column.key === "sink_state" ? "word" : ""} ${column.grade ? column.grade(row) : ""}`, textContent: column.shown(row), title, dataset: { label: column.title } }));
   }
   return element("tr", {}, ...cells);
 }
@@ -61,17 +62,6 @@ async function refresh() {
     showError(byId("problem"), null);
     byId("updated").textContent = `updated ${new Date().toLocaleTimeString()}`;
   } catch (error) { showError(byId("problem"), error); }
-  draw();
-}
-
-async function refreshValidations() {
-  try {
-    const found = await asked(`${base}/api/v2/assets?uri_pattern=${encodeURIComponent("dynamic-table://")}&limit=1000`);
-    for (const asset of found.assets) {
-      const place = /^dynamic-table:\/\/([^/]+)\/([^/]+)\/quality\/?$/.exec(asset.uri);
-      if (place && asset.last_asset_event && asset.last_asset_event.timestamp) state.validated[`${place[1]}.${place[2]}`] = Date.parse(asset.last_asset_event.timestamp);
-    }
-  } catch { /* a user who may not list assets does without */ }
   draw();
 }
 
@@ -86,4 +76,3 @@ addEventListener("keydown", (event) => {
   if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); }
 });
 every(5, refresh);
-every(30, refreshValidations);

@@ -1,0 +1,111 @@
+"""Airflow's own REST API, asked by a task: with the permissions of the user whom a connection names, and no more.
+
+The connection ``airflow_api`` holds the address (host, port, schema ``http`` or ``https``) and a login with its
+password. Without one the task asks the server that it runs under, as who needs no password: that answers only where
+``[core] simple_auth_manager_all_admins`` is on.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from airflow.sdk import BaseHook, conf
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import Connection
+
+__all__ = ["AIRFLOW_CONN_ID", "AirflowApi"]
+
+AIRFLOW_CONN_ID = "airflow_api"
+REFUSED = (401, 403)
+CONFLICT, MISSING = 409, 404
+TIMEOUT_SECONDS = 30
+
+
+class AirflowApi:
+    """Asks the API as the user of a connection; an InvalidInputError says which permission or connection lacks.
+
+    :param airflow_conn_id: the connection; it need not exist.
+    """
+
+    def __init__(self, airflow_conn_id: str = AIRFLOW_CONN_ID) -> None:
+        self.airflow_conn_id = airflow_conn_id
+
+    def pool_slots(self, name: str) -> int | None:
+        """Return how many slots a pool has; None if there is none of this name."""
+        answer = self._ask("GET", f"/pools/{quote(name, safe='')}", expected=(200, MISSING))
+        return None if answer.status_code == MISSING else int(answer.json()["slots"])
+
+    def create_pool(self, name: str, slots: int, description: str) -> bool:
+        """Make a pool; False if somebody was quicker."""
+        body = {"name": name, "slots": slots, "description": description}
+        return bool(self._ask("POST", "/pools", body, expected=(201, CONFLICT)).status_code != CONFLICT)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, expected: tuple[int, ...]) -> Any:
+        answer = self._send(method, f"/api/v2{path}", body, self._token)
+        if answer.status_code not in expected:
+            raise self._refusal(f"{method} {path}", answer)
+        return answer
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, token: str | None) -> Any:
+        import httpx
+
+        from storage_lib.errors import UnavailableError
+
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            return httpx.request(method, f"{self._address}{path}", json=body, headers=headers, timeout=TIMEOUT_SECONDS)
+        except httpx.HTTPError as silent:
+            message = f"Airflow's API at {self._address} does not answer {method} {path}: {silent}"
+            raise UnavailableError(message) from silent
+
+    def _refusal(self, asked: str, answer: Any) -> Exception:
+        """Server errors may pass, others will not."""
+        from storage_lib.errors import InvalidInputError, UnavailableError
+
+        said = f"Airflow's API at {self._address} answered {asked} by {answer.status_code}: {answer.text[:500]}"
+        if answer.status_code in REFUSED:
+            who = f"the login of connection {self.airflow_conn_id!r}" if self._connection else "who gives no password"
+            remedy = (
+                f"It does not let {who} do that. Make a connection {self.airflow_conn_id!r} (host, port, login, "
+                "password) of a user who may look at pools and make them, or ask for no pool."
+            )
+            return InvalidInputError(f"{said}\n{remedy}")
+        return UnavailableError(said) if answer.status_code >= 500 else InvalidInputError(said)
+
+    @cached_property
+    def _connection(self) -> Connection | None:
+        try:
+            return BaseHook.get_connection(self.airflow_conn_id)
+        except AirflowNotFoundException:
+            return None
+
+    @cached_property
+    def _address(self) -> str:
+        """Without a slash at its end."""
+        connection = self._connection
+        if connection and connection.host:
+            host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
+            return host.rstrip("/") + (f":{connection.port}" if connection.port else "")
+        # Tasks know where their server is by this: the address for people may not be one for workers.
+        server = conf.get("core", "execution_api_server_url", fallback="") or ""
+        server = server or str(conf.get("api", "base_url", fallback="") or "http://localhost:8080")
+        parts = urlsplit(server)
+        return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/execution')}"
+
+    @cached_property
+    def _token(self) -> str | None:
+        connection = self._connection
+        if connection is None or not connection.login:
+            return None
+        answer = self._send(
+            "POST", "/auth/token", {"username": connection.login, "password": connection.password}, None
+        )
+        if answer.status_code != 201:
+            raise self._refusal("POST /auth/token", answer)
+        return str(answer.json()["access_token"])

@@ -1,0 +1,84 @@
+"""The pools that keep those who rewrite one table's files from getting into each other's way.
+
+    dynamic_table.<db>.<table>    who rewrites this table: compactions, reprocessing, drops, publications
+    dynamic_tables_maintenance    who looks after many tables in one run
+
+A pool is made by provisioning, and used by whoever is there to use it: `pool_of` says which one a task instance
+belongs to, and the policy in ``pool_policy`` puts it there if the pool exists. Nothing depends on pools: a commit that
+loses a race is tried again without them, too, only more often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamic_table.airflow_api import AirflowApi
+
+__all__ = ["MAINTENANCE_POOL", "DeclaredPool", "pool_of", "table_pool"]
+
+MAINTENANCE_POOL = "dynamic_tables_maintenance"
+DEFAULT_POOL = "default_pool"
+PACKAGE = "dynamic_table."
+# By name: whoever decides in the scheduler has the serialised task, not the class.
+REWRITERS = frozenset(
+    {
+        "CompactTableOperator",
+        "DropPartitionsOperator",
+        "PublishBranchOperator",
+        "ReprocessPartitionsOperator",
+        "RollbackTableOperator",
+    }
+)
+CARERS = frozenset({"CompactTableOperator", "ExpireSnapshotsOperator", "RemoveOrphanFilesOperator"})
+TABLE_TEMPLATES = ("{{ params.table }}", "{{params.table}}")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPool:
+    """A pool as somebody wants it; one that is there is compared, never changed."""
+
+    name: str
+    slots: int
+    description: str
+    api: AirflowApi
+
+    def drift(self) -> list[str]:
+        """Say how the pool that is there differs, in a line; nothing for one that is missing."""
+        slots = self.api.pool_slots(self.name)
+        return [] if slots in (None, self.slots) else [f"pool {self.name} has {slots} slots, declared are {self.slots}"]
+
+    def create(self) -> None:
+        """Make it if it is missing."""
+        if self.api.pool_slots(self.name) is None:
+            self.api.create_pool(self.name, self.slots, self.description)
+
+
+def table_pool(table: str) -> str:
+    """Return the name of the pool of ``database.table``."""
+    return f"dynamic_table.{table}"
+
+
+def pool_of(task: Any, form: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
+    """Return the pool for an instance of ``task`` (as the scheduler knows it), None for those that need none.
+
+    ``form`` is the run's ``conf``, ``defaults`` the DAG's parameters. A task that has a pool of its own keeps it.
+    """
+    kind = task.task_type
+    if task.pool != DEFAULT_POOL or not _module(task).startswith(PACKAGE):
+        return None
+    if task.is_mapped:
+        return MAINTENANCE_POOL if kind in CARERS else None
+    table = getattr(task, "table", None)
+    if table in TABLE_TEMPLATES:
+        table = form.get("table", defaults.get("table"))
+    if kind not in REWRITERS or not isinstance(table, str) or "{{" in table:
+        return None
+    return table_pool(table)
+
+
+def _module(task: Any) -> str:
+    return str(getattr(task, "_task_module", None) or type(task).__module__)

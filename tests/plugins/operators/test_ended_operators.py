@@ -1,0 +1,176 @@
+"""An operator that is ended in the midst of its work leaves nothing: no file, no turn, no process."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import pkgutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from airflow.sdk.exceptions import AirflowTaskTimeout
+
+from dynamic_table import operators
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.table_operator import CatalogOperator
+from storage_lib import open_catalog
+from storage_lib.errors import NotFoundError
+from tests.support.ended_operator import ENDED, KINDS, run_until_ended
+from tests.support.patience import wait_until
+from tests.support.processes import lives
+from tests.support.spark_topics import produce
+
+if TYPE_CHECKING:
+    from local_kafka import LocalKafka
+    from storage_lib import Catalog, DynamicTable
+
+ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+# They only look; what sinks leave is told by their own tests.
+OTHERS = {
+    "ApproveDropOperator",
+    "AwaitStreamChangesOperator",
+    "EngineOperator",
+    "ListTablesInNeedOperator",
+    "ListTablesOperator",
+    "PartitionDropOperator",
+    "ReadStreamsOperator",
+    "StreamSinkOperator",
+    "SuperviseSinkOperator",
+    "TableOperator",
+    "ValidateTableOperator",
+}
+OF_KAFKA = ("ingest", "tier")
+MARKS = {"ingest": pytest.mark.kafka, "tier": pytest.mark.kafka, "sql": pytest.mark.spark}
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Where processes come from that have imported everything and share nothing with the test."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.support.ended_operator"])
+    return context
+
+
+def prepare(catalog: Catalog, kind: str, connection: dict[str, str]) -> DynamicTable | None:
+    """Make the table of two commits that the operator works on; None where it is to make it."""
+    if kind == "made":
+        return None
+    options = {"log.consistency": "eventual"} if kind == "tier" else {"log.system": "none"}
+    table = catalog.create_table(
+        f"ended.{kind}", ROWS, primary_key=["day", "id"], partition_by=["day"], options={"bucket": "1", **options}
+    )
+    for one in (1, 2):
+        table.append(pa.table({"day": ["a", "b"], "id": [one] * 2}, schema=ROWS))
+    if kind == "publish":
+        table.branches.create("written")
+        table.branch("written").append(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
+    if kind == "orphans":
+        (Path(table.location) / "day=a" / "bucket-0" / "data-left-behind-0.parquet").write_bytes(b"left")
+    if kind == "tier":
+        order = table.new_commit(commit_user="stream")
+        with table.new_write(order) as write:
+            write.write(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
+            table.commit_write(order, [write.prepare_commit()], 1, defers_tiering=True)
+    if kind == "ingest":
+        change: dict[str, object] = {"before": None, "after": {"day": "c", "id": 1}, "op": "c"}
+        produce(connection["log.kafka.bootstrap.servers"], "ended.source", change)
+    return table
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=MARKS.get(kind, ())) for kind in KINDS])
+@pytest.mark.integration
+def test_an_operator_that_is_ended_leaves_nothing_behind(
+    kind: str, tmp_path: Path, processes: Any, request: pytest.FixtureRequest
+) -> None:
+    kafka: LocalKafka | None = request.getfixturevalue("kafka") if kind in OF_KAFKA else None
+    options = {"log.kafka.bootstrap.servers": kafka.bootstrap_servers} if kafka else {"log.system": "none"}
+    extra: dict[str, Any] = {"warehouse": str(tmp_path / "warehouse"), "options": options}
+    catalog = open_catalog(extra["warehouse"], extra["options"])
+    table = prepare(catalog, kind, options)
+    before = {} if table is None else state_of(table)
+    hears, tells = processes.Pipe(duplex=False)
+    process = processes.Process(target=run_until_ended, args=(kind, extra, tells))
+    process.start()
+    tells.close()  # a process that dies is heard of, too
+    assert hears.poll(120), "it did not get as far as that"
+    assert hears.recv() == "here"
+    family = descendants(process.pid)
+
+    os.kill(process.pid, signal.SIGTERM)
+    # Airflow gives it five seconds before it kills it; a machine that is busy may take longer.
+    process.join(60)
+
+    assert process.exitcode == ENDED
+    # A JVM goes when it sees that its Python has gone.
+    wait_until(lambda: not any(lives(pid) for pid in family), seconds=30)
+    if table is None:
+        with pytest.raises(NotFoundError):
+            catalog.load_table(f"ended.{kind}")
+        return
+    again = catalog.load_table(table.name)
+    after = state_of(again)
+    if kind == "expire":
+        # What it has done of its work by then is done.
+        assert set(after.pop("snapshots")) <= set(before.pop("snapshots"))
+    assert (after, again.turn_holder()) == (before, None)
+
+
+def state_of(table: DynamicTable) -> dict[str, Any]:
+    """What others see of a table, and what lies there that nobody needs."""
+    rows = sorted((row["day"], row["id"]) for row in table.to_arrow().to_pylist())
+    return {
+        "rows": rows,
+        "snapshots": table.snapshots()["snapshot_id"].to_pylist(),
+        "tags": [tag.name for tag in table.tags.list()],
+        "branches": list(table.branches.list()),
+        "orphans": orphans(table),
+    }
+
+
+def orphans(table: DynamicTable) -> tuple[str, ...]:
+    from datetime import timedelta
+
+    return table.remove_orphan_files(older_than=timedelta(0), dry_run=True).paths
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and theirs, and itself."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def test_every_operator_that_writes_is_ended_by_the_test_above() -> None:
+    for module in pkgutil.iter_modules(operators.__path__):
+        importlib.import_module(f"dynamic_table.operators.{module.name}")
+
+    def below(kind: type[Any]) -> set[str]:
+        ours = {child for child in kind.__subclasses__() if child.__module__.startswith("dynamic_table.")}
+        return {child.__name__ for child in ours}.union(*(below(child) for child in ours))
+
+    assert below(CatalogOperator) == OTHERS | {kind.__name__ for kind, _ in KINDS.values()}
+
+
+def test_a_timeout_which_has_ended_the_work_already_stays_a_timeout() -> None:
+    task = CompactTableOperator(task_id="compact", table="a.b")
+
+    def timed_out() -> None:
+        try:
+            raise AirflowTaskTimeout  # noqa: TRY301  as it comes: out of the work
+        except AirflowTaskTimeout:
+            task.on_kill()
+            raise
+
+    with pytest.raises(AirflowTaskTimeout):
+        timed_out()

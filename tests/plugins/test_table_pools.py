@@ -1,0 +1,61 @@
+"""Which pool a task belongs to, decided from what the scheduler knows of it: the serialised task and the run's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, Param
+from airflow.serialization.serialized_objects import DagSerialization
+
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.create_tag import CreateTagOperator
+from dynamic_table.operators.drop_partitions import DropPartitionsOperator
+from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.table_pools import MAINTENANCE_POOL, pool_of
+
+FORM = "{{ params.table }}"
+
+
+@pytest.fixture(scope="module")
+def tasks() -> dict[str, Any]:
+    """One task of each sort, as the scheduler has it."""
+    with DAG("pools", schedule=None, params={"table": Param("shop.orders")}) as dag:
+        CompactTableOperator(task_id="by_name", table="shop.items")
+        CompactTableOperator(task_id="by_form", table=FORM)
+        CompactTableOperator(task_id="by_other_template", table="{{ var.value.table }}")
+        CompactTableOperator(task_id="own_pool", table="shop.items", pool="mine")
+        CompactTableOperator.partial(task_id="compact_many").expand(table=["a.b"])
+        ExpireSnapshotsOperator.partial(task_id="expire_many").expand(table=["a.b"])
+        ReprocessPartitionsOperator(task_id="reprocess", table=FORM, partitions=[{"day": "a"}], rows="a:b")
+        DropPartitionsOperator(task_id="drop", table=FORM, partitions=[{"day": "a"}])
+        CreateTagOperator(task_id="tag", table="shop.items", tag="kept")
+        CreateTagOperator.partial(task_id="tag_many", tag="kept").expand(table=["a.b"])
+    return {task.task_id: task for task in DagSerialization.from_dict(DagSerialization.to_dict(dag)).tasks}
+
+
+@pytest.mark.parametrize(
+    ("task_id", "form", "pool"),
+    [
+        ("by_name", {}, "dynamic_table.shop.items"),
+        ("by_name", {"table": "shop.orders"}, "dynamic_table.shop.items"),
+        ("by_form", {}, "dynamic_table.shop.orders"),
+        ("by_form", {"table": "shop.other"}, "dynamic_table.shop.other"),
+        ("by_form", {"table": 1}, None),
+        ("by_other_template", {"table": "shop.other"}, None),
+        ("own_pool", {}, None),
+        ("compact_many", {"table": "shop.other"}, MAINTENANCE_POOL),
+        ("expire_many", {}, MAINTENANCE_POOL),
+        ("reprocess", {"table": "shop.other"}, "dynamic_table.shop.other"),
+        ("drop", {}, "dynamic_table.shop.orders"),
+        ("tag", {}, None),
+        ("tag_many", {}, None),
+    ],
+)
+def test_a_task_that_rewrites_files_belongs_to_the_pool_of_its_table(
+    tasks: dict[str, Any], task_id: str, form: dict[str, Any], pool: str | None
+) -> None:
+    task = tasks[task_id]
+
+    assert pool_of(task, form, {"table": task.dag.params["table"]}) == pool
