@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from importlib.resources import files
 
 from lark import Lark, ParseTree, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from storage_lib.schema.nearest import nearest
 from storage_lib.sql.source_text import SourceText
 
 START_STATEMENT = "start"
@@ -111,8 +111,8 @@ def _word_at(text: str, offset: int) -> str:
 def _meant(found: str, error: UnexpectedInput) -> str:
     """The keyword that a word comes near to."""
     keywords = [name for name in _names(error) if name not in _WORDS]
-    near = difflib.get_close_matches(found.upper(), keywords, n=1, cutoff=0.75)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(found, keywords, like_enough=0.75)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _names(error: UnexpectedInput) -> set[str]:

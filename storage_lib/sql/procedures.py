@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_values import parse_millis
 from storage_lib.spark.distributed_compaction import compact
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.result import Result, rows_of
 from storage_lib.sql.run_insert import written
 from storage_lib.sql.session_state import SessionState

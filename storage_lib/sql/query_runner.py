@@ -131,7 +131,9 @@ def _replace(
     result.views.append(name)
     if relation.row_kind_column is not None:
         result.changes[reference.start if depth == 0 else -len(result.changes) - 1] = relation
-    result.text.add(quoted(name) + _alias(reference))
+    aliased = quoted(name) + _alias(reference)
+    # A sample stands before the name that a table is given; inside parentheses the name is given first.
+    result.text.add(f"({aliased})" if reference.is_sampled and reference.alias is None else aliased)
     return True
 
 

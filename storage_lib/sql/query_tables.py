@@ -23,7 +23,7 @@ _DIALECT = "spark"
 class TableReference:
     """A table in a query. Between ``start`` and ``end`` are its name, hint and AS OF: what is replaced.
 
-    ``alias`` is None where the query gives it none.
+    ``alias`` is None where the query gives it none; ``is_sampled``: TABLESAMPLE follows.
     """
 
     parts: tuple[str, ...]
@@ -32,6 +32,7 @@ class TableReference:
     hint: Mapping[str, str] = field(default_factory=dict)
     as_of: AsOf | None = None
     alias: str | None = None
+    is_sampled: bool = False
 
     def __str__(self) -> str:
         """As written, without quotes."""
@@ -142,6 +143,7 @@ def _references(source: SourceText, tree: exp.Expr, text: str, clauses: Sequence
             hint=hint,
             as_of=as_of,
             alias=table.alias or None,
+            is_sampled=table.args.get("sample") is not None,
         )
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.incremental_range import RANGE_OPTIONS
 from storage_lib.spark.spark_schema import struct_of
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_clauses import AsOf
 from storage_lib.sql.query_tables import Query, TableReference
 from storage_lib.sql.session_state import SessionState
@@ -69,10 +69,9 @@ def relation_of(state: SessionState, query: Query, reference: TableReference, *,
         table = table.branch(options.pop(said.BRANCH))
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
-    for key in _STREAM_ONLY:
-        session_value = state.settings.table_options.get(key)
-        if is_stream and session_value is not None and key not in table.schema.options:
-            options.setdefault(key, session_value)
+    if is_stream:
+        heard = state.options_heard(table, options)
+        options |= {key: heard[key] for key in _STREAM_ONLY if key in heard}
     df = _stream(state, table, query, options) if is_stream else _snapshot(state, table, query, options)
     return Relation(
         df=with_virtual_columns(df, table.schema.options, _computed(table, query)),

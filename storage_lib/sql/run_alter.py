@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.layout import LAYOUT_OPTIONS
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.schema_changes import (
     AddColumn,
     AlterType,
@@ -20,7 +22,6 @@ from storage_lib.schema.schema_changes import (
 )
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark.distributed_compaction import compact
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_insert import written
 from storage_lib.sql.run_looks import static_values
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 
-def run_alter_table(state: SessionState, statement: AlterTable) -> Result:
+def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # noqa: PLR0911  one line a change
     """Do one change; nothing of it is done if any part can't be."""
     try:
         table = state.load(statement.table)
@@ -63,11 +64,12 @@ def run_alter_table(state: SessionState, statement: AlterTable) -> Result:
         case DropPartitions():
             return _drop_partitions(table, statement.change)
         case AddPrimaryKey(columns=columns):
-            message = (
-                f"table {table.name}: a primary key can't be added to a table that is there: CREATE TABLE another with "
-                f"PRIMARY KEY ({', '.join(columns)}) NOT ENFORCED, and INSERT INTO it SELECT ... FROM {table.name}"
-            )
-            raise InvalidInputError(message)
+            _refuse_unknown(table, columns)
+            return _rewritten(table, primary_key=columns)
+        case SetOptions(options=options) if _layout_in(table, options):
+            return _rewritten(table, options=options)
+        case ResetOptions(keys=keys) if _layout_in(table, dict.fromkeys(keys)):
+            return _rewritten(table, options=dict.fromkeys(keys))
         case _:
             altered = table.alter(*_changes(table, statement))
             return Result(message=f"table {altered.name} altered")
@@ -90,7 +92,6 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
             _refuse_unknown(table, [statement.change.column])
             return _altered(statement.change)
         case SetOptions(options=options):
-            _refuse_buckets(table, options)
             return [SetOption(canonical_key(key), value) for key, value in options.items()]
         case ResetOptions(keys=keys):
             return [RemoveOption(canonical_key(key)) for key in keys]
@@ -116,16 +117,27 @@ def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:
         raise InvalidInputError(message)
 
 
-def _refuse_buckets(table: DynamicTable, options: Mapping[str, str]) -> None:
-    changed = {canonical_key(key): value for key, value in options.items()}
-    bucket = changed.get("bucket")
-    if bucket is not None and bucket != table.schema.options.get("bucket", "1"):
+def _layout_in(table: DynamicTable, options: Mapping[str, str | None]) -> bool:
+    """Whether options say where rows lie, so that all are to be written anew; with other options it is refused."""
+    changed = {canonical_key(key) for key, value in options.items()}
+    layout = changed & set(LAYOUT_OPTIONS)
+    others = changed - layout
+    if layout and others:
         message = (
-            f"table {table.name}: option bucket says where each row lies, in the files and in the log, and can't be "
-            f"changed: CREATE TABLE another LIKE {table.name} (EXCLUDING ALL) WITH ('bucket' = '{bucket}'), and INSERT "
-            f"INTO it SELECT * FROM {table.name}"
+            f"table {table.name}: option {min(layout)} rewrites the whole table, option {min(others)} changes nothing "
+            "that is there; set them by two statements"
         )
         raise InvalidInputError(message)
+    return bool(layout)
+
+
+def _rewritten(
+    table: DynamicTable, *, primary_key: Sequence[str] = (), options: Mapping[str, str | None] | None = None
+) -> Result:
+    altered = table.rewrite(primary_key=primary_key, options=options)
+    if altered.schema.id == table.schema.id:
+        return Result(message=f"table {altered.name} is so already")
+    return Result(message=f"table {altered.name} rewritten")
 
 
 def _added(table: DynamicTable, column: ColumnDefinition) -> AddColumn:

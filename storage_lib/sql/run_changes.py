@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import MergeEngine
 from storage_lib.sql.changed_rows import commit_changed_rows
 from storage_lib.sql.mapped_text import ComposedText, MappedText
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_runner import rewritten, sql_of
 from storage_lib.sql.query_tables import quoted, read_query
 from storage_lib.sql.result import Result
-from storage_lib.sql.run_insert import CHANGE_TRACKING, boolean_hint, write_hint, written
+from storage_lib.sql.run_insert import CHANGE_TRACKING, change_tracking_of, write_hint, written
 from storage_lib.sql.run_looks import static_values
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.source_text import SourceText
@@ -148,7 +148,7 @@ def append_changes(
 ) -> Result:
     """Commit changes with their kinds, which ``rows_of`` makes of the table as it is."""
     hint = write_hint(table, target.hint, (CHANGE_TRACKING,))
-    tracked = boolean_hint(table, hint, CHANGE_TRACKING)
+    tracked = change_tracking_of(state, table, hint)
     return written(table, commit_changed_rows(state, table, rows_of, change_tracking=tracked))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_values import parse_boolean, parse_integer, parse_millis
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark.dataframe_verbs import write
@@ -14,7 +15,6 @@ from storage_lib.spark.spark_schema import struct_of
 from storage_lib.spark.stream_verbs import write_stream
 from storage_lib.sql.changes_in_query import stream_with_kinds
 from storage_lib.sql.foreign_tables import insert_into_sparks, is_sparks
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_runner import rewritten, sql_of
 from storage_lib.sql.result import Result
 from storage_lib.sql.session_state import SessionState
@@ -70,7 +70,7 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
             table,
             mode="overwrite" if statement.overwrite else "append",
             partition=_replaced(table, statement, hint) if statement.overwrite else None,
-            change_tracking=boolean_hint(table, hint, CHANGE_TRACKING),
+            change_tracking=change_tracking_of(state, table, hint),
             commit_user=hint.get(_USER, state.identity.user),
             commit_identifier=(parse_integer(hint[_IDENTIFIER]) if _IDENTIFIER in hint else state.identity.identifier),
         )
@@ -103,6 +103,12 @@ def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool
     except ValueError as error:
         message = f"table {table.name}: hint {key} = {hint[key]!r}; {error}"
         raise InvalidInputError(message) from error
+
+
+def change_tracking_of(state: SessionState, table: DynamicTable, hint: Mapping[str, str]) -> bool | None:
+    """What this statement and this session say of it; None: what the table does anyway."""
+    heard = boolean_hint(table, state.options_heard(table, hint), CHANGE_TRACKING)
+    return heard if CHANGE_TRACKING in hint or heard is not table.options.change_tracking else None
 
 
 def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
@@ -197,7 +203,7 @@ def _insert_stream(
             output_mode=mode,
             trigger_seconds=state.settings.trigger_seconds if interval is None else parse_millis(interval) / 1000,
             available_now=boolean_hint(table, hint, _AVAILABLE_NOW) or False,
-            change_tracking=boolean_hint(table, hint, CHANGE_TRACKING),
+            change_tracking=change_tracking_of(state, table, hint),
             query_name=name,
         )
     return Result(message=f"{table.name}: stream {stream.id} runs from {checkpoint}", stream=stream)

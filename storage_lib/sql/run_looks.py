@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import TableOptions, masked
 from storage_lib.sql.create_text import create_text_of
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.result import Result, rows_of
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.statements.look_statements import (

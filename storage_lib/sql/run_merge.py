@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark import StorageLevel
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.sql.mapped_text import MappedText
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_tables import Query, quoted
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_changes import append_changes, assignments_of, changed_table, query_of

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.schema_changes import SetComment
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.spark.spark_schema import arrow_schema_of
 from storage_lib.sql.foreign_tables import FOREIGN_FORMAT, create_foreign_table
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.query_runner import dataframe_of
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_insert import run_insert
@@ -169,6 +169,8 @@ def run_drop_view(state: SessionState, statement: DropView) -> Result:
 
 def run_drop_database(state: SessionState, statement: DropDatabase) -> Result:
     """Drop a database, with its tables if CASCADE says so."""
+    if statement.if_exists and not state.catalog.database_exists(statement.database):
+        return Result(message=f"database {statement.database} is not there")
     state.catalog.drop_database(statement.database, if_exists=statement.if_exists, cascade=statement.cascade)
     return Result(message=f"database {statement.database} dropped")
 

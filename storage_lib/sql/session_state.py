@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.sql.nearest import did_you_mean
+from storage_lib.schema.nearest import did_you_mean
+from storage_lib.schema.option_precedence import merged_options
 from storage_lib.sql.settings import SessionSettings
 from storage_lib.sql.source_text import SourceText
 from storage_lib.sql.statements.parts import NamedTable
@@ -104,6 +105,13 @@ class SessionState:
             there += [*self.temporary.names(), *self.views]
         near = did_you_mean(table, there)
         return NotFoundError(f"there is no table {name}{near}")
+
+    def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
+        """What a statement's hint, the table and this session say, the first one that says it; by canonical keys.
+
+        The connection and the defaults come after these: what is missing here, ``table.options`` tells.
+        """
+        return merged_options(hint=hint, table=table.schema.options, session=self.settings.table_options)
 
     def new_view_name(self) -> str:
         """A name for a view of Spark's that nobody else has."""

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.option_values import parse_millis
 from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, is_secret, masked
-from storage_lib.sql.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import did_you_mean
+from storage_lib.schema.option_precedence import merged_options
 from storage_lib.schema.schema_changes import type_of
 from storage_lib.schema.table_options import OWN_PREFIX, canonical_key
-from storage_lib.sql.nearest import did_you_mean
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.statements.table_statements import CreateTable
 from storage_lib.sql.virtual_columns import is_virtual, options_of_virtual_columns
@@ -37,12 +38,13 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
         columns += [(field.name, type_of(field.type)) for field in of_query]
     keys = statement.primary_key
     partition_by = statement.partition_by
-    options: dict[str, str] = dict(state.settings.table_options)
+    declared: dict[str, str] = {}
     if like is not None:
         keys = keys or (like.schema.primary_keys if "CONSTRAINTS" in included else ())
         partition_by = partition_by or (like.schema.partition_keys if "PARTITIONS" in included else ())
-        options |= _options_like(like, included)
-    options |= {canonical_key(key): value for key, value in statement.options.items()}
+        declared |= _options_like(like, included)
+    declared |= {canonical_key(key): value for key, value in statement.options.items()}
+    options = merged_options(table=declared, session=state.settings.table_options)
     options |= options_of_virtual_columns(statement.computed, statement.watermarks)
     names = [name for name, _ in columns]
     _check_names(statement, names)

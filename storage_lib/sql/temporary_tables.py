@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.sql.nearest import did_you_mean
+from storage_lib.schema.nearest import did_you_mean
 
 _DATABASE = "temporary"
 

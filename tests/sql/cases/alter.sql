@@ -86,10 +86,92 @@ ALTER TABLE t SET ('wrte-only' = 'true');
 --> InvalidInputError: table default.t: there is no option 'wrte-only'; did you mean 'write-only'?
 ALTER TABLE t SET ('merge-engine' = 'first-row');
 --> InvalidInputError: table default.t: option merge-engine was fixed when the table was created, for its files and its log depend on it; create a new table
-ALTER TABLE t SET ('bucket' = '4');
---> InvalidInputError: table default.t: option bucket says where each row lies, in the files and in the log, and can't be changed: CREATE TABLE another LIKE default.t (EXCLUDING ALL) WITH ('bucket' = '4'), and INSERT INTO it SELECT * FROM default.t
 ALTER TABLE t ADD PRIMARY KEY (id) NOT ENFORCED;
---> InvalidInputError: table default.t: a primary key can't be added to a table that is there: CREATE TABLE another with PRIMARY KEY (id) NOT ENFORCED, and INSERT INTO it SELECT ... FROM default.t
+--> table default.t is so already
+ALTER TABLE t SET ('bucket' = '4', 'write-only' = 'true');
+--> InvalidInputError: table default.t: option bucket rewrites the whole table, option write-only changes nothing that is there; set them by two statements
+
+-- case: other buckets
+CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2');
+--> table default.t created
+INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+--> default.t: snapshot 1
+ALTER TABLE t SET ('bucket' = '4');
+--> table default.t rewritten
+SELECT * FROM t ORDER BY id;
+--> id | v
+--> 1 | a
+--> 2 | b
+--> 3 | c
+UPDATE t SET v = 'd' WHERE id = 3;
+--> default.t: snapshot 3
+SELECT * FROM t VERSION AS OF 1 ORDER BY id;
+--> id | v
+--> 1 | a
+--> 2 | b
+--> 3 | c
+SELECT DISTINCT bucket >= 0 AS there, count(*) AS files FROM t$files GROUP BY 1;
+--> there | files
+--> True | 4
+ALTER TABLE t RESET ('bucket');
+--> table default.t rewritten
+SELECT * FROM t ORDER BY id;
+--> id | v
+--> 1 | a
+--> 2 | b
+--> 3 | d
+SHOW CREATE TABLE t;
+--> statement
+--> CREATE TABLE `default`.`t` (
+-->   `id` BIGINT NOT NULL,
+-->   `v` STRING,
+-->   PRIMARY KEY (`id`) NOT ENFORCED
+--> )
+--> WITH (
+-->   'bucket' = '1',
+-->   'log.system' = 'none',
+-->   'partition.legacy-name' = 'false',
+-->   'snapshot.num-retained.max' = '2147483647',
+-->   'snapshot.num-retained.min' = '2147483647'
+--> )
+CALL sys.rollback_to('t', snapshot => 1);
+--> InvalidInputError: table default.t was rewritten after snapshot 1 was made, into other buckets or with a key, so its files can't come back. Overwrite the table with the rows of VERSION AS OF 1
+ALTER TABLE t SET ('bucket' = 'many');
+--> InvalidInputError: table default.t: option bucket is 'many'; set it to a number of at least 1
+
+-- case: a primary key later
+CREATE TABLE visits (id BIGINT, dt STRING, n INT) PARTITIONED BY (dt);
+--> table default.visits created
+INSERT INTO visits VALUES (1, 'a', 1), (1, 'a', 2), (2, 'b', 3), (2, 'b', 3);
+--> default.visits: snapshot 1
+ALTER TABLE visits ADD PRIMARY KEY (id, dt) NOT ENFORCED;
+--> InvalidInputError: table default.visits: (id, dt) can't be the primary key, for 2 rows have the key of another one: id=1, dt='a' in 2 rows. Nothing has changed; delete the rows that are too many, or add a column to the key
+DELETE FROM visits WHERE n = 1;
+--> default.visits: snapshot 2
+INSERT OVERWRITE visits PARTITION (dt = 'b') VALUES (2, 3);
+--> default.visits: snapshot 3
+ALTER TABLE visits ADD PRIMARY KEY (idd, dt) NOT ENFORCED;
+--> InvalidInputError: table default.visits has no column 'idd'; did you mean 'id'?
+ALTER TABLE visits ADD PRIMARY KEY (id) NOT ENFORCED;
+--> InvalidInputError: table default.visits: partition column 'dt' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key
+ALTER TABLE visits ADD CONSTRAINT pk PRIMARY KEY (id, dt) NOT ENFORCED;
+--> table default.visits rewritten
+MERGE INTO visits USING (SELECT 1 AS id, 'a' AS dt) AS s ON visits.id = s.id WHEN MATCHED THEN UPDATE SET n = 9;
+--> default.visits: snapshot 5
+SELECT * FROM visits ORDER BY id;
+--> id | dt | n
+--> 1 | a | 9
+--> 2 | b | 3
+ALTER TABLE visits ADD PRIMARY KEY (id) NOT ENFORCED;
+--> InvalidInputError: table default.visits: the table has the primary key (id, dt) already, by which its rows were merged, so it can't have another; CREATE TABLE another one, and INSERT the rows of this one into it
+CREATE TABLE only (id BIGINT) WITH ('write-mode' = 'append-only');
+--> table default.only created
+INSERT INTO only VALUES (1);
+--> default.only: snapshot 1
+ALTER TABLE only ADD PRIMARY KEY (id) NOT ENFORCED;
+--> table default.only rewritten
+DELETE FROM only;
+--> default.only: snapshot 3
 
 -- case: another name
 CREATE TABLE a.t (id BIGINT);

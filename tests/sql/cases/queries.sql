@@ -218,3 +218,20 @@ CREATE TABLE keyed (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'par
 --> InvalidInputError: table keyed: with parquet it is a table of Spark's, which can't have a primary key; leave that out, or leave the connector out to make a dynamic table
 DROP TABLE beside;
 --> InvalidInputError: beside is a table of Spark's; drop it there: spark.sql('DROP TABLE beside')
+
+-- case: a sample of a table without another name
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+INSERT INTO t VALUES (1), (2);
+--> default.t: snapshot 1
+SELECT t.id FROM t TABLESAMPLE (100 PERCENT) WHERE t.id > 0;
+--> id
+--> 1
+--> 2
+SELECT count(*) AS n FROM t TABLESAMPLE (1 ROWS) AS x;
+--> n
+--> 1
+SELECT t.id, x.id AS other FROM default.t TABLESAMPLE (5 ROWS) JOIN t TABLESAMPLE (5 ROWS) AS x ON t.id = x.id;
+--> id | other
+--> 1 | 1
+--> 2 | 2

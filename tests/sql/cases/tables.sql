@@ -288,7 +288,7 @@ DROP DATABASE lake CASCADE;
 DROP DATABASE lake;
 --> NotFoundError: there is no database lake; databases there: none
 DROP DATABASE IF EXISTS lake;
---> database lake dropped
+--> database lake is not there
 
 -- case: temporary tables hide others and need no name of a database
 CREATE TABLE t (id BIGINT);

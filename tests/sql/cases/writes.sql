@@ -198,3 +198,27 @@ INSERT t VALUES (1);
 -->          ^
 SELECT * FROM t;
 --> id | v | n | dt | twice
+
+-- case: a hint is heard before the table, the table before the session
+CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+CREATE TABLE told (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('change-tracking' = 'true');
+--> table default.told created
+INSERT OVERWRITE t VALUES (1);
+--> default.t: snapshot 1
+SET 'table-storage.change-tracking' = 'false';
+--> table-storage.change-tracking is set
+INSERT OVERWRITE t VALUES (2);
+--> default.t: snapshot 2
+INSERT OVERWRITE t /*+ OPTIONS('change-tracking' = 'true') */ VALUES (3);
+--> default.t: snapshot 3
+INSERT OVERWRITE told VALUES (2);
+--> default.told: snapshot 1
+SELECT snapshot_id, commit_kind FROM t$snapshots ORDER BY snapshot_id;
+--> snapshot_id | commit_kind
+--> 1 | APPEND
+--> 2 | OVERWRITE
+--> 3 | APPEND
+SELECT commit_kind FROM told$snapshots;
+--> commit_kind
+--> APPEND

@@ -17,8 +17,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(names)}" if names else "; there are none"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that comes nearest; None if none is near."""
+def nearest(word: str, known: Iterable[str], *, like_enough: float = _LIKE_ENOUGH) -> str | None:
+    """The known word that comes nearest, whatever its case; None if none is ``like_enough`` (1: the same)."""
     by_lower_case = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=_LIKE_ENOUGH)
+    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=like_enough)
     return by_lower_case[near[0]] if near else None
