@@ -14,16 +14,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from storage_lib.catalog.added_log import open_added_log
 from storage_lib.catalog.catalog_lock import LockFactory
 from storage_lib.catalog.catalog_orphans import CatalogOrphans
 from storage_lib.catalog.frozen_options import frozen_options
-from storage_lib.catalog.kafka_log import open_kafka_log
+from storage_lib.catalog.kafka_log import kafka_orphan_topics, open_kafka_log
 from storage_lib.catalog.log_refusals import refuse_log
+from storage_lib.catalog.orphan_topics import OrphanTopics
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_life import TableLife
 from storage_lib.catalog.table_name import TableName, database_name
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.io.table_paths import TablePaths
@@ -108,7 +111,7 @@ class Catalog:
             message = f"{name} is a system table, which can only be read: use system_table({name!r})"
             raise InvalidInputError(message)
         place = self._entries.place(table_name.plain)
-        schema = None if place is None else self._schemas(place).latest()
+        schema = None if place is None else schema_in_force(self._environment.file_io, TablePaths(place))
         if place is None or schema is None:
             known = ", ".join(self.list_tables()) or "none"
             message = f"there is no table {table_name.plain} in {self.warehouse}; tables there: {known}"
@@ -213,6 +216,10 @@ class Catalog:
         """What creators and droppers left that died."""
         return CatalogOrphans(self._environment, self._entries, self._life, self.warehouse)
 
+    def orphan_topics(self) -> OrphanTopics:
+        """Topics on this catalog's brokers that no table uses; ``InvalidInputError`` if no brokers are known."""
+        return kafka_orphan_topics(self.options, self._environment.clock, self.orphans.schemas)
+
     def _new_schema(self, name: TableName, descriptor: TableDescriptor) -> TableSchema:
         """The first schema of a new table; ``InvalidInputError`` for whatever can't be a table."""
         has_primary_key = bool(descriptor.primary_key)
@@ -265,7 +272,9 @@ class Catalog:
     def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:
         if UUID_OPTION not in schema.options or options.effective_log_system is LogSystem.NONE:
             return None
-        return open_kafka_log(name, schema, options, uuid, self._environment.clock)
+        if options.effective_log_system is LogSystem.KAFKA:
+            return open_kafka_log(name, schema, options, uuid, self._environment.clock)
+        return open_added_log(name, schema, options, uuid, self._environment.clock)
 
 
 def _named(columns: Mapping[str, TypeLike]) -> tuple[tuple[str, DataType], ...]:

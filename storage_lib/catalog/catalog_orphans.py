@@ -13,10 +13,12 @@ from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_life import TableLife
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.io.environment import Environment
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.table_schema import TableSchema
 
 _SUFFIX = ".db"
 
@@ -81,6 +83,20 @@ class CatalogOrphans:
             if schema is None or has_entry or self._file_io.exists(TablePaths(orphan.location).dropped_path):
                 return False
             return self._entries.add(orphan.name, orphan.location, schema)
+
+    def schemas(self) -> Iterator[tuple[TableName, list[TableSchema]]]:
+        """Of all that is, was to be, or is being dropped as a table: the newest schema, and the one in force if it is
+        another. Raises for a damaged one.
+        """
+        named = {*self._entries.names(None), *self._directories()}
+        for name in sorted(named, key=str):
+            paths = TablePaths(self._entries.place(name) or self._entries.home(name))
+            schema = SchemaHistory(self._file_io, paths).latest()
+            if schema is None and self._file_io.exists(paths.dropped_path):
+                schema = TableSchema.from_json(self._file_io.read_bytes(paths.dropped_path))
+            if schema is not None:
+                in_force = schema_in_force(self._file_io, paths) or schema
+                yield name, [schema] if in_force.id == schema.id else [schema, in_force]
 
     def _state_of(self, name: TableName, *, entered: bool) -> OrphanKind | None:
         """What a directory is an orphan by; None for a table."""

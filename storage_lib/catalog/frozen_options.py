@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.catalog.kind_options import with_kind_options
+from storage_lib.catalog.log_refusals import refuse_client_without_servers
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
@@ -53,6 +54,7 @@ def frozen_options(
     wanted = merged_options(table=given, connection=defaults)
     merged = {**_PINNED, **with_kind_options(str(name), wanted, has_primary_key=has_primary_key)}
     effective = effective_options(table=merged, connection=connection)
+    refuse_client_without_servers(str(name), effective)
     merged["log.system"] = str(effective.effective_log_system)
     if effective.effective_log_system is LogSystem.KAFKA:
         merged.setdefault(_TOPIC_OPTION, str(name))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+
+from storage_lib.catalog.orphan_topics import OrphanTopics, TableTopics
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.layout import TOPIC_OPTION
+from storage_lib.schema.table_options import UUID_OPTION, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -41,3 +45,24 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
         registry_options=options.log_schema_registry,
     )
     return KafkaLogStore(schema, settings, clock)
+
+
+def kafka_orphan_topics(
+    options: Mapping[str, str], clock: Clock, schemas: Callable[[], Iterator[tuple[TableName, list[TableSchema]]]]
+) -> OrphanTopics:
+    """Topics that none of ``schemas`` uses; ``InvalidInputError`` without servers or the client."""
+    try:
+        from storage_lib.log_store.kafka_marked_topics import KafkaMarkedTopics
+        from storage_lib.log_store.kafka_topic import mark_of
+    except ImportError as error:
+        message = f"topics are in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+        raise InvalidInputError(message) from error
+
+    def tables() -> Iterator[TableTopics]:
+        for name, in_use in schemas():
+            uuid = in_use[0].options.get(UUID_OPTION)
+            if uuid is not None:
+                used = frozenset(schema.options.get(TOPIC_OPTION, str(name)) for schema in in_use)
+                yield TableTopics(table=str(name), mark=mark_of(uuid), used=used)
+
+    return OrphanTopics(KafkaMarkedTopics(options, clock), tables)

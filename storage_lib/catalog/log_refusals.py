@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import spelled_millis
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, LogSystem, MergeEngine, TableOptions
 
+_SERVERS = "bootstrap.servers"
 _TIERINGS_RETAINED_MIN = 10
 """Tierings that may fail in a row before the log loses a record that is in no file."""
 
@@ -15,6 +17,24 @@ def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> No
     _refuse_log_of_unmerged_rows(name, options)
     if options.log_consistency is LogConsistency.EVENTUAL:
         _refuse_eventual(name, options, has_primary_key=has_primary_key)
+
+
+def refuse_client_without_servers(name: str, options: TableOptions) -> None:
+    """Raise ``InvalidInputError`` for options of the Kafka client, and none of where to find it.
+
+    Or the table would have no log, and nobody would hear why.
+    """
+    if options.log_kafka_bootstrap_servers is not None or options.log_system is LogSystem.NONE:
+        return
+    said = sorted(options.log_kafka_client)
+    if said:
+        near = nearest(_SERVERS, said)
+        meant = f": log.kafka.{near} may stand for it" if near else ""
+        message = (
+            f"table {name}: option log.kafka.{near or said[0]} is for a log in Kafka, but log.kafka.{_SERVERS} is not "
+            f"given{meant}. Give it, or log.system=none"
+        )
+        raise InvalidInputError(message)
 
 
 def _refuse_eventual(name: str, options: TableOptions, *, has_primary_key: bool) -> None:

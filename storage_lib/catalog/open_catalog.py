@@ -1,25 +1,23 @@
 """From a connection's settings to its catalog: option ``metastore`` chooses, as in Paimon.
 
-Packages can add catalogs: an entry point in the group ``dynamic_tables.catalogs``, named as the option's value, is
-called with the warehouse and the options.
+Packages can add catalogs (``storage_lib.schema.extensions``): their entry point is called with warehouse and options.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.memory_catalog import MemoryCatalog
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
+from storage_lib.schema.extensions import Extension, added, added_names
 from storage_lib.schema.table_options import canonical_options
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.table_address import TableAddress
 
-CATALOGS = "dynamic_tables.catalogs"
 _EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 
 
@@ -63,11 +61,10 @@ def _maker(metastore: str) -> Callable[[str, Mapping[str, str]], Catalog]:
         from storage_lib.catalog.hive_catalog import HiveCatalog
 
         return HiveCatalog
-    added = entry_points(group=CATALOGS)
-    for entry_point in added:
-        if entry_point.name == metastore:
-            made: Callable[[str, Mapping[str, str]], Catalog] = entry_point.load()
-            return made
-    known = ", ".join(sorted({*map(str, Metastore), *METASTORE_ALIASES, *added.names}))
+    others = added_names(Extension.CATALOGS)
+    if metastore in others:
+        made: Callable[[str, Mapping[str, str]], Catalog] = added(Extension.CATALOGS, metastore)
+        return made
+    known = ", ".join(sorted({*map(str, Metastore), *METASTORE_ALIASES, *others}))
     message = f"option metastore is {metastore!r}; it has to be one of {known}"
     raise InvalidInputError(message)

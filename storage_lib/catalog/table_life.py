@@ -10,18 +10,28 @@ that died, or are no table of this catalog. Those without a snapshot are taken a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from storage_lib.catalog.catalog_lock import Hold
 from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_name import TableName
-from storage_lib.errors import AlreadyExistsError, CommitOutcomeUnknownError, NotFoundError, StorageError
+from storage_lib.errors import (
+    AlreadyExistsError,
+    CommitOutcomeUnknownError,
+    NotFoundError,
+    StorageError,
+)
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.layout import TOPIC_OPTION, earlier_topics
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.dynamic_table import DynamicTable
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class TableLife:
@@ -84,10 +94,7 @@ class TableLife:
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
         self._file_io.delete_tree(paths.schema_directory)
-        log = self._opened(name, paths.root, schema).log
-        if log is not None:
-            log.drop()
-            log.close()
+        self._drop_logs(name, paths.root, schema)
         # The note goes last, with the directory: a crash before leaves it to the next.
         for entry in self._file_io.list_directory(paths.root):
             if not self._is_noted(paths, note):
@@ -97,6 +104,20 @@ class TableLife:
         if self._is_noted(paths, note):
             self._file_io.delete_tree(paths.root)
         return True
+
+    def _drop_logs(self, name: TableName, location: str, schema: TableSchema) -> None:
+        """The table's log, and those that it had before it was rewritten."""
+        earlier = [replace(schema, options={**schema.options, TOPIC_OPTION: topic}) for topic in earlier_topics(schema)]
+        for each in (schema, *earlier):
+            log = self._opened(name, location, each).log
+            if log is None:
+                continue
+            try:
+                log.drop()
+            except NotFoundError as error:
+                # Deleted by hand and made again by somebody else: it is no log of ours any more.
+                _LOGGER.warning("table %s is dropped; of its logs, %s", name, error)
+            log.close()
 
     def take_away(self, name: TableName) -> bool:
         """Delete, inside the turn, what lies at a name's home without an entry; False if there are rows in it."""

@@ -19,7 +19,7 @@ tags = typer.Typer(no_args_is_help=True, help="Keep snapshots under names.")
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for command in (compact, expire, orphans, rollback):
+    for command in (compact, expire, orphans, rewrite, rollback):
         app.command()(reporting(command))
     for name, tag_command in (
         ("list", list_tags),
@@ -70,9 +70,16 @@ def orphans(
     ] = 24,
     delete: Annotated[bool, typer.Option(help="Delete them; otherwise they are only listed.")] = False,
     register: Annotated[bool, typer.Option(help="Give tables without an entry in the catalog one.")] = False,
+    topics: Annotated[bool, typer.Option(help="Kafka topics that no table uses, in place of files.")] = False,
+    sole_catalog: Annotated[
+        bool, typer.Option(help="No other warehouse has topics on these brokers: delete those of no table here, too.")
+    ] = False,
 ) -> None:
     """List, or delete, files that no snapshot, tag or branch needs; of a catalog, what is half a table."""
     settings = settings_of(context)
+    if topics:
+        _orphan_topics(settings, delete=delete, is_sole_catalog=sole_catalog)
+        return
     if table is None:
         _catalog_orphans(settings, older_than_hours, delete=delete, register=register)
         return
@@ -95,6 +102,41 @@ def _catalog_orphans(settings: Settings, older_than_hours: float, *, delete: boo
             done = "deleted" if catalog.orphans.mend(each) else "left: there are rows in it"
         rows.append({"table": str(each.name), "what": str(each.kind), "where": each.location, "done": done})
     print_rows(rows, as_json=settings.as_json)
+
+
+def _orphan_topics(settings: Settings, *, delete: bool, is_sole_catalog: bool) -> None:
+    found = settings.catalog().orphan_topics()
+    rows = []
+    for each in list(found.find()):
+        is_due = delete and (each.table is not None or is_sole_catalog)
+        done = "may be another catalog's: see --sole-catalog" if delete else ""
+        if is_due:
+            found.delete(each, is_sole_catalog=is_sole_catalog)
+            done = "deleted"
+        rows.append({"topic": each.topic, "what": each.what, "done": done})
+    print_rows(rows, as_json=settings.as_json)
+
+
+def rewrite(
+    context: typer.Context,
+    table: TableName,
+    primary_key: Annotated[
+        str | None, typer.Option(help="Columns of the key that a table without one gets: id,dt.")
+    ] = None,
+    bucket: Annotated[int | None, typer.Option(min=1, help="Another number of buckets.")] = None,
+    bucket_key: Annotated[str | None, typer.Option(help="Other columns to distribute rows by: id,dt.")] = None,
+) -> None:
+    """Write every row of a table anew, with a primary key or into other buckets."""
+    options = {key: str(value) for key, value in (("bucket", bucket), ("bucket-key", bucket_key)) if value is not None}
+    if primary_key is None and not options:
+        message = "say what shall be otherwise: --primary-key, --bucket or --bucket-key"
+        raise InvalidInputError(message)
+    settings = settings_of(context)
+    keys = [] if primary_key is None else [name.strip() for name in primary_key.split(",")]
+    opened = settings.table(table)
+    rewritten = opened.rewrite(primary_key=keys, options=options)
+    done = "nothing to do" if rewritten.schema.id == opened.schema.id else rewritten.schema.id
+    print_fields({"schema": done}, as_json=settings.as_json)
 
 
 def rollback(

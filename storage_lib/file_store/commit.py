@@ -69,6 +69,7 @@ class FileStoreCommit:
         scan: FileStoreScan,
         new_draft: Callable[[], SnapshotDraft],
         schema_id: int,
+        check_layout: Guard,
         comparable_key: ComparableKeyOf | None,
         abort: Callable[[Sequence[CommitMessage]], None],
         check_table: Callable[[], None],
@@ -79,6 +80,7 @@ class FileStoreCommit:
         self._scan = scan
         self._new_draft = new_draft
         self._schema_id = schema_id
+        self._check_layout = check_layout
         self._comparable_key = comparable_key
         self._abort = abort
         self._check_table = check_table
@@ -241,6 +243,7 @@ class FileStoreCommit:
 
     def _attempt(self, request: _Request, latest: Snapshot | None, draft: SnapshotDraft, uuid: str) -> Snapshot | None:
         """One attempt to create the snapshot after ``latest``; None if somebody else did."""
+        self._check_layout(latest)
         try:
             changes = request.changes_of(latest)
             self._check(latest, changes, request)
@@ -309,16 +312,38 @@ class FileStoreCommit:
         if not changes:
             return
         live = self._scan.live_files(latest, partitions={entry.partition for entry in changes})
+        self._check_changes(live, latest, changes, request.kind, request.vectors)
+
+    def _check_changes(
+        self,
+        live: LiveFiles,
+        latest: Snapshot | None,
+        changes: Sequence[ManifestEntry],
+        kind: CommitKind,
+        vectors: Mapping[Bucket, BucketVectors],
+    ) -> None:
         on_top_of = "the empty table" if latest is None else f"snapshot {latest.id}"
-        subject = f"table {self._table}: {request.kind.lower()} on top of {on_top_of}"
+        subject = f"table {self._table}: {kind.lower()} on top of {on_top_of}"
         check_no_conflict(
             live,
             changes,
             comparable_key=self._comparable_key,
-            is_overwrite=request.kind is CommitKind.OVERWRITE,
+            is_overwrite=kind is CommitKind.OVERWRITE,
             subject=subject,
         )
-        check_vectors_are_whole(live, request.vectors, subject=subject)
+        check_vectors_are_whole(live, vectors, subject=subject)
+
+    def lost(self, compactions: Sequence[CommitMessage]) -> list[CommitMessage]:
+        """Return those of some compactions whose bucket somebody else changed so that they can't be committed now."""
+        latest = self._snapshots.latest()
+        live = self._scan.live_files(latest, partitions={message.partition for message in compactions})
+        lost = []
+        for message in compactions:
+            try:
+                self._check_changes(live, latest, compacted_by([message]), CommitKind.COMPACT, _vectors_of([message]))
+            except CommitConflictError:
+                lost.append(message)
+        return lost
 
     def _compact_after(self, request: _Request) -> None:
         """Commit the compaction that came with new rows. Losing it is no loss: the rows are there, unmerged."""
@@ -389,8 +414,9 @@ class _Request:
     @property
     def vectors(self) -> Mapping[Bucket, BucketVectors]:
         """The deletion vectors that a compaction brings, by bucket."""
-        if self.kind is not CommitKind.COMPACT:
-            return {}
-        messages = self.committable.messages
-        brought = {(message.partition, message.bucket): message.increment.vectors for message in messages}
-        return {bucket: vectors for bucket, vectors in brought.items() if vectors is not None}
+        return _vectors_of(self.committable.messages) if self.kind is CommitKind.COMPACT else {}
+
+
+def _vectors_of(messages: Sequence[CommitMessage]) -> Mapping[Bucket, BucketVectors]:
+    brought = {(message.partition, message.bucket): message.increment.vectors for message in messages}
+    return {bucket: vectors for bucket, vectors in brought.items() if vectors is not None}

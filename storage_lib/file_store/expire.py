@@ -58,10 +58,12 @@ class FileStoreExpire:
         retain_max: int | None = None,
         older_than_millis: int | None = None,
         snapshot_count_max: int | None = None,
+        keep_from: int | None = None,
     ) -> ExpireResult:
         """Expire snapshots made before ``older_than_millis`` (epoch), and all beyond the newest ``retain_max``.
 
-        The newest ``retain_min`` stay in any case, and so do those that a consumer has yet to read.
+        The newest ``retain_min`` stay in any case, and so do those from the id ``keep_from`` on, and those that a
+        consumer has yet to read.
         ``snapshot_count_max`` bounds the work of one run. Without age and ``retain_max`` nothing new is expired, but
         what an interrupted run left is cleaned up. Raises ``InvalidInputError`` for counts below 1.
         """
@@ -76,6 +78,8 @@ class FileStoreExpire:
         first_kept = self._first_kept(
             range(earliest_id, latest_id + 1), retain_min, retain_max or latest_id, older_than_millis
         )
+        if keep_from is not None:
+            first_kept = min(first_kept, max(keep_from, earliest_id))
         if snapshot_count_max is not None:
             first_kept = min(first_kept, earliest_id + snapshot_count_max)
         return self._expire_below(first_kept)

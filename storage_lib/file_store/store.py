@@ -22,6 +22,7 @@ from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.scan import FileStoreScan
+from storage_lib.file_store.schema_in_force import rewritten_since, schema_in_force
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -33,6 +34,7 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.schema_versions import SchemaVersions
@@ -87,10 +89,23 @@ class FileStore:
 
     def of_newest_schema(self) -> FileStore:
         """This store, or one of the table's newest schema: for whoever rewrites rows that others wrote under it."""
-        newest = SchemaHistory(self._environment.file_io, self._paths).latest_id()
-        if newest is None or newest <= self._schema.id:
-            return self
-        return self.of_schema(newest)
+        newest = schema_in_force(self._environment.file_io, self._paths)
+        return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)
+
+    def version(self, schema_id: int) -> TableSchema:
+        """One version of the table's schema; raises as ``SchemaHistory.load``."""
+        return self._schemas.of(schema_id)
+
+    def check_layout(self, snapshot: Snapshot | None) -> None:
+        """Refuse a snapshot (the newest, as a rule) made after the table was rewritten under another layout.
+
+        Raises ``CommitConflictError``: whoever has the table open has to load it again.
+        """
+        if snapshot is None or snapshot.schema_id <= self._schema.id:
+            return
+        newer = self._schemas.of(snapshot.schema_id)
+        if layout_of(newer) != layout_of(self._schema):
+            raise rewritten_since(self._table, self._schema, newer)
 
     def of_schema(self, schema_id: int) -> FileStore:
         """The same table under another version of its schema; raises as ``SchemaHistory.load``."""
@@ -157,6 +172,7 @@ class FileStore:
             scan=self.scan,
             new_draft=new_draft,
             schema_id=self._schema.id,
+            check_layout=self.check_layout,
             comparable_key=self._kind.comparable_key,
             abort=self.abort,
             check_table=self.check_still_there,

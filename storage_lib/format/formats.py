@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.format.avro_format import CODECS as AVRO_CODECS
@@ -11,6 +12,7 @@ from storage_lib.format.file_format import FileFormat
 from storage_lib.format.orc_format import CODECS as ORC_CODECS
 from storage_lib.format.orc_format import OrcFormat
 from storage_lib.format.parquet_format import ParquetFormat
+from storage_lib.schema.extensions import Extension, added, added_names
 from storage_lib.schema.table_options import TableOptions
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -22,11 +24,15 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 
 
 def new_format(name: str, *, compression: str, compression_level: int) -> FileFormat:
-    """The format that an option names; ``compression_level`` is zstd's.
+    """The format that an option names; ``compression_level`` is zstd's. One
+    that a package adds takes neither.
 
     Raises ``InvalidInputError`` for a format or a codec that there is not.
     """
     codec = compression.lower()
+    if name not in FORMATS and name in added_names(Extension.FILE_FORMATS):
+        added_format: FileFormat = added(Extension.FILE_FORMATS, name)()
+        return added_format
     if name not in FORMATS:
         message = f"option file.format={name} is not supported by this version; use {' or '.join(FORMATS)}"
         raise InvalidInputError(message)
@@ -59,5 +65,10 @@ def formats_by_level(options: TableOptions) -> dict[int, FileFormat]:
 
 
 def all_formats() -> tuple[FileFormat, ...]:
-    """One of each, for reading, which needs no settings."""
-    return (ParquetFormat(), OrcFormat(), AvroFormat())
+    """One of each, for reading, which needs no settings; packages add others."""
+    return (ParquetFormat(), OrcFormat(), AvroFormat(), *_added_formats())
+
+
+@cache
+def _added_formats() -> tuple[FileFormat, ...]:
+    return tuple(added(Extension.FILE_FORMATS, name)() for name in added_names(Extension.FILE_FORMATS))

@@ -75,8 +75,9 @@ class LocalFileIO:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file; ``NotFoundError`` if it is not there."""
-        with _errors_of("read", path):
-            return Path(path).read_bytes()
+        # A table's small files are many, and making a Path takes longer than opening one of them.
+        with _errors_of("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123  as said
+            return file.readall()
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
 
+_WAIT_MILLIS_MAX = 24 * 86_400_000
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 _BYTES = {
     "": 1,
@@ -65,6 +66,24 @@ def parse_millis(text: str) -> int:
     return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")
 
 
+def parse_wait(text: str) -> int:
+    """A duration of at least 1 ms and at most 24 d, as protocols carry it in 32 bits. ``ValueError`` for others."""
+    millis = parse_millis(text)
+    if not 1 <= millis <= _WAIT_MILLIS_MAX:
+        message = "it has to be at least '1 ms' and at most '24 d'"
+        raise ValueError(message)
+    return millis
+
+
+def parse_retention(text: str) -> int:
+    """A duration of at least 1 ms that fits into 64 bits. ``ValueError`` for others."""
+    millis = parse_millis(text)
+    if not 1 <= millis < 1 << 63:
+        message = "it has to be at least '1 ms', and at most 106751991167 d"
+        raise ValueError(message)
+    return millis
+
+
 def spelled_bytes(count: int) -> str:
     """134217728 -> ``128 mb``: what ``parse_bytes`` reads back, in the largest unit without a fraction."""
     return _spelled(count, _BYTES, ("gb", "mb", "kb", "b"))
@@ -98,6 +117,24 @@ def parse_count(text: str) -> int:
     number = parse_integer(text)
     if number < 1:
         message = "it has to be at least 1"
+        raise ValueError(message)
+    return number
+
+
+def parse_moment(text: str) -> int:
+    """Epoch milliseconds, of 1970 or later, in 63 bits. ``ValueError`` for anything else."""
+    millis = parse_integer(text)
+    if not 0 <= millis < 1 << 63:
+        message = "it has to be milliseconds since 1970, such as 1715648523456"
+        raise ValueError(message)
+    return millis
+
+
+def parse_replication(text: str) -> int:
+    """At least 1, or -1 for whatever the brokers say. ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if number != -1 and not 1 <= number < 1 << 15:
+        message = "it has to be at least 1, or -1 for the brokers' default"
         raise ValueError(message)
     return number
 

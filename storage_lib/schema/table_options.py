@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -14,6 +13,8 @@ from typing import Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.catalog_options import without_password
+from storage_lib.schema.extensions import Extension, added_names
+from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import (
     parse_boolean,
     parse_bucket_count,
@@ -24,9 +25,13 @@ from storage_lib.schema.option_values import (
     parse_integer,
     parse_level_count,
     parse_millis,
+    parse_moment,
     parse_names,
+    parse_replication,
+    parse_retention,
     parse_size,
     parse_text,
+    parse_wait,
     parse_word,
     parse_zstd_level,
     spelled_bytes,
@@ -154,6 +159,11 @@ class UntrackedScan(StrEnum):
     FAIL = "fail"
 
 
+def _parse_log_system(text: str) -> LogSystem | str:
+    word = text.strip().lower()
+    return word if word in added_names(Extension.LOG_SYSTEMS) else parse_word(LogSystem)(text)
+
+
 def _option(key: str, default: object, parse: Callable[[str], object], text: str) -> Any:
     return field(default=default, metadata={"key": key, "parse": parse, "text": text})
 
@@ -177,7 +187,9 @@ class TableOptions:
         "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
         "table.",
     )
-    file_format: str = _option("file.format", "parquet", parse_text, "Format of new data files: parquet, orc or avro.")
+    file_format: str = _option(
+        "file.format", "parquet", parse_text, "Format of new data files: parquet, orc, avro, or what a package adds."
+    )
     file_compression: str = _option(
         "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
     )
@@ -360,18 +372,21 @@ class TableOptions:
     row_kind_field: str = _option(
         "row-kind.field", ROW_KIND_COLUMN, parse_text, "The reserved column that carries +I, -U, +U, -D."
     )
-    log_system: LogSystem | None = _option(
-        "log.system", None, parse_word(LogSystem), "kafka, or none; default: kafka where bootstrap servers are known."
+    log_system: LogSystem | str | None = _option(
+        "log.system",
+        None,
+        _parse_log_system,
+        "kafka, none, or what a package adds; default: kafka where bootstrap servers are known.",
     )
     log_kafka_bootstrap_servers: str | None = _option(
         "log.kafka.bootstrap.servers", None, parse_text, "Kafka's host:port list; usually the connection's."
     )
     log_kafka_topic: str | None = _option("log.kafka.topic", None, parse_text, "The topic; default: database.table.")
     log_kafka_replication_factor: int = _option(
-        "log.kafka.replication-factor", -1, parse_integer, "Of the topic; -1: the brokers' default."
+        "log.kafka.replication-factor", -1, parse_replication, "Of the topic; -1: the brokers' default."
     )
     log_retention_ms: int | None = _option(
-        "log.retention", None, parse_millis, "How long the log keeps changes; default: the brokers'."
+        "log.retention", None, parse_retention, "How long the log keeps changes; default: the brokers'."
     )
     log_consistency: LogConsistency = _option(
         "log.consistency",
@@ -414,14 +429,14 @@ class TableOptions:
         "Format of the log's keys: json, or avro with log.format=debezium-avro.",
     )
     log_transaction_timeout_ms: int = _option(
-        "log.transaction.timeout", 600_000, parse_millis, "After which Kafka aborts an open transaction."
+        "log.transaction.timeout", 600_000, parse_wait, "After which Kafka aborts an open transaction."
     )
     log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
     log_scan_timestamp_millis: int | None = _option(
-        "log.scan.timestamp-millis", None, parse_integer, "For log.scan=from-timestamp: epoch milliseconds."
+        "log.scan.timestamp-millis", None, parse_moment, "For log.scan=from-timestamp: epoch milliseconds."
     )
     lease_timeout_ms: int = _option(
-        "lease.timeout", 30_000, parse_millis, "A writer that shows no life for so long loses its turn."
+        "lease.timeout", 30_000, parse_wait, "A writer that shows no life for so long loses its turn."
     )
     lease_wait_timeout_ms: int = _option(
         "lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn."
@@ -439,7 +454,7 @@ class TableOptions:
     )
     scan_tag_name: str | None = _option("scan.tag-name", None, parse_text, "Read the snapshot that this tag keeps.")
     scan_timestamp_millis: int | None = _option(
-        "scan.timestamp-millis", None, parse_integer, "Read the newest snapshot made up to then (epoch milliseconds)."
+        "scan.timestamp-millis", None, parse_moment, "Read the newest snapshot made up to then (epoch milliseconds)."
     )
     scan_on_untracked: UntrackedScan = _option(
         "scan.on-untracked",
@@ -489,7 +504,7 @@ class TableOptions:
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
 
     @property
-    def effective_log_system(self) -> LogSystem:
+    def effective_log_system(self) -> LogSystem | str:
         """``log.system``, or what follows from whether bootstrap servers are known."""
         if self.log_system is not None:
             return self.log_system
@@ -507,9 +522,12 @@ class TableOptions:
         return self.num_levels or self.num_sorted_run_compaction_trigger + 1
 
     def _refuse_unsupported(self) -> None:
-        for key, value, only in (("file.format", self.file_format, FILE_FORMATS),):
-            if value not in only:
-                message = f"option {key}={value} is not supported by this version; use {' or '.join(only)}"
+        if self.file_format not in FILE_FORMATS:
+            known = (*FILE_FORMATS, *added_names(Extension.FILE_FORMATS))
+            if self.file_format not in known:
+                message = (
+                    f"option file.format={self.file_format} is not supported by this version; use {' or '.join(known)}"
+                )
                 raise InvalidInputError(message)
         if self.log_key_format is LogKeyFormat.AVRO and self.log_format is not LogFormat.DEBEZIUM_AVRO:
             message = f"option log.key.format=avro goes with log.format=debezium-avro, not {self.log_format}; use json"
@@ -584,7 +602,7 @@ def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
         return str(value).lower()
     if isinstance(value, int) and parse in (parse_bytes, parse_size):
         return spelled_bytes(value)
-    if isinstance(value, int) and parse is parse_millis:
+    if isinstance(value, int) and parse in (parse_millis, parse_retention, parse_wait):
         return spelled_millis(value)
     if isinstance(value, tuple):
         return ",".join(value)
@@ -618,8 +636,8 @@ def _meant(key: str) -> str | None:
     for known in _BY_KEY:
         if _SEPARATORS.sub("", known) == _SEPARATORS.sub("", key.lower()):
             return known
-    near = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.7)
-    return near[0] if near and _slips(near[0], key) <= _SLIPS_MAX else None
+    near = nearest(key, _BY_KEY, like_enough=0.7)
+    return near if near is not None and _slips(near, key) <= _SLIPS_MAX else None
 
 
 def _slips(left: str, right: str) -> int:

@@ -22,10 +22,11 @@ from storage_lib import (
     open_catalog,
 )
 from storage_lib.catalog.table_name import TableName
-from storage_lib.io.environment import Environment
+from storage_lib.io.environment import Environment, SystemClock
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.log_store.memory_log_store import MemoryLogStore
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.breaking_log import BreakingLog
@@ -319,3 +320,33 @@ def test_a_column_that_no_row_could_be_written_to_is_refused() -> None:
 
     with pytest.raises(InvalidInputError, match=r"column 'at' is TIMESTAMP\(9\).*TIMESTAMP\(6\)"):
         MemoryCatalog().create_table(NAME, columns, primary_key=["id"])
+
+
+def test_a_table_is_dropped_although_somebody_else_has_made_a_log_under_the_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = orders(catalog)
+    assert isinstance(table.log, MemoryLogStore)
+    topic = table.log.description()["log.kafka.topic"]
+    table.log.drop()
+    strangers = MemoryLogStore(table.schema, topic, "a-stranger", SystemClock())
+    strangers.create()
+
+    catalog.drop_table(NAME)
+
+    assert catalog.list_tables() == []
+    assert "stays" in caplog.text
+    assert strangers.latest_offsets().next_offsets == {0: 0}
+    strangers.drop()
+    orders(catalog).append(rows("+I a 1 10"))
+
+
+def test_a_slip_of_the_pen_in_the_servers_does_not_make_a_table_without_a_log(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path), {"log.kafka.bootstrap.serverz": "127.0.0.1:9092"})
+
+    with pytest.raises(InvalidInputError, match=r"bootstrap\.serverz may stand for it"):
+        orders(catalog)
+
+    assert catalog.list_tables() == []
+    orders(catalog, **{"log.system": "none"}).append(rows("+I a 1 10"))

@@ -56,16 +56,27 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_help_waits_for_nothing_heavy() -> None:
+def test_help_of_every_command_waits_for_nothing_heavy() -> None:
     script = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom storage_lib.cli.app import app\n"
-        "assert 'dynamic tables' in CliRunner().invoke(app, ['--help']).output\n"
+        "import sys\nfrom typer.main import get_command\nfrom typer.testing import CliRunner\n"
+        "from storage_lib.cli.app import app\n"
+        "def paths(command, path=()):\n"
+        "    yield path\n"
+        "    for name, each in getattr(command, 'commands', {}).items():\n"
+        "        yield from paths(each, (*path, name))\n"
+        "asked = 0\n"
+        "for path in paths(get_command(app)):\n"
+        "    answer = CliRunner().invoke(app, [*path, '--help'])\n"
+        "    assert answer.exit_code == 0 and 'Usage' in answer.output, (path, answer.output)\n"
+        "    asked += 1\n"
         "heavy = 'pyarrow numpy polars kafka pyspark lark prompt_toolkit sqlalchemy'.split()\n"
-        "print([name for name in heavy if name in sys.modules])"
+        "print(asked, [name for name in heavy if name in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert told.stdout.strip() == "[]"
+    asked, heavy = told.stdout.strip().split(" ", 1)
+    assert int(asked) > 20
+    assert heavy == "[]"
 
 
 def test_the_installed_command_answers() -> None:
@@ -157,6 +168,17 @@ def test_history_is_taken_care_of(shell: Shell) -> None:
     assert shell.answer("orphans", "shop.orders", "--older-than-hours", "0") == []
     assert shell.run("drop", "shop.orders", "--yes").exit_code == 0
     assert shell.answer("tables") == []
+
+
+def test_a_table_is_rewritten_into_other_buckets_and_with_a_key(shell: Shell) -> None:
+    assert shell.answer("rewrite", "shop.orders", "--bucket", "3") == {"schema": 1}
+    assert shell.answer("rewrite", "shop.orders", "--bucket", "3") == {"schema": "nothing to do"}
+    assert shell.answer("describe", "shop.orders")["bucket"] == "3"
+    assert shell.run("create", "shop.visits", "id BIGINT").exit_code == 0
+    assert shell.answer("rewrite", "shop.visits", "--primary-key", "id") == {"schema": 1}
+    assert shell.answer("describe", "shop.visits")["primary key"] == "id"
+    refused = shell.run("rewrite", "shop.orders")
+    assert (refused.exit_code, "--primary-key, --bucket or --bucket-key" in refused.stderr) == (1, True)
 
 
 def test_a_drop_asks_first(shell: Shell) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn
-from tests.interop.engines import IDENTIFIER, Java, Ours, Place
+from tests.interop.engines import IDENTIFIER, Java, Ours, Place, rows_of
 from tests.interop.one_life import DAYS, comparable
 from tests.interop.table_cases import TableCase
+from tests.support.other_readers import read_with_rust
 from tests.support.paimon_core import PaimonCore
 
 CASE = TableCase(columns={"name": ("STRING", ["one", None]), "count": ("INT", [7, None, -7])})
@@ -65,3 +66,40 @@ def test_a_branch_of_ours_is_a_table_of_its_own_to_java(paimon_core: PaimonCore,
     assert [row[2] for row in sorted(paimon_core.read(place.warehouse, branch, table.schema))] == ["branch", "theirs"]
     assert sorted(table.branch("dev").to_arrow()["name"].to_pylist()) == ["branch", "theirs"]
     same_rows(place, paimon_core)
+
+
+def test_a_table_in_other_buckets_is_read_and_written_by_the_other_and_an_older_snapshot_stays_readable(
+    paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    place = Place(warehouse=tmp_path / "warehouse", scratch=tmp_path)
+    Ours().create(place, CASE)
+    ids = list(range(40))
+    rows = {"day": [DAYS[id_ % 2] for id_ in ids], "id": ids, "name": [f"n{id_}" for id_ in ids], "count": ids}
+    place.ours().append(pa.table(rows))
+    before = same_rows(place, paimon_core)
+
+    place.ours().rewrite(options={"bucket": "5"})
+    assert same_rows(place, paimon_core) == before
+    assert comparable(rows_of(read_with_rust(place.warehouse, IDENTIFIER), place.schema)) == before
+
+    paimon_core.write(place.warehouse, IDENTIFIER, [(DAYS[0], 2, "theirs", 3)], place.schema)
+    place.ours().append(pa.table({"day": [DAYS[1]], "id": [1], "name": ["ours"], "count": [4]}))
+    after = same_rows(place, paimon_core)
+    assert len(after) == len(before)
+    assert len(set(after) - set(before)) == 2
+
+
+def test_a_table_that_got_a_key_is_read_and_written_by_the_other(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    place = Place(warehouse=tmp_path / "warehouse", scratch=tmp_path)
+    catalog = place.catalog
+    columns = {"day": "STRING", "id": "BIGINT", "name": "STRING", "count": "INT"}
+    table = catalog.create_table(IDENTIFIER, columns, partition_by=["day"], options={"write-mode": "append-only"})
+    table.append(pa.table({"day": [DAYS[0]] * 3, "id": [1, 2, 3], "name": ["a", "b", "c"], "count": [1, 2, 3]}))
+
+    table.rewrite(primary_key=["day", "id"])
+    same_rows(place, paimon_core)
+    paimon_core.write(place.warehouse, IDENTIFIER, [(DAYS[0], 2, "theirs", 3)], place.schema)
+
+    assert len(same_rows(place, paimon_core)) == 3
+    place.ours().append(pa.table({"day": [DAYS[0]], "id": [2], "name": ["ours"], "count": [4]}))
+    assert len(same_rows(place, paimon_core)) == 3

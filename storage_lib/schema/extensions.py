@@ -1,0 +1,52 @@
+"""What other packages add, found by their entry points: the entry's name is the option's value that asks for it.
+
+| group | option | called with | makes |
+|---|---|---|---|
+| `dynamic_tables.catalogs` | `metastore` | warehouse, options | a `Catalog` |
+| `dynamic_tables.log_systems` | `log.system` | `LogRequest` | a `LogStore` |
+| `dynamic_tables.file_formats` | `file.format` | nothing | a `FileFormat` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from importlib.metadata import entry_points
+from typing import Any
+
+from storage_lib.errors import InvalidInputError
+
+
+class Extension(StrEnum):
+    """The groups of entry points."""
+
+    CATALOGS = "dynamic_tables.catalogs"
+    LOG_SYSTEMS = "dynamic_tables.log_systems"
+    FILE_FORMATS = "dynamic_tables.file_formats"
+
+
+def added_names(of: Extension) -> list[str]:
+    """What installed packages add, sorted; nothing of it is imported."""
+    return sorted(entry_points(group=of).names)
+
+
+def added(of: Extension, name: str) -> Callable[..., Any]:
+    """What makes the part of that name.
+
+    Raises ``InvalidInputError`` if no package adds one, if several do, and naming the package if it can't be imported.
+    """
+    found = [each for each in entry_points(group=of) if each.name == name]
+    if not found:
+        message = f"no installed package adds {name!r} to {of}; there are {', '.join(added_names(of)) or 'none'}"
+        raise InvalidInputError(message)
+    values = {each.value for each in found}
+    if len(values) > 1:
+        message = f"several packages add {name!r} to {of}: {', '.join(sorted(values))}; uninstall all but one"
+        raise InvalidInputError(message)
+    try:
+        made: Callable[..., Any] = found[0].load()
+    except (ImportError, AttributeError) as error:
+        package = "" if found[0].dist is None else f" of package {found[0].dist.name}"
+        message = f"entry point {found[0].value}{package}, which adds {name!r} to {of}, can't be loaded: {error}"
+        raise InvalidInputError(message) from error
+    return made
