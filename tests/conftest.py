@@ -6,11 +6,15 @@ Builders live in ``tests/support``, other fixtures near their use.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from local_hdfs import JARS as HDFS_JARS
 from local_hdfs import LocalHdfs
@@ -40,6 +44,10 @@ MARKS_OF_FIXTURES = {
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
+_WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/")
+_SLOW_FOLDERS = ("dags", "faults", "soak")
+"""Whose tests start servers and processes of their own, in the order in which they are begun."""
+
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
 
 # Every Spark that a test starts, in this process or in another, lives for seconds.
@@ -53,6 +61,12 @@ settings.load_profile("seeded")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let expectations that are kept in text files be written anew."""
     parser.addoption(REWRITE, action="store_true", help="write what the cases in tests/sql/cases give now")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One of several processes has a main module without a name, which pyspark takes for a doctest, and exits."""
+    if hasattr(config, "workerinput"):
+        sys.modules["__main__"].__spec__ = find_spec("xdist.remote")
 
 
 def pytest_report_header() -> list[str]:
@@ -78,12 +92,38 @@ def pytest_report_header() -> list[str]:
     return said
 
 
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """A file's tests stay together in one of pytest's processes, and so do all that use the one Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "the Spark session" if path.startswith(_WITH_SPARK_SESSION) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Not by xdist's own groups: 3.8 can't tell those of pytest 9.2."""
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a process of its own, so that `make test FAST=1` can leave it out."""
+    """Mark what needs a process of its own, so that `make test FAST=1` can leave it out.
+
+    What takes long comes first, so that pytest's processes end at about the same time.
+    """
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             for mark in MARKS_OF_FIXTURES[fixture]:
                 item.add_marker(mark)
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    if item.nodeid.startswith(_WITH_SPARK_SESSION):
+        return 0
+    folder = item.path.parent.name
+    if item.get_closest_marker("integration") or item.get_closest_marker("airflow") or folder in _SLOW_FOLDERS:
+        return 1 + (_SLOW_FOLDERS.index(folder) if folder in _SLOW_FOLDERS else len(_SLOW_FOLDERS))
+    return 2 + len(_SLOW_FOLDERS)
 
 
 def pytest_sessionfinish() -> None:

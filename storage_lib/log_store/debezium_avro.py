@@ -95,6 +95,10 @@ class DebeziumAvro:
         return schemas
 
     @cached_property
+    def _json(self) -> DebeziumJson:
+        return DebeziumJson(self.schema, self.with_update_before)
+
+    @cached_property
     def _row(self) -> dict[str, Any]:
         return record_of("Value", self.schema.fields)
 
@@ -122,7 +126,7 @@ class DebeziumAvro:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        for slice_, codes in told_slices(rows, kinds, with_update_before=self.with_update_before):
+        for slice_, codes in told_slices(rows, kinds, self._json.keys, with_update_before=self.with_update_before):
             yield self._encode_slice(slice_, codes)
 
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:
@@ -150,7 +154,7 @@ class DebeziumAvro:
         if not self.schema.primary_keys:
             return pa.nulls(len(rows), pa.binary())
         if not self.avro_keys:
-            return DebeziumJson(self.schema, self.with_update_before).keys(rows)
+            return self._json.keys(rows)
         plain = encoded_records([columns[name] for name in self.schema.primary_keys], self._key)
         return pc.binary_join_element_wise(self._head("key"), plain, b"")
 

@@ -4,10 +4,11 @@
     +I            before nothing, after row, c
     +U            before nothing, after row, u
     -U +U         -U is dropped                     before old, after new, u    adjacent, of one key
-    -U alone      dropped                           before row, after nothing, d
+    -U alone      before row, after nothing, d      before row, after nothing, d
     -D            before row, after nothing, d
 
-A ``u`` with ``before`` is the pair -U, +U of one record; ``r`` (a snapshot read of Debezium's) is +I.
+With upsert a -U is alone if no change of its key follows in the batch: an update that moved the row to another key
+comes so. A ``u`` with ``before`` is the pair -U, +U of one record; ``r`` (a snapshot read of Debezium's) is +I.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,16 +47,29 @@ class Envelopes:
 
 
 def told_slices(
-    rows: pa.RecordBatch, kinds: pa.Array, *, with_update_before: bool
+    rows: pa.RecordBatch,
+    kinds: pa.Array,
+    keys_of: Callable[[pa.RecordBatch], pa.Array],
+    *,
+    with_update_before: bool,
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """The changes that a log tells, and their kinds as codes, in slices to be spelled one after the other."""
+    """The changes that a log tells, and their kinds as codes, in slices to be spelled one after the other.
+
+    ``keys_of`` spells the keys of rows (binary); asked for only where there is a -U to be looked at.
+    """
     codes = kinds.to_numpy(zero_copy_only=False)
-    if not with_update_before:
-        kept = codes != RowKind.UPDATE_BEFORE
-        if not kept.all():
-            rows, codes = rows.filter(pa.array(kept)), codes[kept]
+    is_before = codes == RowKind.UPDATE_BEFORE
+    if not with_update_before and is_before.any():
+        is_alone = is_before & _is_last_of_key(keys_of(rows))
+        kept = ~is_before | is_alone
+        rows, codes = rows.filter(pa.array(kept)), np.where(is_alone, np.int8(RowKind.DELETE), codes)[kept]
     for start, stop in _slices(rows, codes):
         yield rows.slice(start, stop - start), codes[start:stop]
+
+
+def _is_last_of_key(keys: pa.Array) -> np.ndarray:
+    frame = pl.DataFrame({"key": pl.Series(pl.from_arrow(keys))}).with_row_index("index")
+    return frame.select(pl.col("index") == pl.col("index").max().over("key"))["index"].to_numpy()
 
 
 def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -82,7 +82,7 @@ class DebeziumJson:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        for slice_, codes in told_slices(rows, kinds, with_update_before=self.with_update_before):
+        for slice_, codes in told_slices(rows, kinds, self.keys, with_update_before=self.with_update_before):
             yield self._encode_slice(slice_, codes)
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all

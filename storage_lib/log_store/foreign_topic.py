@@ -15,6 +15,7 @@ from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.skipping_decoder import SkippingDecoder
 from storage_lib.log_store.upsert_json import UpsertJson
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
@@ -32,6 +33,7 @@ _FORMAT = "log.format"
 _KEY_COLUMNS = "primary-key"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
+_ON_CORRUPT = "log.scan.on-corrupt"
 START = "log.scan.offsets"
 """JSON of partition -> offset to begin at, before anything that ``log.scan`` says."""
 
@@ -60,6 +62,14 @@ class ForeignFormat(StrEnum):
         return self in (ForeignFormat.UPSERT_KAFKA, ForeignFormat.UPSERT_KAFKA_AVRO)
 
 
+class OnCorrupt(StrEnum):
+    """What becomes of a record that is no change."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    """It is passed over with a warning."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTopic:
     """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
@@ -79,6 +89,7 @@ class ForeignTopic:
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
+    on_corrupt: OnCorrupt = OnCorrupt.FAIL
 
     @classmethod
     def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ForeignTopic:
@@ -92,12 +103,14 @@ class ForeignTopic:
             start = None if START not in given else LogOffsets.from_json(given[START])
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
             spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
+            on_corrupt = OnCorrupt(given.get(_ON_CORRUPT, OnCorrupt.FAIL))
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
         except (ValueError, AttributeError) as error:
             message = (
                 f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
-                f"{', '.join(ForeignFormat)}, the other two are whole numbers"
+                f"{', '.join(ForeignFormat)}, {_ON_CORRUPT} one of {', '.join(OnCorrupt)}, the other two are whole "
+                "numbers"
             )
             raise InvalidInputError(message) from error
         if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
@@ -125,6 +138,7 @@ class ForeignTopic:
             startup=startup,
             timestamp_millis=timestamp,
             rows_per_trigger_max=rows_max,
+            on_corrupt=on_corrupt,
         )
 
     def log(self, table: TableSchema | None = None) -> KafkaLogStore:
@@ -160,9 +174,12 @@ class ForeignTopic:
                 for each in table.fields
             )
             schema = replace(table, fields=fields, options=buckets, partition_keys=())
-        return KafkaLogStore(schema, settings, clock, self._decoder(schema))
+        decoder = self._decoder(schema)
+        if self.on_corrupt is OnCorrupt.SKIP:
+            decoder = SkippingDecoder(decoder, self.name)
+        return KafkaLogStore(schema, settings, clock, decoder)
 
-    def _decoder(self, schema: TableSchema) -> ChangeDecoder | None:
+    def _decoder(self, schema: TableSchema) -> ChangeDecoder:
         if self.format is ForeignFormat.UPSERT_KAFKA:
             return UpsertJson(schema)
         if self.format is ForeignFormat.UPSERT_KAFKA_AVRO:
@@ -171,7 +188,7 @@ class ForeignTopic:
             return DebeziumJson(schema, with_update_before=False, has_schema=True)
         if self.format is ForeignFormat.DEBEZIUM_AVRO:
             return avro_codec(schema, self.name, self.registry_options)
-        return None
+        return DebeziumJson(schema, with_update_before=False)
 
     @property
     def source(self) -> str:

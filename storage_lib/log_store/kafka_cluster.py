@@ -24,6 +24,8 @@ from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableErro
 from storage_lib.log_store.kafka_connections import KafkaConnections, refuse_for_good
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from storage_lib.io.environment import Clock
 
 _PAUSE_SECONDS_MIN = 0.001
@@ -33,6 +35,7 @@ _ANSWER_SECONDS_BEYOND_TIMEOUT = 5.0
 _ABSENCE_SHARE = 6
 _RECONNECT_MS_MAX = 1_000
 _IN_FLIGHT_MAX = 10_000
+_TOPIC_ID_SECONDS = 1.0
 _RESPONSE_BYTES_MAX = 1 << 30
 _FIND_COORDINATORS_VERSION_MIN = 4
 
@@ -104,6 +107,8 @@ class KafkaCluster:
         self._net.start()
         self._connecting = threading.Lock()
         self._leaders: dict[str, dict[int, int]] = {}
+        self._topic_ids: dict[str, tuple[float, str | None]] = {}
+        """With when they were looked up."""
         self._coordinators: dict[str, int] = {}
         self.batch_bytes_max: dict[str, int] = {}
 
@@ -183,6 +188,7 @@ class KafkaCluster:
                 (described,) = answer.topics
                 error = kafka.errors.for_code(described.error_code)
                 leaders = {each.partition_index: each.leader_id for each in described.partitions}
+                self._topic_ids[topic] = (patience.clock.monotonic(), _known(described.topic_id))
             except kafka.errors.KafkaError as failure:
                 patience.wait(failure)
                 continue
@@ -199,9 +205,22 @@ class KafkaCluster:
             patience.wait(error.__name__)
         return known
 
+    def topic_id(self, topic: str, patience: Patience) -> str | None:
+        """Kafka's own name of a topic, which one that is made anew does not get; None of brokers before 2.8.
+
+        Looked up once a second at most. ``NotFoundError`` if there is no such topic.
+        """
+        while True:
+            found = self._topic_ids.get(topic)
+            if found is not None and patience.clock.monotonic() - found[0] < _TOPIC_ID_SECONDS:
+                return found[1]
+            self._leaders.pop(topic, None)
+            self.leaders(topic, patience)
+
     def forget_leaders(self, topic: str) -> None:
         """Look them up again next time: one of them turned out to lead no more."""
         self._leaders.pop(topic, None)
+        self._topic_ids.pop(topic, None)
         self.batch_bytes_max.pop(topic, None)
 
     def coordinators(self, transactional_ids: Sequence[str], patience: Patience) -> dict[str, int]:
@@ -291,6 +310,10 @@ def is_worth_retrying(error: object) -> bool:
     kind = error if isinstance(error, type) else type(error)
     passing = (kafka.errors.RetriableError, kafka.errors.UnknownBrokerIdError, kafka.errors.UnknownError)
     return issubclass(kind, passing)
+
+
+def _known(topic_id: UUID | None) -> str | None:
+    return str(topic_id) if topic_id is not None and topic_id.int else None
 
 
 def _metadata_request(topic: str) -> object:

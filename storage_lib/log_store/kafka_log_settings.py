@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.kafka_cluster import CLIENT_DEFAULTS
 from storage_lib.log_store.kafka_compression import Compression
+from storage_lib.schema.nearest import nearest
 from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat
 
 _SERVERS = "bootstrap.servers"
@@ -27,6 +28,12 @@ _ALIASES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
 }
+_WORDS = {
+    # kafka-python speaks in the clear for any word that it does not know.
+    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    "sasl_mechanism": ("PLAIN", "GSSAPI", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "AWS_MSK_IAM"),
+}
+_SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,\[\]]+)(:\d{1,5})?")
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -57,6 +64,12 @@ class KafkaLogSettings:
         """Refuse options that the client would not understand."""
         if not self.client_options.get(_SERVERS):
             message = "log.kafka.bootstrap.servers is missing; name at least one broker, such as localhost:9092"
+            raise InvalidInputError(message)
+        bad = [each for each in self.servers.split(",") if not _SERVER.fullmatch(each.strip())]
+        if bad:
+            message = (
+                f"log.kafka.bootstrap.servers={self.servers!r}: {bad[0]!r} is no host:port, such as localhost:9092"
+            )
             raise InvalidInputError(message)
         _ = self.client_config, self.compression, self.replication_factor
 
@@ -95,10 +108,16 @@ class KafkaLogSettings:
 def _typed(option: str, key: str, text: str) -> object:
     if key not in CLIENT_DEFAULTS:
         dotted = [each.replace("_", ".") for each in CLIENT_DEFAULTS]
-        near = difflib.get_close_matches(option, [*dotted, *_ALIASES, *_OURS], n=1)
-        remedy = f"; did you mean log.kafka.{near[0]}?" if near else ""
+        near = nearest(option, [*dotted, *_ALIASES, *_OURS])
+        remedy = f"; did you mean log.kafka.{near}?" if near else ""
         message = f"log.kafka.{option} is no option of the Kafka client{remedy}"
         raise InvalidInputError(message)
+    allowed = _WORDS.get(key)
+    if allowed is not None:
+        if text.upper() not in allowed:
+            message = f"log.kafka.{option}={text!r} is none of {', '.join(allowed)}"
+            raise InvalidInputError(message)
+        return text.upper()
     default = CLIENT_DEFAULTS[key]
     if isinstance(default, bool):
         if text.lower() not in _TRUTHS:

@@ -17,12 +17,12 @@ from storage_lib.log_store.kafka_bucket_reader import EARLIEST, LATEST, KafkaBuc
 from storage_lib.log_store.kafka_cluster import KafkaCluster
 from storage_lib.log_store.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
 from storage_lib.log_store.kafka_log_transaction import KafkaLogTransaction
-from storage_lib.log_store.kafka_topic import KafkaTopic
+from storage_lib.log_store.kafka_topic import KafkaTopic, mark_of
 from storage_lib.log_store.kafka_transactions import KafkaTransactions
 from storage_lib.log_store.log_codec import TopicSchemas
 from storage_lib.log_store.log_codecs import codec_of
 from storage_lib.log_store.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
-from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_offsets import LogOffsets, made_anew
 from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class KafkaLogStore:
         self._foreign = decoder
         self._decoder = decoder or self._codec
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
-        self._topic = KafkaTopic(self._cluster, settings.topic, settings.table_uuid, clock)
+        self._topic = KafkaTopic(self._cluster, settings.topic, mark_of(settings.table_uuid), clock)
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
         self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
@@ -108,17 +108,27 @@ class KafkaLogStore:
 
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
-        retention_ms = int(self._topic.configs().get("retention.ms") or -1)
+        retention_ms = self.retention_ms()
         return {
             "log.system": "kafka",
-            "log.format": self.settings.format,
+            "log.format": str(self.settings.format),
             "log.kafka.bootstrap.servers": self.settings.servers,
             "log.kafka.topic": self.settings.topic,
-            "log.retention": "forever" if retention_ms < 0 else f"{retention_ms} ms",
+            "log.retention": "forever" if retention_ms is None else f"{retention_ms} ms",
         }
+
+    def retention_ms(self) -> int | None:
+        """See ``LogStore.retention_ms``."""
+        configured = int(self._topic.configs().get("retention.ms") or -1)
+        return None if configured < 0 else configured
+
+    def log_id(self) -> str | None:
+        """See ``LogStore.log_id``."""
+        return self._topic.id()
 
     def begin(self, slot: int) -> KafkaLogTransaction:
         """See ``LogStore.begin``."""
+        self._topic.refuse_others()
         return KafkaLogTransaction(
             cluster=self._cluster,
             topic=self._topic,
@@ -131,6 +141,7 @@ class KafkaLogStore:
 
     def open_appender(self) -> KafkaLogAppender:
         """See ``LogStore.open_appender``."""
+        self._topic.refuse_others()
         process = os.getpid()
         try:
             owner, producer = self._idle_producers.pop()
@@ -182,23 +193,26 @@ class KafkaLogStore:
 
     def earliest_offsets(self) -> LogOffsets:
         """See ``LogStore.earliest_offsets``."""
-        return LogOffsets(self._reader.offsets(self._every_bucket(EARLIEST)))
+        return LogOffsets(self._reader.offsets(self._every_bucket(EARLIEST)), self.log_id())
 
     def latest_offsets(self) -> LogOffsets:
         """See ``LogStore.latest_offsets``."""
-        return LogOffsets(self._reader.offsets(self._every_bucket(LATEST)))
+        return LogOffsets(self._reader.offsets(self._every_bucket(LATEST)), self.log_id())
 
     def offsets_at(self, timestamp_millis: int) -> LogOffsets:
         """See ``LogStore.offsets_at``."""
         found = self._reader.offsets(self._every_bucket(max(0, timestamp_millis)))
         latest = self.latest_offsets()
-        return LogOffsets({bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()})
+        told = {bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()}
+        return LogOffsets(told, latest.log_id)
 
     def read(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[LogBatch]:
         """See ``LogStore.read``."""
         asked = tuple(self._schema.bucket_numbers) if buckets is None else buckets
+        if start.log_id is not None and not start.is_of(self.log_id()):
+            raise made_anew(self.settings.topic)
         earliest = self._reader.offsets(dict.fromkeys(asked, EARLIEST))
         held_until = self._reader.offsets(dict.fromkeys(asked, LATEST), committed=False)
         latest = self._reader.offsets(dict.fromkeys(asked, LATEST))

@@ -34,12 +34,13 @@ _UNKNOWN = kafka.errors.UnknownTopicOrPartitionError
 class KafkaTopic:
     """The topic of one table."""
 
-    def __init__(self, cluster: KafkaCluster, name: str, table_uuid: str, clock: Clock) -> None:
-        """Speak of the topic ``name`` on behalf of the table ``table_uuid``."""
+    def __init__(self, cluster: KafkaCluster, name: str, mark: str, clock: Clock) -> None:
+        """Speak of the topic ``name`` on behalf of the table that has this mark (``mark_of``)."""
         self._cluster = cluster
         self._name = name
-        self._mark = str((1 << _MARK_BITS) | _first_bits(table_uuid))
+        self._mark = mark
         self._clock = clock
+        self._known_as_ours: tuple[str | None] | None = None
 
     def create(self, *, partition_count: int, retention_ms: int | None, replication_factor: int | None) -> None:
         """Make the topic, or find it made by an earlier try for the same table.
@@ -75,7 +76,8 @@ class KafkaTopic:
         if error is kafka.errors.TopicAlreadyExistsError and not self._is_ours(patience):
             message = (
                 f"topic {self._name!r} exists and is not this table's log; choose another with log.kafka.topic, or "
-                "delete it if nobody needs it"
+                "delete it if nobody needs it (`dynamic-table orphans --topics` knows those that a CREATE which broke "
+                "off has left)"
             )
             raise AlreadyExistsError(message)
         self._cluster.forget_leaders(self._name)
@@ -85,14 +87,15 @@ class KafkaTopic:
             raise AlreadyExistsError(message)
 
     def drop(self) -> None:
-        """Delete the topic; fine if it is gone. ``InvalidInputError`` for one that is not this table's."""
+        """Delete the topic; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
         patience = self._patience("drop")
         try:
-            if not self._is_ours(patience):
-                message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it shall go"
-                raise InvalidInputError(message)
+            is_ours = self._is_ours(patience)
         except NotFoundError:
             return
+        if not is_ours:
+            message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it shall go"
+            raise NotFoundError(message)
         request = DeleteTopicsRequest(
             topic_names=[self._name], timeout_ms=patience.limit_ms, max_version=_DELETE_VERSION_MAX
         )
@@ -102,6 +105,31 @@ class KafkaTopic:
                 break
             self._wait(error, detail, patience)
         self._wait_until_gone(patience)
+
+    def id(self) -> str | None:
+        """See ``LogStore.log_id``."""
+        return self._cluster.topic_id(self._name, self._patience("look up"))
+
+    def refuse_others(self) -> None:
+        """Raise ``InvalidInputError`` if the topic is not this table's; looked at once for each topic of the name.
+
+        Who may not look writes all the same.
+        """
+        found = self.id()
+        if self._known_as_ours == (found,):
+            return
+        try:
+            is_ours = self._is_ours(self._patience("look at"))
+        except InvalidInputError:
+            is_ours = True
+        if not is_ours:
+            message = (
+                f"topic {self._name!r} is not this table's log: somebody else has made it under that name. Delete it, "
+                "and let create_table(..., if_not_exists=True) make the log anew; readers start again with "
+                "log.scan=full then"
+            )
+            raise InvalidInputError(message)
+        self._known_as_ours = (found,)
 
     def configs(self) -> Mapping[str, str]:
         """The topic's effective configuration; ``NotFoundError`` if there is no such topic."""
@@ -174,6 +202,18 @@ class KafkaTopic:
 
     def _patience(self, verb: str) -> Patience:
         return self._cluster.patience(self._clock, f"{verb} topic {self._name!r}")
+
+
+def mark_of(table_uuid: str) -> str:
+    """What the topics of that table are marked with."""
+    return str((1 << _MARK_BITS) | _first_bits(table_uuid))
+
+
+def mark_in(configs: Mapping[str, str | None]) -> str | None:
+    """The mark in a topic's configuration; None for a topic that was not made by this library."""
+    value = configs.get(_MARK_CONFIG) or ""
+    is_mark = value.isascii() and value.isdigit() and int(value) >> _MARK_BITS == 1 and int(value) != _FOREVER_MS
+    return value if is_mark else None
 
 
 def _first_bits(table_uuid: str) -> int:

@@ -76,10 +76,14 @@ def read_columns(codec: ChangeDecoder, columns: LogColumns, *, log: str, bucket:
     try:
         changes = codec.decode(columns.values, columns.keys)
     except CorruptRecordError as error:
-        excerpt = (columns.values[error.index].as_py() or b"")[:_EXCERPT_BYTES]
+        value = columns.values[error.index].as_py() or b""
+        excerpt = value[:_EXCERPT_BYTES]
+        remedy = "Find out who else writes this topic"
+        if codec.name == "debezium-json" and b'"payload"' in value:
+            remedy = "It has a schema beside its payload: that is the format debezium-json-schema"
         message = (
             f"log {log!r}, bucket {bucket}, offset {columns.offsets[error.index]}: not a {codec.name} change of this "
-            f"table: {error}. It starts with {excerpt!r}. Find out who else writes this topic"
+            f"table: {error}. It starts with {excerpt!r}. {remedy}"
         )
         raise CorruptFileError(message) from error
     indices = changes.record_indices

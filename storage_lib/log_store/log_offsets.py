@@ -1,4 +1,8 @@
-"""A place in the log: for every bucket the offset of the next record to read."""
+"""A place in the log: for every bucket the offset of the next record to read.
+
+Offsets mean nothing in another log, be it of the same name: a topic that somebody deletes and makes anew begins at 0
+again. So they also say which log they are of, where that is known.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from storage_lib.errors import LogOffsetsExpiredError
+
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """Next offset per bucket; a bucket that is missing starts at 0."""
+    """Next offset per bucket; a bucket that is missing starts at 0. Equal if the offsets are, of whatever log."""
 
     next_offsets: Mapping[int, int] = field(default_factory=dict)
+    log_id: str | None = field(default=None, compare=False)
 
     def of(self, bucket: int) -> int:
         """The next offset to read from ``bucket``."""
@@ -22,13 +29,29 @@ class LogOffsets:
         merged = dict(self.next_offsets)
         for bucket, offset in later.items():
             merged[bucket] = max(offset, merged.get(bucket, 0))
-        return LogOffsets(merged)
+        return LogOffsets(merged, self.log_id)
+
+    def is_of(self, log_id: str | None) -> bool:
+        """Whether these may be offsets of that log: unless both are known and differ."""
+        return self.log_id is None or log_id is None or self.log_id == log_id
+
+    def in_log(self, log_id: str | None) -> LogOffsets:
+        """These offsets as ones of that log; its beginning if they are another's, for it came later."""
+        return LogOffsets(self.next_offsets if self.is_of(log_id) else {}, log_id or self.log_id)
 
     def to_json(self) -> str:
         """The spelling in snapshots and stream positions: ``{"0": 17, "1": 4}``."""
         return json.dumps({str(bucket): offset for bucket, offset in sorted(self.next_offsets.items())})
 
     @classmethod
-    def from_json(cls, text: str) -> LogOffsets:
-        """Read what ``to_json`` wrote."""
-        return cls({int(bucket): int(offset) for bucket, offset in json.loads(text).items()})
+    def from_json(cls, text: str, log_id: str | None = None) -> LogOffsets:
+        """Read what ``to_json`` wrote; the log's name is kept beside it."""
+        return cls({int(bucket): int(offset) for bucket, offset in json.loads(text).items()}, log_id)
+
+
+def made_anew(log: str) -> LogOffsetsExpiredError:
+    """What is said of offsets in a log that is gone, and of whose name there is another."""
+    return LogOffsetsExpiredError(
+        f"log {log!r} was made anew: the offsets are of the one that was there before. Read the files from a snapshot "
+        "again (log.scan=full)"
+    )

@@ -119,7 +119,7 @@ class LogStore(Protocol):
         """Make the log; ``AlreadyExistsError`` if one of that name exists that is not this table's. Repeatable."""
 
     def drop(self) -> None:
-        """Delete the log; fine if it is gone. Refuses (``InvalidInputError``) one that is not this table's."""
+        """Delete the log; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
 
     def evolve(self, schema: TableSchema) -> None:
         """Make ready for records of another version of the table's schema, which may come or not. Repeatable.
@@ -129,6 +129,12 @@ class LogStore(Protocol):
 
     def description(self) -> Mapping[str, str]:
         """For DESCRIBE: ``log.system``, ``log.kafka.topic``, ``log.retention`` (effective), … ; no secrets."""
+
+    def log_id(self) -> str | None:
+        """Names this log: one that is made anew under its name has another. None where the system has no such names.
+
+        May be a second old. Raises ``NotFoundError`` if there is no log, ``UnavailableError``.
+        """
 
     def begin(self, slot: int) -> LogTransaction:
         """Open the transaction of ``slot``, aborting a dangling one of the same slot and fencing its writer."""
@@ -160,13 +166,16 @@ class LogStore(Protocol):
     def offsets_at(self, timestamp_millis: int) -> LogOffsets:
         """The first record at or after that time for every bucket; the latest where there is none."""
 
+    def retention_ms(self) -> int | None:
+        """For how long records are held for sure; None: for ever."""
+
     def read(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[LogBatch]:
         """Committed changes from ``start`` up to, not including, ``end`` (default: the latest now), then stop.
 
-        ``LogOffsetsExpiredError`` if ``start`` is no longer held, or lies beyond the log; ``UnavailableError`` if
-        ``end`` is not committed yet. Bounded memory: a few batches per bucket.
+        ``LogOffsetsExpiredError`` if ``start`` is no longer held, lies beyond the log or is of another one;
+        ``UnavailableError`` if ``end`` is not committed yet. Bounded memory: a few batches per bucket.
         Batches of one bucket come in order. A last batch without rows may come just to advance ``next_offset``:
         after the generator ends, every bucket of the request has been reported up to its end.
         """

@@ -65,9 +65,10 @@ class MemoryBucket:
 class MemoryLog:
     """All buckets of one log, and the newest transaction of every slot."""
 
-    def __init__(self, table_uuid: str, bucket_count: int, retention_ms: int | None) -> None:
+    def __init__(self, table_uuid: str, bucket_count: int, retention_ms: int | None, log_id: str) -> None:
         """Make an empty log that belongs to the table ``table_uuid``."""
         self.table_uuid = table_uuid
+        self.log_id = log_id
         self.retention_ms = retention_ms
         self.buckets = [MemoryBucket() for _ in range(bucket_count)]
         self.lock = threading.RLock()

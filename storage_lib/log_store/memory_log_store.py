@@ -6,6 +6,8 @@ anywhere, offsets have holes. Stores of one name in one process share one log.
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,14 +16,13 @@ import pyarrow as pa
 
 from storage_lib.errors import (
     AlreadyExistsError,
-    InvalidInputError,
     LogOffsetsExpiredError,
     NotFoundError,
     UnavailableError,
 )
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_columns import end_of_bucket, read_columns
-from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_offsets import LogOffsets, made_anew
 from storage_lib.log_store.log_store import (
     EndOutcome,
     LogBatch,
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 _TRANSACTION_TIMEOUT_MS = 900_000
 _LOGS: dict[str, MemoryLog] = {}
+_MADE: Counter[str] = Counter()
+"""How many logs of a name there have been."""
+
+_LOCK = threading.Lock()
 
 
 class MemoryLogStore:
@@ -68,10 +73,13 @@ class MemoryLogStore:
 
     def create(self) -> None:
         """See ``LogStore.create``."""
-        log = _LOGS.setdefault(
-            self._name,
-            MemoryLog(self._table_uuid, len(self._schema.bucket_numbers), self._retention_ms),
-        )
+        with _LOCK:
+            log = _LOGS.get(self._name)
+            if log is None:
+                _MADE[self._name] += 1
+                log_id = f"memory-{_MADE[self._name]}"
+                log = MemoryLog(self._table_uuid, len(self._schema.bucket_numbers), self._retention_ms, log_id)
+                _LOGS[self._name] = log
         if log.table_uuid != self._table_uuid:
             message = f"log {self._name!r} exists and is another table's; choose another name with log.kafka.topic"
             raise AlreadyExistsError(message)
@@ -85,7 +93,7 @@ class MemoryLogStore:
         log = _LOGS.get(self._name)
         if log is not None and log.table_uuid != self._table_uuid:
             message = f"log {self._name!r} is another table's and stays"
-            raise InvalidInputError(message)
+            raise NotFoundError(message)
         _LOGS.pop(self._name, None)
 
     def evolve(self, schema: TableSchema) -> None:
@@ -93,12 +101,20 @@ class MemoryLogStore:
 
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
-        retention_ms = self._log().retention_ms
+        retention_ms = self.retention_ms()
         return {
             "log.system": "memory",
             "log.kafka.topic": self._name,
             "log.retention": "forever" if retention_ms is None else f"{retention_ms} ms",
         }
+
+    def retention_ms(self) -> int | None:
+        """See ``LogStore.retention_ms``."""
+        return self._log().retention_ms
+
+    def log_id(self) -> str:
+        """See ``LogStore.log_id``."""
+        return self._log().log_id
 
     def begin(self, slot: int) -> MemoryLogTransaction:
         """See ``LogStore.begin``."""
@@ -136,13 +152,13 @@ class MemoryLogStore:
         """See ``LogStore.earliest_offsets``."""
         log = self._log()
         with log.lock:
-            return LogOffsets({bucket: held.start_offset for bucket, held in enumerate(log.buckets)})
+            return LogOffsets({bucket: held.start_offset for bucket, held in enumerate(log.buckets)}, log.log_id)
 
     def latest_offsets(self) -> LogOffsets:
         """See ``LogStore.latest_offsets``."""
         log = self._log()
         with log.lock:
-            return LogOffsets({bucket: log.stable_offset(bucket) for bucket in range(len(log.buckets))})
+            return LogOffsets({bucket: log.stable_offset(bucket) for bucket in range(len(log.buckets))}, log.log_id)
 
     def offsets_at(self, timestamp_millis: int) -> LogOffsets:
         """See ``LogStore.offsets_at``."""
@@ -154,7 +170,7 @@ class MemoryLogStore:
                 late = [s.columns for s in held.stretches if s.columns.timestamps[-1] >= timestamp_millis]
                 first = late[0].offsets[np.argmax(late[0].timestamps >= timestamp_millis)] if late else stable
                 found[bucket] = min(int(first), stable)
-        return LogOffsets(found)
+        return LogOffsets(found, log.log_id)
 
     def read(
         self,
@@ -166,6 +182,8 @@ class MemoryLogStore:
         """See ``LogStore.read``."""
         log = self._log()
         asked = tuple(range(len(log.buckets))) if buckets is None else buckets
+        if not start.is_of(log.log_id):
+            raise made_anew(self._name)
         latest = self.latest_offsets()
         stops: dict[int, int] = {}
         for bucket in asked:

@@ -15,6 +15,11 @@ from storage_lib.io.local_file_io import LocalFileIO
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_TABLE_FILE = "dynamic-table"
+"""Says which table the stream writes into; Spark passes over files that it does not know."""
+
 _FILE_SCHEMES = ("file://", "file:")
 
 
@@ -36,24 +41,47 @@ def query_id_of(checkpoint_location: str) -> str:
         raise InvalidInputError(message) from error
 
 
-def settled_query_id(spark: SparkSession, checkpoint_location: str) -> str:
-    """The id that a query with this checkpoint has, or will have; works for any storage that Spark reaches."""
+def settled_query_id(spark: SparkSession, checkpoint_location: str, table: DynamicTable) -> str:
+    """The id that a query with this checkpoint has, or will have; works for any storage that Spark reaches.
+
+    Raises ``InvalidInputError`` for the checkpoint of a stream into another table: what that one has read would never
+    get into this one.
+    """
     # The JVM's file system classes are only reachable through pyspark's gateway.
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    fresh = json.dumps({"id": str(jvm.java.util.UUID.randomUUID().toString())})
+    query_id = _id_in(_settled(spark, f"{checkpoint_location.rstrip('/')}/metadata", fresh))
+    written_to = _settled(spark, f"{checkpoint_location.rstrip('/')}/{_TABLE_FILE}", table.uuid)
+    if written_to != table.uuid:
+        message = (
+            f"table {table.name}: checkpoint {checkpoint_location} is of a stream into another table, or into one of "
+            "this name that was dropped since. What that stream has read would be missing here: give this one a "
+            "checkpoint_location of its own"
+        )
+        raise InvalidInputError(message)
+    return query_id
+
+
+def _settled(spark: SparkSession, location: str, text: str) -> str:
+    """What the file says; ``text``, which is written into it, if there is none."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint_location.rstrip('/')}/metadata")
+    path = jvm.org.apache.hadoop.fs.Path(location)
     files = path.getFileSystem(configuration)
-    if not files.exists(path):
-        text = json.dumps({"id": str(jvm.java.util.UUID.randomUUID().toString())})
-        out = files.create(path, False)  # fails if another starter was faster
-        out.write(bytearray(text.encode()))
-        out.close()
-        return _id_in(text)
-    stream = files.open(path)
-    try:
-        return _id_in(str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")))
-    finally:
-        stream.close()
+    is_there = files.exists(path)
+    if is_there:
+        stream = files.open(path)
+        try:
+            found = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+        if found:
+            return found
+    # An empty file is what a starter left that died while writing it; else this fails if another one was faster.
+    out = files.create(path, is_there)
+    out.write(bytearray(text.encode()))
+    out.close()
+    return text
 
 
 def _id_in(metadata: str) -> str:

@@ -35,8 +35,9 @@ def compact(
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
     ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
-    Raises ``CommitConflictError``, with everything undone, if another compaction or overwrite was faster, and
-    ``InvalidInputError``, with the others committed, for a bucket whose values can't be merged (a sum too large).
+    Buckets that another compaction or overwrite changed meanwhile are left as they are; raises
+    ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
+    others committed, for a bucket whose values can't be merged (a sum too large).
     """
     tasks = table.plan_compaction(partition=partition, full=full)
     if not tasks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.schema.nearest import nearest
 from storage_lib.schema.table_options import TableOptions, canonical_key
 from storage_lib.spark.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.stream_reader import StreamScan
@@ -157,9 +157,9 @@ def _unknown(catalog: Mapping[str, str]) -> list[str]:
 def _refuse_unknown(catalog: Mapping[str, str]) -> None:
     """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
     for key in _unknown(catalog):
-        near = difflib.get_close_matches(key.replace("_", "-"), _OF_STATEMENT, n=1, cutoff=0.7)
+        near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
         spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID}))
-        hint = f"did you mean {near[0]!r}?" if near else f"a statement's own are {spelled}"
+        hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
         message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
         raise InvalidInputError(message)
 

@@ -135,7 +135,7 @@ def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPositio
         for bucket, offset in end.offsets.next_offsets.items()
     }
     if any(first.of(bucket) != offset for bucket, offset in capped.items()):
-        return replace(end, offsets=LogOffsets(capped))
+        return replace(end, offsets=LogOffsets(capped, end.offsets.log_id))
     if end.watched_snapshot_id is None:
         return start
     # Nothing to read, but perhaps something was said that is not to be said again.

@@ -60,7 +60,7 @@ def write_stream(
     _check(df, table, checkpoint_location, output_mode)
     spark = df.sparkSession
     register(spark)
-    user = settled_query_id(spark, checkpoint_location)
+    user = settled_query_id(spark, checkpoint_location, table)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     past = CheckpointSources.of(checkpoint_location, table.address.options)
     tells_sources = output_mode == "append" and not (tracked and table.log_comes_first)

@@ -12,7 +12,6 @@ from pyspark.sql.datasource import WriterCommitMessage
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.table_cache import TableKey
 from storage_lib.spark.worker_garbage import spare_what_is_imported
-from storage_lib.table.task_deletions import TaskDeletions
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ def write_task(key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatc
     context = TaskContext.get()
     task = table.new_write(order, task_index=0 if context is None else context.partitionId())
     try:
-        looks_up = TaskDeletions.are_looked_up(table, order)
-        for rows in TaskDeletions(table, order, task).completed(batches) if looks_up else batches:
-            task.write(rows)
+        task.write_all(batches)
         written = task.prepare_commit()
         if order.turn is not None:
             table.lease.check(order.turn)

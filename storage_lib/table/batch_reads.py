@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.schema_in_force import rewritten_since
+from storage_lib.schema.layout import has_same_rows
 from storage_lib.table.planned_read import PlannedRead
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 class BatchReads:
     """Plans and reads snapshots; ``predicate`` is always the user's, not yet validated."""
 
-    def __init__(self, *, schema: TableSchema, options: TableOptions, file_store: FileStore) -> None:
+    def __init__(self, *, table: str, schema: TableSchema, options: TableOptions, file_store: FileStore) -> None:
+        self._table = table
         self._schema = schema
         self._options = options
         self._file_store = file_store
@@ -34,12 +38,27 @@ class BatchReads:
         return has_vectors and bool(self._schema.primary_keys)
 
     def plan(self, snapshot: Snapshot | None, predicate: Predicate | None) -> Plan:
-        """See ``DynamicTable.plan``."""
+        """See ``DynamicTable.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
+        self._refuse_other_rows(snapshot)
         valid = None if predicate is None else predicate.validated(self._schema)
         of_partitions = None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
         return self._file_store.scan.plan(
             snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
         )
+
+    def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
+        """Of a table that was rewritten since it was opened: read under the old schema, the files would be garbage."""
+        if snapshot is None or snapshot.schema_id == self._schema.id:
+            return
+        made_under = self._file_store.version(snapshot.schema_id)
+        if not has_same_rows(made_under, self._schema):
+            if made_under.id > self._schema.id:
+                raise InvalidInputError(str(rewritten_since(self._table, self._schema, made_under)))
+            message = (
+                f"table {self._table}: snapshot {snapshot.id} was made before the table got its primary key; read it "
+                "by its number: snapshot_id=..., or VERSION AS OF"
+            )
+            raise InvalidInputError(message)
 
     def planned(
         self, snapshot: Snapshot | None, columns: Sequence[str] | None, filter_: Predicate | None

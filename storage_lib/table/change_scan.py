@@ -12,7 +12,7 @@ content at the start gives the content at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -24,12 +24,14 @@ from storage_lib.file_store.commit_changes import deleted
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.schema.layout import has_same_rows, layout_of
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_split import ChangeSplit, ChangeStep
 from storage_lib.table.comparable_frame import comparable_frame
 from storage_lib.table.content_difference import ContentDifference, Place, places_that_differ
+from storage_lib.table.log_part import REWROTE
 from storage_lib.table.multiset_change import summed_changes
 from storage_lib.table.snapshot_changes import SnapshotChanges
 
@@ -132,6 +134,7 @@ class ChangeScan:
             )
             raise InvalidInputError(message)
         snapshots = self._file_store.snapshots.load_all(range(start_id + 1, last + 1))
+        self._refuse_rewritten(snapshots)
         changing = [each for each in snapshots if each.commit_kind not in _ROWS_UNCHANGED]
         steps = self._net_steps(start_id, changing) if mode is ChangeMode.NET else self._every_step(changing)
         return tuple(
@@ -139,10 +142,31 @@ class ChangeScan:
             for (partition, bucket), of_place in sorted(steps.items(), key=lambda item: item[0])
         )
 
+    def _refuse_rewritten(self, snapshots: Sequence[Snapshot]) -> None:
+        """Changes are told bucket by bucket, and a row has another bucket, or another key, since."""
+        rewritten = [each.id for each in snapshots if REWROTE in each.properties]
+        if rewritten:
+            message = (
+                f"table {self._table} was rewritten in snapshot {rewritten[-1]}, into other buckets or with a key, so "
+                f"changes can't be told from before to after it; ask for those since snapshot {rewritten[-1]}"
+            )
+            raise InvalidInputError(message)
+        for each in snapshots[-1:]:
+            made_under = self._file_store.version(each.schema_id)
+            if not has_same_rows(made_under, self._schema):
+                message = (
+                    f"table {self._table}: the changes up to snapshot {each.id} were made before the table got its "
+                    "primary key, and can't be told any more; ask for those since"
+                )
+                raise InvalidInputError(message)
+
     def plan_all(self) -> tuple[ChangeSplit, ...]:
-        """Every change that can still be told, the content of the earliest snapshot first."""
+        """Every change that can still be told, the earliest snapshot's content first (since it was rewritten)."""
         history = self._file_store.snapshots
         earliest = history.earliest_id()
+        if earliest is not None and layout_of(self._schema):
+            made = history.load_all(range(earliest, (history.latest_id() or earliest) + 1))
+            earliest = max((each.id for each in made if REWROTE in each.properties), default=earliest)
         if earliest is None or earliest == 1:
             return self.plan(0, None, ChangeMode.EVERY)
         first: dict[Place, list[ChangeStep]] = {}

@@ -34,7 +34,8 @@ from storage_lib.table.log_part import LogPart
 from storage_lib.table.point_lookup import PointLookup
 from storage_lib.table.update_before import complete_changes, joined, one_batch
 
-_UNKNOWN = -1
+_UNKNOWN, _OTHER_LOG = -2, -1
+"""In place of an offset, in the order in which snapshots may have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +86,12 @@ class ChangelogNormalizer:
 
         Raises ``SnapshotExpiredError`` if the snapshot to look up in is gone, ``LogOffsetsExpiredError`` if the log is.
         """
+        log_id = log.log_id()
         for stretch in stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,))):
             if stretch.repairs is not None and stretch.repairs <= began_with:
                 continue
             keys = self.keys_of(stretch)
-            snapshot, offset = self.snapshot_at(bucket, stretch.first_offset, began=began_with)
+            snapshot, offset = self.snapshot_at(bucket, stretch.first_offset, began=began_with, log_id=log_id)
             old = self.rows_before(snapshot if stretch.repairs is None else stretch.repairs, keys)
             # Where a reader is up to date there is but the end of a transaction in between.
             is_near = stretch.first_offset - offset <= (1 if self._ends_transactions and offset else 0)
@@ -139,18 +141,24 @@ class ChangelogNormalizer:
         kept = frame.unique(subset=wanted.columns, keep="last", maintain_order=True)["index"].to_arrow()
         return one_batch(table.take(kept)), kinds.take(kept)
 
-    def snapshot_at(self, bucket: int, offset: int, *, began: int) -> tuple[Snapshot | None, int]:
+    def snapshot_at(self, bucket: int, offset: int, *, began: int, log_id: str | None) -> tuple[Snapshot | None, int]:
         """The first of the snapshots with the last offsets at or before ``offset``, and these; None: the empty table.
 
         The first, for later ones with the same offsets were not told to the log: the stream never heard of them, unless
-        it ``began`` with one of them.
+        it ``began`` with one of them. Where the log was made anew, what was there is the last snapshot before it.
         """
         history = self._file_store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:
             return None, 0
-        last = first_where(earliest, newest, lambda each: self._offset_after(each, bucket, earliest) > offset) - 1
-        found = self._offset_after(last, bucket, earliest) if last >= earliest else _UNKNOWN
+
+        def offset_after(snapshot_id: int) -> int:
+            return self._offset_after(snapshot_id, bucket, earliest, log_id)
+
+        last = first_where(earliest, newest, lambda each: offset_after(each) > offset) - 1
+        found = offset_after(last) if last >= earliest else _UNKNOWN
+        if found == _OTHER_LOG:
+            return history.load(last), 0
         if found == _UNKNOWN:
             if earliest == FIRST_ID:
                 return None, 0
@@ -162,15 +170,15 @@ class ChangelogNormalizer:
             )
             raise SnapshotExpiredError(message)
         low = max(earliest, min(began, last))
-        first = first_where(low, last, lambda each: self._offset_after(each, bucket, earliest) >= found)
+        first = first_where(low, last, lambda each: offset_after(each) >= found)
         return history.load(first), found
 
-    def _offset_after(self, snapshot_id: int, bucket: int, earliest: int) -> int:
+    def _offset_after(self, snapshot_id: int, bucket: int, earliest: int, log_id: str | None) -> int:
         """Where the log of a bucket goes on after a snapshot; other writers' tell nothing, so walk past theirs."""
         for each in range(snapshot_id, earliest - 1, -1):
             part = LogPart.from_properties(self._file_store.snapshots.load(each).properties)
             if part is not None and part.offsets is not None:
-                return part.offsets.of(bucket)
+                return part.offsets.of(bucket) if part.offsets.is_of(log_id) else _OTHER_LOG
         return _UNKNOWN
 
 

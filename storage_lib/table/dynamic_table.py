@@ -18,24 +18,26 @@ from functools import partial
 import pyarrow as pa
 
 from storage_lib.errors import (
+    CommitConflictError,
     InvalidInputError,
     NotFoundError,
 )
-from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage
 from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.layout import LayoutChange, checked_layout_options
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
-from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import (
     ScanNormalize,
     StartupMode,
@@ -47,16 +49,20 @@ from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
 from storage_lib.table.hybrid_source import HybridSource
-from storage_lib.table.identity import identity_of
+from storage_lib.table.identity import checked_identifier, checked_user, identity_of
 from storage_lib.table.input_rows import Rows
 from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.table_address import TableAddress
+from storage_lib.table.table_branches import TableBranches
+from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_health import TableHealth
 from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
+from storage_lib.table.table_rewrite import REWRITE_ATTEMPTS
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.task_deletions import TaskDeletions
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -105,22 +111,24 @@ class DynamicTable:
             store_options={} if address is None else address.options,
             of_newest_schema=lambda: self.refresh().branches,
             newest_commit=lambda: self.refresh()._commit,  # noqa: SLF001  a table too
+            under=self._as_under,
         )
         self.file_store = parts.file_store
         self.lease = parts.lease
         self._input = parts.input
         self._partitions = parts.partitions
-        self._commit = parts.commit
+        self._commit: TableCommit = parts.commit
         self._eventual = parts.eventual
         self._overwrite = parts.overwrite
         self.tags = parts.tags
         self.consumers = parts.consumers
         self._time_travel = parts.time_travel
-        self.branches = parts.branches
+        self.branches: TableBranches = parts.branches
         self._rollback = parts.rollback
         self._change_scan = parts.change_scan
         self.system_tables = parts.system_tables
         self._alter = parts.alter
+        self._rewrite = parts.rewrite
         self._lookup = parts.lookup
         self._old_rows = parts.old_rows
         self._batch_reads = parts.batch_reads
@@ -149,7 +157,7 @@ class DynamicTable:
         Raises ``NotFoundError`` for an unknown branch.
         """
         self.file_store.branches.check_exists(name)
-        schema = SchemaHistory(self.environment.file_io, TablePaths(self.location, name)).latest()
+        schema = schema_in_force(self.environment.file_io, TablePaths(self.location, name))
         if schema is None:
             message = f"branch {name!r} of table {self.name} was deleted just now"
             raise NotFoundError(message)
@@ -186,6 +194,39 @@ class DynamicTable:
         if self._on_altered is not None:
             self._on_altered(altered)
         return self._as_under(altered)
+
+    def rewrite(
+        self,
+        *,
+        primary_key: Sequence[str] = (),
+        options: Mapping[str, str | None] | None = None,
+        commit_user: str | None = None,
+    ) -> DynamicTable:
+        """Write every row anew: with a primary key, where there was none, or with another ``bucket`` or ``bucket-key``.
+
+            table = table.rewrite(options={"bucket": "8"})
+
+        One snapshot changes all at once; a log begins anew in a topic of its own, ``<topic>-v<n>``. Repeating what died
+        finishes it. Writers wait meanwhile, and are then refused until they load the table again, as are streams at a
+        position in the old log. Raises ``InvalidInputError`` for rows that share a key, and what can't be;
+        ``CommitConflictError`` if others kept committing what needs no turn; as ``append``.
+        """
+        change = LayoutChange(primary_key=tuple(primary_key), options=checked_layout_options(self.name, options or {}))
+        user = commit_user or self.environment.new_name()
+        for attempt in range(1, REWRITE_ATTEMPTS + 1):
+            current = self.refresh()
+            try:
+                schema = current._rewrite.run(change, commit_user=user)  # noqa: SLF001  a table too
+            except CommitConflictError:
+                if attempt == REWRITE_ATTEMPTS:
+                    raise
+                continue
+            if schema.id == current.schema.id:
+                return current
+            if self._on_altered is not None:
+                self._on_altered(schema)
+            return self._as_under(schema)
+        raise AssertionError
 
     def refresh(self) -> DynamicTable:
         """The table under its newest schema; the same object if that is the one it has."""
@@ -466,6 +507,7 @@ class DynamicTable:
         ``CommitConflictError`` if anything was, ``UnavailableError`` if the turn can't be had in time. ``in_turn``: of
         any table, so that rows can be made of what the order's base snapshot shows while nobody else appends.
         """
+        checked_user(self.name, commit_user)
         is_tracked = self.options.change_tracking if tracked is None else tracked
         if overwrite is not None and self.schema.is_append_only:
             if tracked:
@@ -492,7 +534,7 @@ class DynamicTable:
 
         Ends the log transactions that it may have died before.
         """
-        return self._commit.committed(commit_user, commit_identifier)
+        return self._commit.committed(commit_user, checked_identifier(self.name, commit_identifier))
 
     def rows_of_keys(
         self,
@@ -506,7 +548,10 @@ class DynamicTable:
 
     def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
-        return self._task_writes.open(order, task_index=task_index)
+        write = self._task_writes.open(order, task_index=task_index)
+        if TaskDeletions.are_looked_up(self, order):
+            write.completed = TaskDeletions(self, order, write).completed
+        return write
 
     def commit_write(
         self,
@@ -520,12 +565,18 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Make what the tasks wrote one snapshot, and visible in the log; gives the turn back whatever happens.
 
-        Exactly once by ``(order.commit_user, commit_identifier)``. None if there was nothing to commit.
+        Exactly once by ``(order.commit_user, commit_identifier)``, an integer of 0 or more. None if there was nothing
+        to commit.
         With ``sources`` the snapshot tells that all records of these ranges are in the table; ``CommitConflictError``
         if one does not begin where ``source_offsets`` ends.
         With ``defers_tiering``, rows that are in the log already (``log_comes_first``) are left to the next
         ``tier_log``: None, and no snapshot.
         """
+        try:
+            commit_identifier = checked_identifier(self.name, commit_identifier)
+        except InvalidInputError:
+            self.abort_write(order, messages)
+            raise
         if defers_tiering and self.log_comes_first and order.writes_log:
             self._commit.abort(order, messages)
             return None
@@ -592,9 +643,10 @@ class DynamicTable:
         """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
 
         None if there was nothing to do.
-        Never stops a writer. Raises ``CommitConflictError`` if another commit replaced the same files meanwhile:
-        the work is dropped, run it again. Raises ``InvalidInputError`` for a bucket whose rows can't be merged (a sum
-        too large for its column), after the others were compacted.
+        Never stops a writer. A bucket whose files another commit replaced meanwhile is left to the next compaction;
+        raises ``CommitConflictError`` if that is all of them: the work is dropped, run it again. Raises
+        ``InvalidInputError`` for a bucket whose rows can't be merged (a sum too large for its column), after the others
+        were compacted.
         """
         return self._care.compact(
             partition=partition, full=full, commit_user=commit_user, commit_identifier=commit_identifier
@@ -633,7 +685,10 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Commit what ``run_compaction`` returned; on ``CommitConflictError`` its files are deleted."""
+        """Commit what ``run_compaction`` returned, but for buckets that others changed first; their files are deleted.
+
+        Raises ``CommitConflictError`` if none is left.
+        """
         return self._care.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
 
     def drop_partitions(
@@ -786,4 +841,10 @@ class DynamicTable:
             self._inline_compaction.compact(tiered, buckets)
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
+        if commit_identifier == BATCH_COMMIT_IDENTIFIER:
+            message = (
+                f"table {self.name}: commit_identifier {commit_identifier} stands for a commit that has none, so it "
+                "would be committed again and again; give a smaller one"
+            )
+            raise InvalidInputError(message)
         return identity_of(self.name, self.environment, commit_user, commit_identifier)

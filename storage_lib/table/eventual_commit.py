@@ -27,6 +27,7 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_repair import LogRepair
+from storage_lib.table.log_share import FencedShare
 from storage_lib.table.source_offsets import SourcesOf
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.turn import Turn, TurnLease
@@ -49,6 +50,7 @@ class EventualCommit(TableCommit):
         schema: TableSchema,
         repair: LogRepair,
         lease: TurnLease,
+        transaction_timeout_ms: int,
         of_newest_schema: Callable[[], TableCommit],
     ) -> None:
         super().__init__(
@@ -63,6 +65,7 @@ class EventualCommit(TableCommit):
         self._schema = schema
         self._log = repair.log
         self._foreign = repair
+        self._transaction_timeout_ms = transaction_timeout_ms
         self._of_newest_schema = of_newest_schema
 
     @property
@@ -84,7 +87,7 @@ class EventualCommit(TableCommit):
         """
         if not order.writes_log:
             return order
-        turn = self._acquire(order.commit_user, "read a source")
+        turn = self._take_turn(order.commit_user, "read a source")
         try:
             sources(self.source_offsets(self._file_store.snapshots.latest()))
         except BaseException:
@@ -113,8 +116,8 @@ class EventualCommit(TableCommit):
         if sources is None and not any(message.row_count for message in messages):
             self.abort(order, messages)
             return None
-        turn = order.turn or self._acquire(order.commit_user, "write")
-        with self._turn_of(turn):
+        turn = order.turn or self._take_turn(order.commit_user, "write")
+        with self.turn_of(turn):
             earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
             return earlier or self._tier(
                 turn,
@@ -133,15 +136,17 @@ class EventualCommit(TableCommit):
         earlier = self.committed(commit_user, commit_identifier)
         if earlier is not None:
             return earlier
-        turn = self._acquire(commit_user, purpose)
-        with self._turn_of(turn):
+        turn = self._take_turn(commit_user, purpose)
+        with self.turn_of(turn):
             return self._tier(
                 turn, commit_user=commit_user, commit_identifier=commit_identifier, skip_expired=skip_expired
             )
 
-    def _acquire(self, commit_user: str, purpose: str) -> Turn:
-        holder = f"{commit_user}/{self._environment.new_name()}"
-        return self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
+    def _take_turn(self, commit_user: str, purpose: str) -> Turn:
+        turn = super()._take_turn(commit_user, purpose)
+        # Where this fails the turn is not given back: the next one has to know that it is still to be done.
+        self._fence_previous_holder(turn)
+        return turn
 
     def _put_log_in_order(self, turn: Turn) -> int | None:
         """Bring the files up to the log, within the turn of whoever commits upon them."""
@@ -173,7 +178,9 @@ class EventualCommit(TableCommit):
             commit_user=commit_user, tracked=True, base_snapshot_id=None if base is None else base.id, turn=turn
         )
         start = newest.start_of_tiering(base, skip_expired=skip_expired)
-        is_new = any(offset != start.of(bucket) for bucket, offset in end.next_offsets.items())
+        is_new = not start.is_of(end.log_id) or any(
+            offset != start.of(bucket) for bucket, offset in end.next_offsets.items()
+        )
         if not is_new and not even_if_nothing_new:
             return None
         return newest.commit_log_part(
@@ -199,21 +206,31 @@ class EventualCommit(TableCommit):
         _, missing = self._foreign.find()
         if not missing:
             return
-        self._lease.check(turn)
-        appender = self._log.open_appender()
+        share = FencedShare(
+            turn=turn,
+            table=self._table,
+            log=self._log,
+            lease=self._lease,
+            only_task=True,
+            clock=self._environment.clock,
+            timeout_ms=self._transaction_timeout_ms,
+        )
         try:
             for each in missing:
                 for _, rows, kinds in self._foreign.changes_of(each):
-                    appender.write(each.bucket, rows, kinds)
-            appender.finish()
+                    share.write(each.bucket, rows, kinds)
+            share.flush()
         except BaseException:
-            appender.give_up()
+            share.abort()
             raise
 
     def start_of_tiering(self, base: Snapshot | None, *, skip_expired: bool) -> LogOffsets:
         """Where the files of ``base`` end in the log; with ``skip_expired`` not before what the log still holds."""
         start = self._offsets_of(base) or LogOffsets()
-        return start.advanced_to(self._log.earliest_offsets().next_offsets) if skip_expired else start
+        if not skip_expired:
+            return start
+        earliest = self._log.earliest_offsets()
+        return start.in_log(earliest.log_id).advanced_to(earliest.next_offsets)
 
     def commit_log_part(
         self,

@@ -17,19 +17,22 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import InvalidInputError, SnapshotExpiredError
-from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.layout import layout_of
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import StartupMode
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
-from storage_lib.table.log_part import LogPart
+from storage_lib.table.log_places import LogPlaces, tracked_snapshots
+from storage_lib.table.rewrite_watch import RewriteWatch
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
@@ -91,6 +94,7 @@ class HybridSource:
         position: StreamPosition | None = None,
         normalizer: ChangelogNormalizer | StatefulNormalizer | None = None,
         watch: UntrackedWatch | None = None,
+        clock: Clock,
     ) -> None:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
             message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
@@ -104,10 +108,12 @@ class HybridSource:
         self._change_scan = change_scan
         self._normalizer = normalizer
         self._watch = watch
+        self._rewritten = RewriteWatch(table=table, schema=schema, file_store=file_store, clock=clock)
         self._row_kind_column = row_kind_column
         self._split_target_bytes = split_target_bytes
         self._startup = startup
         self._timestamp_millis = timestamp_millis
+        self._places = LogPlaces(table=table, file_store=file_store, clock=clock)
         self.position = position
 
     @property
@@ -119,7 +125,9 @@ class HybridSource:
 
     def initial_position(self) -> StreamPosition:
         """Where the stream starts, by ``log.scan``."""
-        return replace(self._initial_position(), table_uuid=self._table_uuid)
+        self._file_store.check_layout(self._file_store.snapshots.latest())
+        layout = layout_of(self._schema)
+        return replace(self._initial_position(), table_uuid=self._table_uuid, layout=layout)
 
     def _initial_position(self) -> StreamPosition:
         history = self._file_store.snapshots
@@ -127,7 +135,9 @@ class HybridSource:
         if self._startup is StartupMode.FULL:
             if newest is not None:
                 return StreamPosition(snapshot_id=newest, split_index=0)
-            return self._in_log(0, LogOffsets(), 0) if self._log is not None else StreamPosition(snapshot_id=0)
+            if self._log is None:
+                return StreamPosition(snapshot_id=0)
+            return self._in_log(0, LogOffsets(log_id=self._log.log_id()), 0)
         if self._log is None:
             after = newest or 0
             if self._startup is StartupMode.FROM_TIMESTAMP:
@@ -136,7 +146,8 @@ class HybridSource:
         if self._startup is StartupMode.LATEST:
             return self._in_log(0, self._log.latest_offsets(), newest or 0)
         since = self._timestamp_millis or 0
-        return self._in_log(0, self._log.offsets_at(since), 0 if self._watch is None else history.last_before(since))
+        offsets = self._places.since(self._log, since)
+        return self._in_log(0, offsets, 0 if self._watch is None else history.last_before(since))
 
     def latest_position(self, start: StreamPosition, *, max_rows: int | None = None) -> StreamPosition:
         """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
@@ -161,6 +172,7 @@ class HybridSource:
             rows = [StreamSplit(rows=split) for split in splits[start.split_index : stop]]
             return rows if end.offsets is None else [*rows, *self._first_states(end.offsets, start.snapshot_id)]
         if start.offsets is not None:
+            self._places.refuse_other_log(self._followed_log, start.offsets)
             later = end.offsets or start.offsets
             return [
                 StreamSplit(
@@ -172,7 +184,7 @@ class HybridSource:
             ]
         return [
             split
-            for snapshot in self._tracked(start.snapshot_id, end.snapshot_id)
+            for snapshot in tracked_snapshots(self._file_store.snapshots, start.snapshot_id, end.snapshot_id)
             for split in self._changed_by(snapshot)
         ]
 
@@ -212,8 +224,9 @@ class HybridSource:
             return replace(start, split_index=index)
         if self._log is None:
             return replace(start, split_index=None)
-        reached = self._in_log(start.snapshot_id, self._offsets_after(start.snapshot_id), start.snapshot_id)
-        return replace(reached, table_uuid=start.table_uuid)
+        offsets = self._places.after(self._log, start.snapshot_id)
+        reached = self._in_log(start.snapshot_id, offsets, start.snapshot_id)
+        return replace(reached, table_uuid=start.table_uuid, layout=start.layout)
 
     def _refuse_others(self, position: StreamPosition) -> None:
         if position.table_uuid not in (None, self._table_uuid):
@@ -222,6 +235,7 @@ class HybridSource:
                 "since. Start the stream again without it (a query in Spark: with a checkpoint of its own)"
             )
             raise InvalidInputError(message)
+        self._rewritten.refuse_before(position)
 
     def _first_states(self, offsets: LogOffsets, snapshot_id: int) -> list[StreamSplit]:
         """Work that hands out no row: beginning what the normalizer keeps, while the snapshot is sure to be there."""
@@ -239,6 +253,7 @@ class HybridSource:
 
     def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
         newest = self._followed_log.latest_offsets()
+        self._places.refuse_other_log(self._followed_log, offsets)
         ahead = tuple(bucket for bucket, offset in offsets.next_offsets.items() if newest.of(bucket) < offset)
         if ahead:
             # A transaction is open, or the position is of another log: then this says so, rather than wait for ever.
@@ -249,6 +264,8 @@ class HybridSource:
             newest, watched, has_warned = outlook.end, outlook.watched_snapshot_id, outlook.has_warned
         behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
         if not behind:
+            # A log that the table has left behind says nothing any more, and would be followed for ever.
+            self._rewritten.look()
             return replace(start, watched_snapshot_id=watched) if has_warned else start
         if max_rows is not None:
             share = max(1, max_rows // len(behind))
@@ -267,24 +284,15 @@ class HybridSource:
         rows, reached = 0, start.snapshot_id
         while reached < newest and (max_rows is None or rows < max_rows):
             following = self._file_store.snapshots.load(reached + 1)
+            self._rewritten.refuse_after(following)
             if self._watch is not None and self._watch.stops_at(following):
                 if reached == start.snapshot_id:
                     raise self._watch.error_of(following)
                 break
             reached += 1
-            for snapshot in self._tracked(reached - 1, reached):
+            for snapshot in tracked_snapshots(self._file_store.snapshots, reached - 1, reached):
                 rows += sum(split.row_count for split in self._changed_by(snapshot))
         return replace(start, snapshot_id=reached)
-
-    def _tracked(self, after: int, last: int) -> Iterator[Snapshot]:
-        """The snapshots that streams hear of. Of overwrites these are the ones that say so."""
-        for snapshot_id in range(after + 1, last + 1):
-            snapshot = self._file_store.snapshots.load(snapshot_id)
-            part = LogPart.from_properties(snapshot.properties)
-            is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
-            is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
-            if is_append or is_told:
-                yield snapshot
 
     def _changed_by(self, snapshot: Snapshot) -> list[StreamSplit]:
         if self._change_scan.is_told_by_its_files(snapshot):
@@ -330,18 +338,3 @@ class HybridSource:
     def _splits_of(self, snapshot_id: int) -> tuple[Split, ...]:
         snapshot = self._file_store.snapshots.load(snapshot_id)
         return tuple(self._file_store.scan.plan(snapshot).splits(self._split_target_bytes))
-
-    def _offsets_after(self, snapshot_id: int) -> LogOffsets:
-        """Offsets stored in the snapshot, or in the newest of ours before it: other writers drop them."""
-        history = self._file_store.snapshots
-        for each in range(snapshot_id, (history.earliest_id() or 1) - 1, -1):
-            part = LogPart.from_properties(history.load(each).properties)
-            if part is not None and part.offsets is not None:
-                return part.offsets
-        if (history.earliest_id() or 1) > 1:
-            message = (
-                f"table {self._table}: no snapshot up to {snapshot_id} tells the log's offsets any more (other writers "
-                "drop them, and ours have been expired). Start the stream with log.scan=latest"
-            )
-            raise SnapshotExpiredError(message)
-        return LogOffsets()

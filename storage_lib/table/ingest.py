@@ -29,7 +29,10 @@ _KIND = "\0kind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
-    """What an ``ingest`` did: ``snapshot`` is its last commit, None if there was nothing new."""
+    """What an ``ingest`` did: ``snapshot`` is its last commit, None if there was nothing new.
+
+    ``row_count`` counts changes: an update with the row before it is two.
+    """
 
     row_count: int
     commit_count: int
@@ -59,9 +62,11 @@ def ingest(
     ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
-    memory at a time. With ``skip_expired`` it goes on behind records that the topic's retention has deleted.
+    memory at a time, and more where the broker hands out more at once. With ``skip_expired`` it goes on behind records
+    that the topic's retention has deleted.
 
-    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change, ``InvalidInputError``
+    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change (unless ``options`` say
+    ``log.scan.on-corrupt=skip``), ``InvalidInputError``
     for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
     ``LeaseLostError`` and ``CommitConflictError`` (somebody else reads the same source) are to be retried. What was
     committed before stays.

@@ -16,8 +16,11 @@ from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
 TRACKED = "dynamic-table.tracked"
 LEASE = "dynamic-table.lease"
 OFFSETS = "dynamic-table.log.offsets"
+LOG_ID = "dynamic-table.log.id"
 TRANSACTIONS = "dynamic-table.log.transactions"
 COVERS_FROM = "dynamic-table.log.covers-from"
+REWROTE = "dynamic-table.rewrote"
+"""Of a snapshot with the rows of the one before under another layout: the number of that layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class LogPart:
             properties[LEASE] = str(self.lease)
         if self.offsets is not None:
             properties[OFFSETS] = self.offsets.to_json()
+            if self.offsets.log_id is not None:
+                properties[LOG_ID] = self.offsets.log_id
         if self.transactions:
             properties[TRANSACTIONS] = json.dumps([_transaction_json(each) for each in self.transactions])
         if self.covers_from:
@@ -64,7 +69,7 @@ class LogPart:
         return cls(
             tracked=properties[TRACKED] == "true",
             lease=None if lease is None else int(lease),
-            offsets=None if offsets is None else LogOffsets.from_json(offsets),
+            offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
             transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
             covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
         )

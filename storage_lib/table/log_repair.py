@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from storage_lib.errors import (
-    LogOffsetsExpiredError,
     LogRepairError,
     NotFoundError,
     SnapshotExpiredError,
@@ -29,8 +28,9 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
-from storage_lib.log_store.log_store import EndOutcome, LogStore
+from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.complete_appends import CompleteAppends
+from storage_lib.table.log_endings import not_in_log
 from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.snapshot_changes import SnapshotChanges
 
@@ -91,8 +91,8 @@ class LogRepair:
             for bucket, ids in sorted(missing.items())
         )
 
-    def snapshots_needed(self) -> int:
-        """How many of the newest snapshots the next ``find`` has to see; to be asked before any are expired.
+    def first_needed(self) -> int | None:
+        """The oldest snapshot that the next ``find`` has to see; to be asked before any are expired.
 
         May be called outside of a turn: a snapshot that is there has decided, so its transactions may be ended by
         anybody.
@@ -111,7 +111,7 @@ class LogRepair:
             if lost:
                 needed.append(snapshot.id)
         needed += self._newest_of_ours(newest)
-        return 0 if newest is None else newest + 1 - min(needed, default=newest)
+        return min(needed, default=newest)
 
     def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
         """Commit the transactions of a snapshot that was created; those whose records did not get into the log.
@@ -120,13 +120,7 @@ class LogRepair:
         """
         if part.transactions == self._ended:
             return ()
-        handles = tuple(transaction.handle for transaction in part.transactions)
-        outcomes = self.log.end_all(handles, commit=True)
-        lost = tuple(
-            transaction
-            for transaction, outcome in zip(part.transactions, outcomes, strict=True)
-            if outcome is EndOutcome.FENCED and not self._is_committed(transaction)
-        )
+        lost = not_in_log(self.log, part.transactions)
         if not lost:
             self._ended = part.transactions
         return lost
@@ -171,13 +165,6 @@ class LogRepair:
 
     def _lost_buckets(self, part: LogPart) -> list[int]:
         return [lost.written.bucket for lost in self.finish(part)]
-
-    def _is_committed(self, transaction: BucketTransaction) -> bool:
-        try:
-            return self.log.is_committed(transaction.written)
-        except LogOffsetsExpiredError:
-            # Retention has taken the records. Nobody can miss them any more who is not told so anyway.
-            return True
 
     def _newest_turn(self, newest: int | None) -> tuple[tuple[Snapshot, LogPart] | None, list[Snapshot]]:
         """The newest snapshot made in a turn, and the appends of other writers since, oldest first."""

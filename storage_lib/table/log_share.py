@@ -1,6 +1,7 @@
 """What one task hands to the log: in transactions that its driver's snapshot decides, or visible at once.
 
-``log.consistency=transactional`` writes a ``TransactionalShare``, ``eventual`` an ``AppendedShare``.
+``log.consistency=transactional`` writes a ``TransactionalShare``; ``eventual`` an ``AppendedShare``, and who has a turn
+there (``ingest``, an overwrite, a repair) a ``FencedShare``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, LeaseLostError
 from storage_lib.log_store.log_store import LogAppender, LogStore, LogTransaction
+from storage_lib.table.log_endings import not_in_log
 from storage_lib.table.log_part import BucketTransaction
 from storage_lib.table.turn import Turn, TurnLease
 
@@ -101,30 +103,45 @@ class TransactionalShare:
             raise two_tasks_for_one_bucket(self._table, bucket) from error
 
 
-class AppendedShare:
-    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back.
+class FencedShare(TransactionalShare):
+    """Visible at the end of the task, unless its turn has gone to somebody else by then: no snapshot decides.
 
-    With a ``turn`` it writes as long as nobody has taken that over.
+    Rows that were made of a source's records, or of the table's own, must not come behind what a later turn has made of
+    the same. So the turn is looked at once more before the transactions are committed: by then they have begun, so
+    whoever takes the turn over later ends them first (``EventualCommit``).
     """
 
-    def __init__(self, log: LogStore, lease: TurnLease, turn: Turn | None) -> None:
+    def flush(self) -> tuple[BucketTransaction, ...]:
+        """See ``LogShare.flush``: nothing is left for a commit. ``LeaseLostError`` for a turn that was lost."""
+        stored = super().flush()
+        if stored and self._turn is not None:
+            self._lease.check(self._turn)
+            if not_in_log(self._log, stored):
+                self._lease.check(self._turn)
+                message = (
+                    f"table {self._table}: transactions of the log in turn {self._turn.number} of {self._turn.holder} "
+                    "were ended by somebody else, or timed out (log.transaction.timeout), before they were committed; "
+                    "write again"
+                )
+                raise LeaseLostError(message)
+        return ()
+
+
+class AppendedShare:
+    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back."""
+
+    def __init__(self, log: LogStore) -> None:
         self._log = log
-        self._lease = lease
-        self._turn = turn
         self._appender: LogAppender | None = None
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """See ``LogShare.write``."""
-        if self._turn is not None:
-            self._lease.check(self._turn)
         if self._appender is None:
             self._appender = self._log.open_appender()
         self._appender.write(bucket, rows, kinds)
 
     def flush(self) -> tuple[BucketTransaction, ...]:
         """See ``LogShare.flush``."""
-        if self._turn is not None and self._appender is not None:
-            self._lease.check(self._turn)
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.finish()

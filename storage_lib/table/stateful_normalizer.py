@@ -99,7 +99,7 @@ class StatefulNormalizer:
             state.advance(newest, _told(log, bucket, newest.offset, start, began_with), offset=start)
 
     def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
-        snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with)
+        snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with, log_id=log.log_id())
 
         def everything() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
             if snapshot is not None:

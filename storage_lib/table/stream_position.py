@@ -23,7 +23,8 @@ class StreamPosition:
     then stays the one that the stream started from, for records that repair it or an older one are skipped.
     ``watched_snapshot_id`` is the newest snapshot at which a stream that follows the log has looked whether it was
     untracked; None where nobody asked (``scan.on-untracked=ignore``). ``table_uuid`` names the table, for a position
-    means nothing in another one, be it of the same name; None in positions that were made by hand.
+    means nothing in another one, be it of the same name; None in positions that were made by hand. ``layout`` is the
+    number of the table's layout: its log begins anew with each.
     """
 
     snapshot_id: int
@@ -31,6 +32,7 @@ class StreamPosition:
     offsets: LogOffsets | None = None
     watched_snapshot_id: int | None = None
     table_uuid: str | None = None
+    layout: int = 0
 
     @property
     def reads_snapshot(self) -> bool:
@@ -44,10 +46,14 @@ class StreamPosition:
             value["split"] = self.split_index
         if self.offsets is not None:
             value["log"] = json.loads(self.offsets.to_json())
+            if self.offsets.log_id is not None:
+                value["log-id"] = self.offsets.log_id
         if self.watched_snapshot_id is not None:
             value["watched"] = self.watched_snapshot_id
         if self.table_uuid is not None:
             value["table"] = self.table_uuid
+        if self.layout:
+            value["layout"] = self.layout
         return json.dumps(value, sort_keys=True)
 
     @classmethod
@@ -59,9 +65,12 @@ class StreamPosition:
             return cls(
                 snapshot_id=int(value["snapshot"]),
                 split_index=None if value.get("split") is None else int(value["split"]),
-                offsets=None if log is None else LogOffsets({int(b): int(o) for b, o in log.items()}),
+                offsets=None
+                if log is None
+                else LogOffsets({int(b): int(o) for b, o in log.items()}, value.get("log-id")),
                 watched_snapshot_id=None if value.get("watched") is None else int(value["watched"]),
                 table_uuid=None if value.get("table") is None else str(value["table"]),
+                layout=int(value.get("layout", 0)),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{text!r} is no stream position; pass what StreamPosition.to_json() returned"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
 from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.alter_schema import alter_schema
+from storage_lib.schema.layout import begins_layout
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import TableOptions
@@ -29,16 +30,24 @@ class TableAlter:
         history: SchemaHistory,
         log: LogStore | None,
         check_table: Callable[[], None],
+        in_force: Callable[[], TableSchema | None],
+        give_up_rewriting: Callable[[], None],
     ) -> None:
         self._table = table
         self._environment = environment
         self._history = history
         self._log = log
         self._check_table = check_table
+        self._in_force = in_force
+        self._give_up_rewriting = give_up_rewriting
 
     def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Append a version with the changes; if somebody else was first, to theirs."""
+        """Append a version with the changes; if somebody else was first, to theirs.
+
+        Waits for a rewriting in the making. Raises ``CommitConflictError`` if one begins in the very moment.
+        """
         self._check_table()
+        self._give_up_rewriting()
         try:
             return self._history.alter(lambda schema: self._altered(schema, changes))
         except InvalidInputError as error:
@@ -48,7 +57,7 @@ class TableAlter:
 
     def newest(self) -> TableSchema:
         """The version that counts now; ``NotFoundError`` if the table is gone."""
-        newest = self._history.latest()
+        newest = self._in_force()
         if newest is None:
             message = f"table {self._table} is gone"
             raise NotFoundError(message)
@@ -59,6 +68,11 @@ class TableAlter:
         return self._history.load(schema_id)
 
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+        if begins_layout(schema) and self.newest().id != schema.id:
+            message = (
+                f"table {self._table} is being rewritten just now, under schema {schema.id}; alter it when that is done"
+            )
+            raise CommitConflictError(message)
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
         options = TableOptions.parse(altered.options)
         format_of(options)

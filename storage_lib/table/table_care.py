@@ -8,7 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
-from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, NotFoundError, StorageError
+from storage_lib.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
 from storage_lib.file_store.commit_message import CommitMessage, Committable
 from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
@@ -116,18 +122,31 @@ class TableCare:
     def commit_compaction(
         self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None
     ) -> Snapshot | None:
-        """Commit the outputs of tasks; those of a commit that fails are deleted."""
+        """Commit the outputs of tasks, but for buckets that somebody else changed first; what is not committed goes.
+
+        Each turn of the loop has fewer buckets than the last: among many writers a table still gets compacted.
+        """
         if not messages:
             return None
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
-        committable = Committable(commit_user=user, commit_identifier=identifier, messages=tuple(messages))
+        left = list(messages)
         try:
-            return self._file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
+            while True:
+                committable = Committable(commit_user=user, commit_identifier=identifier, messages=tuple(left))
+                try:
+                    return self._file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
+                except CommitConflictError:
+                    lost = self._file_store.commit.lost(left)
+                    if not lost or len(lost) == len(left):
+                        raise
+                with suppress(StorageError):
+                    self._file_store.abort(lost)
+                left = [message for message in left if message not in lost]
         except CommitOutcomeUnknownError:
             raise
         except Exception:
             with suppress(StorageError):
-                self._file_store.abort(messages)
+                self._file_store.abort(left)
             raise
 
     def drop_partitions(
@@ -164,10 +183,12 @@ class TableCare:
                 "more"
             )
             raise InvalidInputError(message)
-        retain_last = max(retain_last, self._commit.snapshots_needed())
-        if older_than_millis is None:
-            return self._file_store.expire.expire(retain_min=retain_last, retain_max=retain_last)
-        return self._file_store.expire.expire(retain_min=retain_last, older_than_millis=older_than_millis)
+        # By its id: it may take long to find out, and others commit meanwhile.
+        keep_from = self._commit.first_needed()
+        retain_max = retain_last if older_than_millis is None else None
+        return self._file_store.expire.expire(
+            retain_min=retain_last, retain_max=retain_max, older_than_millis=older_than_millis, keep_from=keep_from
+        )
 
     def remove_orphan_files(self, *, older_than: timedelta, dry_run: bool) -> OrphanResult:
         """Delete what nobody needs and has been lying there for so long."""

@@ -30,6 +30,7 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.log_part import BucketTransaction, LogPart
+from storage_lib.table.log_places import offsets_told
 from storage_lib.table.log_repair import LogRepair, MissingChanges
 from storage_lib.table.log_share import two_tasks_for_one_bucket
 from storage_lib.table.source_offsets import SourceOffsets, SourcesOf, as_they_were
@@ -83,9 +84,9 @@ class TableCommit:
         """
         turn = None
         if self._takes_turns or is_difference:
-            holder = f"{commit_user}/{self._environment.new_name()}"
-            turn = self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
+            turn = self._take_turn(commit_user, purpose)
         try:
+            self._file_store.check_layout(self._file_store.snapshots.latest())
             if turn is None:
                 base = self._file_store.snapshots.latest_id()
             else:
@@ -102,6 +103,10 @@ class TableCommit:
             turn=turn,
             is_difference=is_difference,
         )
+
+    def _take_turn(self, commit_user: str, purpose: str) -> Turn:
+        holder = f"{commit_user}/{self._environment.new_name()}"
+        return self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
 
     @property
     def _appends_take_turns(self) -> bool:
@@ -174,7 +179,7 @@ class TableCommit:
         """
         transactions = tuple(each for message in messages for each in message.transactions)
         files = tuple(each for message in messages for each in message.files)
-        with self._turn_of(order.turn):
+        with self.turn_of(order.turn):
             earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
             if earlier is not None:
                 self.abort(order, messages, release=False, committed=earlier)
@@ -194,6 +199,11 @@ class TableCommit:
                     self.abort(order, messages, release=False)
                 raise
             self._finish_log(order, part)
+        return snapshot
+
+    def mark(self, order: WriteOrder) -> Snapshot:
+        """Make an empty snapshot in the order's turn, so that nobody can commit any more who began before."""
+        snapshot, _ = self._create_snapshot(order, (), (), BATCH_COMMIT_IDENTIFIER, None, {})
         return snapshot
 
     def abort(
@@ -228,17 +238,17 @@ class TableCommit:
             **sources(self.source_offsets(previous)).to_properties(),
         }
 
-    def snapshots_needed(self) -> int:
-        """How many of the newest snapshots have to stay: what the log lacks and up to where sources were read is there.
+    def first_needed(self) -> int | None:
+        """The oldest snapshot that has to stay: what the log lacks, and up to where sources were read, is there.
 
-        Other writers don't carry on what ours say of sources.
+        None for a table without a commit. Other writers don't carry on what ours say of sources.
         """
-        needed = 0 if self._repair is None else self._repair.snapshots_needed()
         latest = self._file_store.snapshots.latest()
+        needed = None if self._repair is None else self._repair.first_needed()
         told = _newest_of_ours(self._file_store.snapshots, latest)
         if latest is None or told is None or not SourceOffsets.from_properties(told.properties).positions:
             return needed
-        return max(needed, latest.id - told.id + 1)
+        return told.id if needed is None else min(needed, told.id)
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
         """Up to where foreign sources are in a snapshot, of the table or of the branch with this ``history``."""
@@ -246,7 +256,8 @@ class TableCommit:
         return SourceOffsets() if told is None else SourceOffsets.from_properties(told.properties)
 
     @contextmanager
-    def _turn_of(self, turn: Turn | None) -> Iterator[None]:
+    def turn_of(self, turn: Turn | None) -> Iterator[None]:
+        """Keep a turn while the body runs, and give it back."""
         try:
             with nullcontext() if turn is None else self._lease.beating(turn):
                 yield
@@ -280,11 +291,12 @@ class TableCommit:
             read_up_to = (sources or as_they_were)(self.source_offsets(previous)).to_properties()
             if self._repair is None:
                 return {**part.to_properties(), **read_up_to, **properties}
-            offsets = (self._offsets_of(previous) or LogOffsets()).advanced_to(
-                {each.written.bucket: each.written.next_offset for each in transactions}
-                if reached is None
-                else reached.next_offsets
-            )
+            offsets = self._offsets_of(previous) or LogOffsets()
+            if reached is not None:
+                offsets = offsets.in_log(reached.log_id).advanced_to(reached.next_offsets)
+            elif transactions:
+                written = {each.written.bucket: each.written.next_offset for each in transactions}
+                offsets = offsets.in_log(self._repair.log.log_id()).advanced_to(written)
             return {
                 **part.to_properties(),
                 **LogPart(tracked=part.tracked, offsets=offsets).to_properties(),
@@ -360,11 +372,7 @@ class TableCommit:
         if repair is None:
             return self._file_store.snapshots.latest_id()
         base, missing = repair.find()
-        if turn.taken_over:
-            # The previous holder may have died with transactions open, which would hold readers up until they time out.
-            self._lease.check(turn)
-            for slot in range(self._bucket_count):
-                repair.log.begin(slot).abort()
+        self._fence_previous_holder(turn)
         for _ in range(_REPAIR_ATTEMPTS_MAX):
             if not missing:
                 return base
@@ -377,6 +385,13 @@ class TableCommit:
             "and try again"
         )
         raise UnavailableError(message)
+
+    def _fence_previous_holder(self, turn: Turn) -> None:
+        """End the transactions that it may have died with, which would hold readers up until they time out."""
+        if turn.taken_over and self._repair is not None:
+            self._lease.check(turn)
+            for slot in range(self._bucket_count):
+                self._repair.log.begin(slot).abort()
 
     def _publish(self, repair: LogRepair, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
         order = WriteOrder(
@@ -415,16 +430,7 @@ class TableCommit:
         repair.finish(part)
 
     def _offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
-        """The newest offsets at or before ``previous``: other writers drop our properties, so walk past theirs."""
-        earliest = self._file_store.snapshots.earliest_id() or 1
-        while previous is not None:
-            part = LogPart.from_properties(previous.properties)
-            if part is not None and part.offsets is not None:
-                return part.offsets
-            if previous.id <= earliest:
-                break
-            previous = self._file_store.snapshots.load(previous.id - 1)
-        return None
+        return offsets_told(self._file_store.snapshots, previous)
 
     def _refuse_shared_buckets(self, transactions: tuple[BucketTransaction, ...]) -> None:
         seen: set[int] = set()

@@ -138,7 +138,7 @@ class TableDescription:
             return lines
         lines["log end"] = end.to_json()
         if self._options.log_consistency is LogConsistency.EVENTUAL:
-            tiered = offsets or LogOffsets()
+            tiered = (offsets or LogOffsets()).in_log(end.log_id)
             behind = sum(max(0, offset - tiered.of(bucket)) for bucket, offset in end.next_offsets.items())
             lines["log records not yet in files"] = str(behind)
         return lines

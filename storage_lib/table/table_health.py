@@ -49,20 +49,22 @@ class TableHealthCheck:
         newest_id = history.latest_id()
         if newest_id is None:
             return TableHealth()
+        earliest_id = history.earliest_id() or newest_id
         if newest_id != self._last.snapshot_id:
-            self._last = self._of(history.load(newest_id))
+            self._last = self._of(history.load(newest_id), earliest_id)
         # Expiry makes no snapshot, so this changes by itself.
-        return replace(self._last, snapshot_count=newest_id - (history.earliest_id() or newest_id) + 1)
+        return replace(self._last, snapshot_count=newest_id - earliest_id + 1)
 
-    def _of(self, snapshot: Snapshot) -> TableHealth:
+    def _of(self, snapshot: Snapshot, earliest_id: int) -> TableHealth:
+        changed, compacted = self._last_times(snapshot, earliest_id)
         entries = self._file_store.scan.entries(snapshot)
         runs = runs_by_bucket(entries)
         return TableHealth(
             snapshot_id=snapshot.id,
             commit_kind=str(snapshot.commit_kind),
             commit_millis=snapshot.time_millis,
-            change_millis=self._last_time(snapshot, compactions=False) or self._last.change_millis,
-            compaction_millis=self._last_time(snapshot, compactions=True) or self._last.compaction_millis,
+            change_millis=changed or self._last.change_millis,
+            compaction_millis=compacted or self._last.compaction_millis,
             file_count=len(entries),
             row_count=sum(entry.file.row_count for entry in entries),
             size_bytes=sum(entry.file.file_size for entry in entries),
@@ -71,21 +73,22 @@ class TableHealthCheck:
             runs_max=max(runs.values(), default=0),
         )
 
-    def _last_time(self, newest: Snapshot, *, compactions: bool) -> int | None:
-        """When the last commit was that compacted, or that changed rows; looks no further than the last look did."""
-        history = self._file_store.snapshots
-        first = max(
-            history.earliest_id() or 1, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_LOOKED_THROUGH
-        )
+    def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:
+        """When the last commits were that changed rows, and that compacted; looks no further than the last look did."""
+        changed, compacted = None, None
+        first = max(earliest_id, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_LOOKED_THROUGH)
         for snapshot_id in range(newest.id, first - 1, -1):
             try:
-                snapshot = newest if snapshot_id == newest.id else history.load(snapshot_id)
+                snapshot = newest if snapshot_id == newest.id else self._file_store.snapshots.load(snapshot_id)
             except SnapshotExpiredError:
-                return None
-            is_change = snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)
-            if (snapshot.commit_kind is CommitKind.COMPACT) if compactions else is_change:
-                return snapshot.time_millis
-        return None
+                break
+            if changed is None and snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+                changed = snapshot.time_millis
+            if compacted is None and snapshot.commit_kind is CommitKind.COMPACT:
+                compacted = snapshot.time_millis
+            if changed is not None and compacted is not None:
+                break
+        return changed, compacted
 
 
 def runs_by_bucket(entries: list[ManifestEntry]) -> Counter[tuple[bytes, int]]:

@@ -104,7 +104,7 @@ class TableOverwrite:
             base = None
             if order.base_snapshot_id is not None:
                 base = self._file_store.snapshots.load(order.base_snapshot_id)
-            return TableCommitMessage(files=_deletions(self._live(base, scope, files)))
+            return TableCommitMessage(files=deletions_of(self._live(base, scope, files)))
         except (SnapshotExpiredError, NotFoundError) as error:
             message = (
                 f"table {self._table}: snapshot {order.base_snapshot_id}, upon which this overwrite began, was expired "
@@ -180,7 +180,8 @@ class TableOverwrite:
         return rows.append_column(self._row_kind_column, symbols)
 
 
-def _deletions(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
+def deletions_of(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
+    """Commit messages that take files away."""
     buckets: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for entry in entries:
         buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
@@ -35,6 +36,7 @@ from storage_lib.table.table_description import TableDescription
 from storage_lib.table.table_health import TableHealthCheck
 from storage_lib.table.table_overwrite import TableOverwrite
 from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
+from storage_lib.table.table_rewrite import RewrittenTable, TableRewrite
 from storage_lib.table.table_rollback import TableRollback
 from storage_lib.table.table_statistics import TableStatistics
 from storage_lib.table.table_streams import TableStreams
@@ -46,7 +48,7 @@ from storage_lib.table.turn import TurnLease
 
 class TableParts:
     """The parts of one branch of one table. ``of_newest_schema`` gives the branches under the table's newest schema,
-    ``newest_commit`` the commits under it; ``store_options`` are the catalog's.
+    ``newest_commit`` the commits under it, ``under`` the table under any; ``store_options`` are the catalog's.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class TableParts:
         store_options: Mapping[str, str],
         of_newest_schema: Callable[[], TableBranches],
         newest_commit: Callable[[], TableCommit],
+        under: Callable[[TableSchema], RewrittenTable],
     ) -> None:
         paths = TablePaths(location, branch)
         self.file_store = FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options)
@@ -79,7 +82,7 @@ class TableParts:
         logs_old_rows = options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys)) is ChangelogMode.ALL
         # Old rows have to be found as soon as they are committed, whatever batch reads show.
         self.old_rows = PointLookup(table=name, schema=schema, file_store=self.file_store, only_compacted=False)
-        self.batch_reads = BatchReads(schema=schema, options=options, file_store=self.file_store)
+        self.batch_reads = BatchReads(table=name, schema=schema, options=options, file_store=self.file_store)
         only_compacted = self.batch_reads.only_compacted
         self.task_writes = TaskWrites(
             table=name,
@@ -116,6 +119,7 @@ class TableParts:
                 schema=schema,
                 repair=repair,
                 lease=self.lease,
+                transaction_timeout_ms=options.log_transaction_timeout_ms,
                 of_newest_schema=newest_commit,
             )
         self.commit: TableCommit = self.eventual or TableCommit(
@@ -223,12 +227,26 @@ class TableParts:
             file_store=self.file_store,
             changes=self.change_scan,
         )
+        self.rewrite = TableRewrite(
+            table=name,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            options=options,
+            file_store=self.file_store,
+            commit=self.commit,
+            lease=self.lease,
+            has_log=log is not None,
+            under=under,
+        )
         self.alter = TableAlter(
             table=name,
             environment=environment,
             history=SchemaHistory(environment.file_io, paths),
             log=log,
             check_table=self.file_store.check_still_there,
+            in_force=lambda: schema_in_force(environment.file_io, paths),
+            give_up_rewriting=self.rewrite.give_up,
         )
         self.lookup = PointLookup(
             table=name,

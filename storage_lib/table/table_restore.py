@@ -19,6 +19,7 @@ from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
+from storage_lib.schema.layout import layout_of
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -72,6 +73,7 @@ class TableRestore:
         target, whose ``history`` is the table's unless it is a branch's, and so do properties that are not this
         library's. Ask ``committed`` first. Raises as ``TableCommit.commit``.
         """
+        self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)
         if tracked:
@@ -137,6 +139,15 @@ class TableRestore:
             properties=properties,
             sources=(lambda _: offsets) if rewinds else None,
         )
+
+    def _refuse_another_layout(self, target: Snapshot) -> None:
+        was = self._file_store.version(target.schema_id)
+        if layout_of(was) != layout_of(self._file_store.schema):
+            message = (
+                f"table {self._table} was rewritten after snapshot {target.id} was made, into other buckets or with a "
+                f"key, so its files can't come back. Overwrite the table with the rows of VERSION AS OF {target.id}"
+            )
+            raise InvalidInputError(message)
 
     def _are_others(self, offsets: SourceOffsets, than_of: Snapshot | None) -> bool:
         return offsets != self._commit.source_offsets(than_of)

@@ -10,6 +10,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_options import ScanNormalize, StartupMode, TableOptions, UntrackedScan
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.stateful_normalizer import StatefulNormalizer
+from storage_lib.table.stream_position import StreamPosition
 from storage_lib.table.stream_states import StreamStates
 from storage_lib.table.untracked_watch import UntrackedWatch
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from storage_lib.table.change_scan import ChangeScan
     from storage_lib.table.changelog_normalizer import ChangelogNormalizer
     from storage_lib.table.snapshot_changes import SnapshotChanges
-    from storage_lib.table.stream_position import StreamPosition
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -79,6 +79,13 @@ class TableStreams:
     ) -> HybridSource:
         """See ``DynamicTable.stream``."""
         options = self._options
+        if timestamp_millis is not None and not 0 <= timestamp_millis < 1 << 63:
+            message = (
+                f"table {self._table}: timestamp_millis is {timestamp_millis}; give milliseconds since 1970, such as "
+                "1715648523456"
+            )
+            raise InvalidInputError(message)
+        _refuse_no_position(self._table, position)
         chosen = self._chosen(ScanNormalize, normalize, options.scan_normalize)
         return HybridSource(
             table=self._table,
@@ -95,6 +102,7 @@ class TableStreams:
             startup=self._chosen(StartupMode, startup, options.log_scan),
             timestamp_millis=options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
             position=position,
+            clock=self._environment.clock,
         )
 
     def keeps_state(self, normalize: str | ScanNormalize | None) -> bool:
@@ -128,6 +136,15 @@ class TableStreams:
         except ValueError as error:
             message = f"table {self._table}: {_OPTIONS[choices]}={said} is none of {', '.join(choices)}"
             raise InvalidInputError(message) from error
+
+
+def _refuse_no_position(table: str, position: object) -> None:
+    if position is not None and not isinstance(position, StreamPosition):
+        message = (
+            f"table {table}: position is a {type(position).__name__}; give a StreamPosition, or "
+            "StreamPosition.from_json(...) of one that was kept"
+        )
+        raise InvalidInputError(message)
 
 
 _OPTIONS: Mapping[type[StrEnum], str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Self
 
@@ -39,6 +40,8 @@ class TableWrite:
         turn: Turn | None,
         held: HeldChanges | None = None,
     ) -> None:
+        self.completed: Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]] | None = None
+        """Makes whole rows of the deletions among those that are written, where the log wants it."""
         self._held = held
         self._written: tuple[CommitMessage, ...] = ()
         self._schema = schema
@@ -65,9 +68,14 @@ class TableWrite:
         Raises ``InvalidInputError`` for bad input: earlier batches are then only undone by ``abort``, and with
         ``log.consistency=eventual`` not at all.
         """
-        for batch in record_batches(rows):
-            if batch.num_rows:
-                self._write_batch(batch)
+        self.write_all(record_batches(rows))
+
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """As ``write``, of rows that come batch by batch."""
+        for rows in batches if self.completed is None else self.completed(batches):
+            for batch in record_batches(rows):
+                if batch.num_rows:
+                    self._write_batch(batch)
 
     def files_so_far(self) -> tuple[CommitMessage, ...]:
         """The files with all that was written until now, made now where it is still in memory."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import SnapshotExpiredError
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
-from storage_lib.table.log_share import AppendedShare, LogShare, TransactionalShare
+from storage_lib.table.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
 from storage_lib.table.table_write import TableWrite
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ class TaskWrites:
     def _log_share(self, order: WriteOrder, *, only_task: bool) -> LogShare | None:
         if self._log is None or not order.writes_log:
             return None
-        if self.log_comes_first:
-            return AppendedShare(self._log, self._lease, order.turn)
-        return TransactionalShare(
+        if self.log_comes_first and order.turn is None:
+            return AppendedShare(self._log)
+        share = FencedShare if self.log_comes_first else TransactionalShare
+        return share(
             table=self._table,
             log=self._log,
             lease=self._lease,

@@ -128,9 +128,15 @@ class TurnLease:
             thread.join()
 
     def check(self, turn: Turn) -> None:
-        """Raise ``LeaseLostError`` if somebody has taken a later turn."""
+        """Raise ``LeaseLostError`` if somebody has taken a later turn, ``NotFoundError`` if the table was dropped."""
         # Not only the next lease: after a long sleep that one may have been forgotten already.
-        if self.newest() != turn.number:
+        newest = self.newest()
+        if newest is None:
+            message = (
+                f"table {self._table}: it was dropped while it was written to by {turn.holder}. Nothing became visible"
+            )
+            raise NotFoundError(message)
+        if newest != turn.number:
             message = (
                 f"table {self._table}: turn {turn.number} of {turn.holder} was taken over by another writer, "
                 "because it did not beat for longer than lease.timeout. Nothing became visible; write again"

@@ -12,6 +12,7 @@ the id of the newest snapshot a look, and each snapshot's own file once.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,8 +21,10 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import FIRST_ID
 from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.layout import layout_of
 from storage_lib.schema.table_options import UntrackedScan
-from storage_lib.table.log_part import LogPart
+from storage_lib.table.log_part import REWROTE, LogPart
+from storage_lib.table.log_places import offsets_told
 from storage_lib.table.stream_position import StreamPosition
 
 _PARTITIONS_NAMED = 5
@@ -68,14 +71,14 @@ class UntrackedWatch:
                 self.warn_of(snapshot)
                 has_warned = True
                 continue
-            before = self._offsets_at(snapshot)
+            before = self._offsets_at(snapshot, offsets.log_id)
             if before is None or all(offsets.of(bucket) >= offset for bucket, offset in before.next_offsets.items()):
                 raise self.error_of(snapshot)
             up_to_it = {
                 bucket: min(offset, max(offsets.of(bucket), before.of(bucket)))
                 for bucket, offset in end.next_offsets.items()
             }
-            return Outlook(end=LogOffsets(up_to_it), watched_snapshot_id=snapshot.id - 1, has_warned=False)
+            return Outlook(end=LogOffsets(up_to_it, end.log_id), watched_snapshot_id=snapshot.id - 1, has_warned=False)
         return Outlook(end=end, watched_snapshot_id=max(watched, newest), has_warned=has_warned)
 
     def stops_at(self, snapshot: Snapshot) -> bool:
@@ -102,20 +105,33 @@ class UntrackedWatch:
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:
             return start.snapshot_id
-        # Offsets never fall, so those of a snapshot further on are further on in some bucket.
-        low, high = max(earliest, start.snapshot_id), newest + 1
+        # Offsets never fall within a layout, so those of a snapshot further on are further on in some bucket.
+        low = first = max(earliest, start.snapshot_id, self._first_of_layout(earliest, newest))
+        high = newest + 1
         while low < high:
             middle = (low + high) // 2
-            reached = self._offsets_at(history.load(middle)) or LogOffsets()
+            reached = self._offsets_at(history.load(middle), offsets.log_id) or LogOffsets()
             if all(offsets.of(bucket) >= offset for bucket, offset in reached.next_offsets.items()):
                 low = middle + 1
             else:
                 high = middle
-        for snapshot_id in range(low - 1, max(earliest, start.snapshot_id) - 1, -1):
+        for snapshot_id in range(low - 1, first - 1, -1):
             part = LogPart.from_properties(history.load(snapshot_id).properties)
             if part is not None and part.tracked:
                 return snapshot_id
         return start.snapshot_id
+
+    def _first_of_layout(self, earliest: int, newest: int) -> int:
+        """The snapshot that the present log began with; ids of schemas never fall from one snapshot to the next."""
+        began_with = layout_of(self._file_store.schema)
+        return (
+            bisect_left(
+                range(earliest, newest + 1),
+                began_with,
+                key=lambda each: self._file_store.snapshots.load(each).schema_id,
+            )
+            + earliest
+        )
 
     def _tell_what_was_expired(self, watched: int, newest: int) -> bool:
         earliest = self._file_store.snapshots.earliest_id() or FIRST_ID
@@ -148,23 +164,18 @@ class UntrackedWatch:
         Appends of other engines are told by our next writer, or to streams that follow snapshots; their overwrites
         are not.
         """
+        if REWROTE in snapshot.properties:
+            return False  # the same rows, in other places
         part = LogPart.from_properties(snapshot.properties)
         silent = (part is not None and not part.tracked and snapshot.commit_kind is CommitKind.APPEND) or (
             (part is None or not part.tracked) and snapshot.commit_kind is CommitKind.OVERWRITE
         )
         return silent and bool(self._file_store.scan.delta(snapshot))
 
-    def _offsets_at(self, snapshot: Snapshot) -> LogOffsets | None:
-        """Where the log stood; other writers' snapshots don't tell, so walk past theirs."""
-        history = self._file_store.snapshots
-        earliest = history.earliest_id() or FIRST_ID
-        while True:
-            part = LogPart.from_properties(snapshot.properties)
-            if part is not None and part.offsets is not None:
-                return part.offsets
-            if snapshot.id <= earliest:
-                return None
-            snapshot = history.load(snapshot.id - 1)
+    def _offsets_at(self, snapshot: Snapshot, log_id: str | None) -> LogOffsets | None:
+        """Where that log stood."""
+        told = offsets_told(self._file_store.snapshots, snapshot)
+        return None if told is None else told.in_log(log_id)
 
     def _text(self, snapshot: Snapshot) -> str:
         partitions = sorted({entry.partition for entry in self._file_store.scan.delta(snapshot)})

@@ -59,6 +59,16 @@ def test_upsert_mode_spells_each_kind() -> None:
     ]
 
 
+def test_upsert_mode_deletes_by_a_half_of_whose_key_nothing_follows() -> None:
+    assert spelled(KEYED, ChangelogMode.AUTO, "-U 1 a, +U 2 a, -U 3 b, +U 3 c, +U 4 d, -U 4 d, -U 4 e") == [
+        '{"before":{"id":1,"name":"a"},"after":null,"op":"d"}',
+        '{"before":null,"after":{"id":2,"name":"a"},"op":"u"}',
+        '{"before":null,"after":{"id":3,"name":"c"},"op":"u"}',
+        '{"before":null,"after":{"id":4,"name":"d"},"op":"u"}',
+        '{"before":{"id":4,"name":"e"},"after":null,"op":"d"}',
+    ]
+
+
 def test_all_mode_joins_adjacent_halves_of_one_update() -> None:
     assert spelled(KEYED, ChangelogMode.ALL, "+I 1 a, -U 1 a, +U 1 b, -D 1 b") == [
         '{"before":null,"after":{"id":1,"name":"a"},"op":"c"}',

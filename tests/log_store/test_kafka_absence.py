@@ -41,7 +41,8 @@ class RestartedBroker(KafkaCluster):
         code = UNKNOWN if self.unknown_answers >= 0 else 0
         if kind == "MetadataRequest":
             partitions = [SimpleNamespace(partition_index=0, leader_id=1)]
-            return SimpleNamespace(topics=[SimpleNamespace(error_code=code, partitions=[] if code else partitions)])
+            topic = SimpleNamespace(error_code=code, topic_id=None, partitions=[] if code else partitions)
+            return SimpleNamespace(topics=[topic])
         configs = [] if code else [SimpleNamespace(name=MARK, value="1"), SimpleNamespace(name="a", value="b")]
         return SimpleNamespace(results=[SimpleNamespace(error_code=code, configs=configs)])
 

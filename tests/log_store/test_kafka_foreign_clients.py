@@ -9,6 +9,8 @@ import confluent_kafka as librdkafka
 import numpy as np
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from kafka import KafkaProducer
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
@@ -202,3 +204,19 @@ def test_a_large_row_that_compresses_well_is_taken(log: KafkaLogStore) -> None:
     log.end(transaction.handle, commit=True)
 
     assert [len(str(change.row[1])) for change in read_log(log)] == [1, 5_000_000, 1]
+
+
+def test_a_topic_that_somebody_else_has_made_under_the_name_is_not_written_to(
+    log: KafkaLogStore, kafka_servers: str
+) -> None:
+    log.drop()
+    admin = AdminClient({"bootstrap.servers": kafka_servers})
+    name = log.settings.topic
+    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(30)
+
+    with pytest.raises(InvalidInputError, match="not this table's log"):
+        log.begin(0)
+    with pytest.raises(InvalidInputError, match="not this table's log"):
+        log.open_appender()
+
+    admin.delete_topics([name])[name].result(30)

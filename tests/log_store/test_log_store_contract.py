@@ -10,7 +10,6 @@ import pytest
 
 from storage_lib.errors import (
     AlreadyExistsError,
-    InvalidInputError,
     LeaseLostError,
     LogOffsetsExpiredError,
     NotFoundError,
@@ -369,7 +368,7 @@ def test_the_log_of_another_table_is_neither_taken_nor_dropped(
 
     with pytest.raises(AlreadyExistsError, match=r"log\.kafka\.topic"):
         other.create()
-    with pytest.raises(InvalidInputError, match="stays"):
+    with pytest.raises(NotFoundError, match="stays"):
         other.drop()
     assert log_texts(log) == ["+I 1 a"]
 
@@ -462,3 +461,21 @@ def test_appenders_write_side_by_side_and_one_after_the_other(log: LogStore, sch
 
 def test_a_fresh_appender_finishes_with_nothing_written(log: LogStore) -> None:
     assert log.open_appender().finish() == ()
+
+
+def test_a_log_made_anew_has_another_id_and_does_not_take_offsets_of_before(
+    log: LogStore, schema: TableSchema, open_log: OpenLog
+) -> None:
+    committed(log, schema, "+I 1 a")
+    before = log.latest_offsets()
+    log.drop()
+    log.create()
+    anew = open_log(schema)
+    committed(anew, schema, "+I 2 b")
+    committed(anew, schema, "+I 3 c")
+
+    assert anew.log_id() not in (None, before.log_id)
+    assert anew.latest_offsets().log_id == anew.log_id()
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        list(anew.read(before))
+    assert log_texts(anew) == ["+I 2 b", "+I 3 c"]

@@ -30,7 +30,7 @@ def rows_of(df: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(60)
+    query.awaitTermination(240)
     return seen
 
 

@@ -48,7 +48,7 @@ def write_upserts(spark: SparkSession, table: DynamicTable, directory: Path) -> 
 
 def run(df: Any, table: DynamicTable, checkpoint: Path) -> None:
     stream = write_stream(df, table, checkpoint_location=str(checkpoint), available_now=True, compaction=False)
-    stream.awaitTermination(90)
+    stream.awaitTermination(240)
     assert not stream.isActive
 
 

@@ -61,7 +61,7 @@ def content_of(table: DynamicTable) -> dict[int, str]:
 
 
 def finish(stream: TableStream) -> TableStream:
-    stream.awaitTermination(60)
+    stream.awaitTermination(240)
     assert not stream.isActive
     return stream
 
@@ -130,6 +130,18 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     assert len(parquet) == len(table.files().to_pylist()), "the replayed batch left no files behind"
 
 
+def test_the_checkpoint_of_a_stream_into_another_table_is_refused(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    """What the first table has read would never reach the second, and nobody would hear of it."""
+    run: dict[str, Any] = {"checkpoint_location": str(tmp_path / "c"), "available_now": True, "compaction": False}
+    source.add(("+I", 1, "a"))
+    finish(write_stream(source.stream(spark), make_table("first"), **run))
+
+    with pytest.raises(InvalidInputError, match="checkpoint_location of its own"):
+        write_stream(source.stream(spark), make_table("second"), **run)
+
+
 def test_the_plain_format_takes_the_querys_identity_from_its_checkpoint(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
@@ -138,7 +150,7 @@ def test_the_plain_format_takes_the_querys_identity_from_its_checkpoint(
     writer = source.stream(spark).coalesce(1).writeStream.format("dynamic_table").options(**options_of(table))
 
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination(60)
+    query.awaitTermination(240)
 
     assert content_of(table) == {1: "a"}
     snapshot = table.file_store.snapshots.latest()
@@ -161,7 +173,7 @@ def test_a_stream_whose_task_fails_ends_with_our_error_and_leaves_the_table_to_o
         compaction=False,
     )
     with pytest.raises(InvalidInputError, match="'oops'"):
-        stream.awaitTermination(60)
+        stream.awaitTermination(240)
 
     assert isinstance(stream.error(), InvalidInputError)
     assert content_of(table) == dict.fromkeys(range(20), "x")

@@ -138,7 +138,7 @@ def test_such_a_stream_ends_before_it_writes_a_row(
     )
 
     with pytest.raises(InvalidInputError, match="would come again"):
-        stream.awaitTermination(60)
+        stream.awaitTermination(240)
 
     assert committed_changes(table) == [("c", 1, "a")]
 

@@ -56,7 +56,7 @@ def test_a_stream_of_an_append_only_table_has_no_kinds_and_feeds_the_next(
         write(rows, first)
         stream = read_stream(spark, first)
         assert stream.columns == ["id", "v", "n"]
-        write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(60)
+        write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(240)
 
     assert rows_of(read(spark, second).fillna("")) == [(1, "a", 10)] * 4 + [(2, "", 20)] * 2
 
@@ -85,6 +85,6 @@ def test_a_stream_of_changes_keeps_the_counts_of_the_next_table(
         write(spark.createDataFrame(changes, columns), first)
         stream = read_stream(spark, first)
         assert stream.columns == ["id", "v", "n", "_row_kind"]
-        write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(60)
+        write_stream(stream, second, checkpoint_location=checkpoint, available_now=True).awaitTermination(240)
 
     assert rows_of(read(spark, second)) == [(1, "a", 1), (1, "a", 1), (2, "B", 2)]

@@ -12,12 +12,14 @@ class BreakingLog(DelegatingLog):
 
     ``dies_before_commit``: the process dies when it is about to commit transactions. ``loses_next_commits``: so many
     commits find that somebody aborted their transactions a moment before, as a broker's time-out does.
+    ``forgets_next_commits``: so many are said to be done and leave no marker, as a broker does that was just restarted.
     """
 
     def __init__(self, delegate: LogStore) -> None:
         super().__init__(delegate)
         self.dies_before_commit = False
         self.loses_next_commits = 0
+        self.forgets_next_commits = 0
 
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
         if commit and self.dies_before_commit:
@@ -26,4 +28,7 @@ class BreakingLog(DelegatingLog):
             self.loses_next_commits -= 1
             self.delegate.end_all(handles, commit=False)
             return tuple(EndOutcome.FENCED for _ in handles)
+        if commit and handles and self.forgets_next_commits:
+            self.forgets_next_commits -= 1
+            return tuple(EndOutcome.ENDED for _ in handles)
         return self.delegate.end_all(handles, commit=commit)

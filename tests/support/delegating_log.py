@@ -35,6 +35,12 @@ class DelegatingLog:
     def description(self) -> Mapping[str, str]:
         return self.delegate.description()
 
+    def retention_ms(self) -> int | None:
+        return self.delegate.retention_ms()
+
+    def log_id(self) -> str | None:
+        return self.delegate.log_id()
+
     def begin(self, slot: int) -> LogTransaction:
         return self.delegate.begin(slot)
 

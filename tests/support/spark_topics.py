@@ -61,3 +61,9 @@ def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | No
     for change in changes:
         producer.produce(topic, None if change is None else json.dumps(change), partition=0)
     producer.flush(20)
+
+
+def topics_of_broker(bootstrap_servers: str) -> dict[str, int]:
+    """Every topic and how many partitions it has."""
+    metadata = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(timeout=20)
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}

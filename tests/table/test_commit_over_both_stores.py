@@ -95,6 +95,17 @@ def test_a_transaction_lost_after_its_snapshot_is_published_again_at_once() -> N
     _assert_every_start_leads_to_the_same_table(table)
 
 
+def test_a_commit_of_which_a_bucket_was_never_told_is_published_again() -> None:
+    table, log = _breaking(orders(bucket="2"))
+    log.forgets_next_commits = 1
+
+    table.append(rows("+I a 1 10", "+I b 2 20", "+I c 3 30"))
+    table.append(rows("+U a 1 11"))
+
+    assert sorted(streamed(table)) == ["+I a 1 10", "+I b 2 20", "+I c 3 30", "+U a 1 11"]
+    _assert_every_start_leads_to_the_same_table(table)
+
+
 def test_a_repair_that_is_lost_as_well_is_repaired_in_its_turn() -> None:
     table, log = _breaking(orders())
     log.loses_next_commits = 3

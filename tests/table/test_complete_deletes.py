@@ -70,8 +70,7 @@ def test_a_task_finds_what_it_has_written_itself(
 
     order = table.new_commit(commit_user="task")
     write = table.new_write(order, task_index=0)
-    for each in TaskDeletions(table, order, write).completed(batches):
-        write.write(each)
+    write.write_all(batches)
     table.commit_write(order, [write.prepare_commit()], commit_identifier=1)
 
     assert content(table) == set(held.values())
@@ -109,3 +108,24 @@ def test_what_remains_is_what_a_dictionary_says(seed: int) -> None:
                 expected.append(f"-D a {key} {held.pop(key)}")
 
     assert completed(table, *changes) == expected
+
+
+def test_an_append_tells_the_log_the_whole_row_of_a_deletion_by_key() -> None:
+    table = orders(None)
+    table.append(rows("+I a 1 10"))
+
+    table.append(rows("-D a 1 -", "-D a 2 -"))
+
+    assert streamed(table) == ["+I a 1 10", "-D a 1 10"]
+    assert content(table) == set()
+
+
+def test_an_update_that_moves_a_row_to_another_key_leaves_nothing_behind_in_the_log() -> None:
+    for options in ({}, {"log.consistency": "eventual"}, {"log.changelog-mode": "all"}):
+        table = orders(None, **options)
+        table.append(rows("+I a 1 10", "+I a 2 20"))
+
+        table.append(rows("-U a 1 10", "+U b 1 10", "-U a 2 20", "+U a 2 21"))
+
+        assert content(table) == {"b 1 10", "a 2 21"}
+        assert applied(streamed(table)) == content(table)

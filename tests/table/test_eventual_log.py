@@ -24,6 +24,7 @@ from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory_log_store import MemoryLogStore
 from storage_lib.schema.bucketing import group_rows
+from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.mortal_process import reopened_in
@@ -406,6 +407,21 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     assert content(table) == {"a 1 10", "a 2 20"}
     assert physical_rows(table) == 2
     assert table.snapshots().num_rows == 1
+
+
+def test_what_a_turn_writes_is_not_acknowledged_while_a_bucket_was_never_told_of_its_end() -> None:
+    table = eventual()
+    table.append(rows("+I a 1 10"))
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    log.forgets_next_commits = 1
+    forgetful = reopened(table, log)
+
+    with pytest.raises(LeaseLostError, match="write again"):
+        forgetful.overwrite(rows("+I a 1 11"), partition={"dt": "a"})
+    forgetful.overwrite(rows("+I a 1 11"), partition={"dt": "a"})
+
+    assert content(table) == applied(streamed(table)) == {"a 1 11"}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, LeaseLostError
+from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, LeaseLostError, UnavailableError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
-from storage_lib.log_store.log_store import LogStore
+from storage_lib.log_store.log_store import EndOutcome, LogStore, TransactionHandle
 from storage_lib.table.table_overwrite import scope_of
 from tests.support.breaking_log import BreakingLog
 from tests.support.faulty_file_io import SimulatedCrash
@@ -36,6 +36,25 @@ def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> Non
 
     assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
     assert table.snapshots().num_rows == 1
+
+
+def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out() -> None:
+    table = orders()
+    log = _died_before_its_log_part(table)
+
+    class Slow(BreakingLog):
+        """Nobody answers for so long that another commits, and the transaction is over."""
+
+        def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+            log.end_all(handles, commit=False)
+            table.overwrite(rows("+I b 1 1"), change_tracking=False)
+            raise UnavailableError
+
+    reopened(table, Slow(log)).expire_snapshots(retain_last=1)
+    reopened(table).append(rows("+I a 2 20"))
+
+    assert content(table) == {"a 1 10", "a 2 20", "b 1 1"}
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
 
 
 def test_expiry_finishes_what_a_dead_writer_left_open() -> None:

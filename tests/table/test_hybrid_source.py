@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from storage_lib import InvalidInputError, LogOffsetsExpiredError, MemoryCatalog, StreamPosition
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory_log_store import MemoryLogStore
 from tests.support.fake_environment import FakeClock, fake_environment
 from tests.support.orders_table import NAME, applied, content, orders, rows, streamed
@@ -65,6 +66,24 @@ def test_from_timestamp_reads_what_was_committed_since(log_system: str) -> None:
 
     batch = table.stream(startup="from-timestamp", timestamp_millis=since).poll()
 
+    assert batch is not None
+    assert batch.column("id").to_pylist() == [2]
+
+
+def test_from_timestamp_tells_of_records_that_retention_has_taken() -> None:
+    clock = FakeClock()
+    table = orders(MemoryCatalog(environment=fake_environment(clock=clock)), **{"log.retention": "1 h"})
+    table.append(rows("+I a 1 10"))
+    written_at = clock.now_millis()
+    clock.pass_time(7200)
+    table.append(rows("+I a 2 20"))
+    assert isinstance(table.log, MemoryLogStore)
+    table.log.expire(LogOffsets({0: 2}))
+
+    with pytest.raises(LogOffsetsExpiredError, match=r"log\.scan\.timestamp-millis"):
+        table.stream(startup="from-timestamp", timestamp_millis=written_at).poll()
+
+    batch = table.stream(startup="from-timestamp", timestamp_millis=clock.now_millis() - 3_599_000).poll()
     assert batch is not None
     assert batch.column("id").to_pylist() == [2]
 
@@ -171,3 +190,13 @@ def test_a_position_in_a_table_that_was_made_anew_is_refused_though_it_has_come_
 def test_what_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="no stream position"):
         StreamPosition.from_json(text)
+
+
+def test_what_is_no_position_and_no_time_is_refused_at_once() -> None:
+    table = orders()
+
+    with pytest.raises(InvalidInputError, match=r"StreamPosition\.from_json"):
+        table.stream(position='{"snapshot": 1}')  # type: ignore[arg-type]
+    for millis in (-1, 1 << 70):
+        with pytest.raises(InvalidInputError, match="timestamp_millis"):
+            table.stream(startup="from-timestamp", timestamp_millis=millis)

@@ -74,6 +74,23 @@ def test_what_can_not_be_read_is_told_and_nothing_of_it_is_written(table: Dynami
     assert table.snapshots().num_rows == 0
 
 
+def test_what_can_not_be_read_is_passed_over_where_that_is_asked_for(
+    table: DynamicTable, kafka: LocalKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = f"cdc-of-{table.uuid}"
+    options = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "log.scan.on-corrupt": "skip"}
+    good: list[dict[str, object]] = [{"before": None, "after": row(key, "Ag=="), "op": "c"} for key in range(3)]
+    produce(kafka.bootstrap_servers, topic, {"op": "x"}, good[0], {"op": "y"}, {"op": "z"}, good[1], None, good[2])
+
+    result = ingest(table, topic, options=options)
+
+    assert (result.row_count, dict(result.offsets.next_offsets)) == (3, {0: 7})
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [0, 1, 2]
+    assert caplog.text.count("passed over a record that is no debezium-json change") == 3
+    with pytest.raises(InvalidInputError, match="one of fail, skip"):
+        ingest(table, topic, options={**options, "log.scan.on-corrupt": "maybe"})
+
+
 def test_a_topic_of_newest_rows_deletes_what_has_no_value(table: DynamicTable, kafka: LocalKafka) -> None:
     topic, options = f"newest-of-{table.uuid}", {"kafka.bootstrap.servers": kafka.bootstrap_servers}
     produce(kafka.bootstrap_servers, topic)

@@ -6,6 +6,7 @@ import pytest
 
 from storage_lib import CommitConflictError, InvalidInputError, NotFoundError
 from storage_lib.table.table_overwrite import scope_of
+from tests.support.every_file import data_files
 from tests.support.orders_table import content, orders, rows, streamed
 
 
@@ -81,6 +82,25 @@ def test_a_compaction_that_loses_against_an_overwrite_is_dropped_and_may_be_run_
         table.commit_compaction([message])
 
     assert content(table) == {"a 9 90"}
+
+
+def test_a_compaction_that_loses_one_bucket_to_an_overwrite_keeps_the_others() -> None:
+    table = orders()
+    for amount in (1, 2):
+        table.append(rows(f"+I a 1 {amount}", f"+I b 1 {amount}"))
+    messages = [table.run_compaction(task) for task in table.plan_compaction()]
+    table.overwrite(rows("+I a 9 90"), partition={"dt": "a"}, change_tracking=False)
+    before = data_files(table)
+
+    committed = table.commit_compaction([message for message in messages if message is not None])
+
+    assert committed is not None
+    assert len(messages) == 2
+    assert content(table) == {"a 9 90", "b 1 2"}
+    levels = table.files().select(["partition", "level"]).to_pylist()
+    assert sorted((each["partition"], each["level"] > 0) for each in levels) == [("dt=a", True), ("dt=b", True)]
+    # The lost bucket's output was deleted with the commit that did without it.
+    assert len(before - data_files(table)) == 1
 
 
 def test_rows_outside_of_the_named_partition_are_refused() -> None:

@@ -200,3 +200,29 @@ def test_a_tables_health_is_told_at_a_glance() -> None:
     assert table.health() == replace(cared, snapshot_count=1)
     assert cared.snapshot_count == 4
     assert reopened(table).health().change_millis is None, "its snapshot has expired"
+
+
+def test_a_first_look_at_a_tables_health_reads_each_of_its_files_once_and_the_next_next_to_nothing(
+    catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = orders(catalog, **{"write-only": "true"})
+    for price in (1, 2, 3):
+        table.append(rows(f"+I a 1 {price}"))
+    files = reopened(table)
+    read: list[str] = []
+    kept = type(files.environment.file_io).read_bytes
+
+    def counted(file_io: object, path: str) -> bytes:
+        read.append(path.removeprefix(table.location))
+        return kept(file_io, path)  # type: ignore[arg-type]  # of the class that it comes from
+
+    monkeypatch.setattr(type(files.environment.file_io), "read_bytes", counted)
+    files.health()
+    first, read[:] = list(read), []
+    files.health()
+
+    # The oldest snapshot's number may change at any time: once for the look, once for each of the three snapshots.
+    assert first.count("/snapshot/EARLIEST") == 4
+    others = [path for path in first if path != "/snapshot/EARLIEST"]
+    assert len(others) == len(set(others))
+    assert read == ["/snapshot/EARLIEST"]

@@ -1,0 +1,114 @@
+"""A writer of an eventual log that stands still at any of its acts, until another has had its turn, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pytest
+
+from storage_lib import CommitConflictError, DynamicTable, LeaseLostError, MemoryCatalog
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.table.source_offsets import SourceRange
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import FaultyFileIO
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import applied, content, orders, rows, streamed
+
+_Answer = TypeVar("_Answer")
+SOURCE = "theirs"
+
+
+class SleepyStorage(FaultyFileIO):
+    """Before its act number ``at`` (from 1, acts on the log too) its process sleeps, and ``meanwhile`` happens."""
+
+    def __init__(self, delegate: FileIO, at: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__(delegate)
+        self._at = at
+        self._meanwhile = meanwhile
+
+    def _do(
+        self, operation: str, path: str, act: Callable[[], _Answer], *, torn: Callable[[], None] | None = None
+    ) -> _Answer:
+        if len(self.calls) + 1 == self._at:
+            self._at = 0
+            self._meanwhile()
+        return super()._do(operation, path, act, torn=torn)
+
+
+def _source(end: int, start: int | None = None) -> SourceRange:
+    return SourceRange(source=SOURCE, start=None if start is None else LogOffsets({0: start}), end=LogOffsets({0: end}))
+
+
+def _ingest(table: DynamicTable) -> None:
+    table.append(rows("+U a 1 1", "+I b 1 1"), source=_source(2))
+
+
+def _ingest_more(table: DynamicTable) -> None:
+    """As a second ``ingest``, that goes on wherever the newest snapshot says."""
+    told = table.source_offsets(SOURCE)
+    changes = ("+U a 1 1", "+I b 1 1", "+U a 1 2", "-D b 1 1")[0 if told is None else told.of(0) :]
+    table.append(rows(*changes), source=_source(4, None if told is None else told.of(0)))
+
+
+def _overwrite(table: DynamicTable) -> None:
+    table.overwrite(rows("+I a 1 1", "+I b 1 1"), partition={})
+
+
+def _overwrite_again(table: DynamicTable) -> None:
+    table.overwrite(rows("+I a 1 2"), partition={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What the sleeper does, what another does meanwhile, and what may be left of both."""
+
+    act: Callable[[DynamicTable], None]
+    successor: Callable[[DynamicTable], None]
+    results: tuple[set[str], ...]
+    """The first where the sleeper was refused."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(act=_ingest, successor=_ingest_more, results=({"a 1 2"},)),
+        Case(act=_overwrite, successor=_overwrite_again, results=({"a 1 2"}, {"a 1 1", "b 1 1"})),
+    ],
+    ids=["ingest", "overwrite"],
+)
+def test_who_sleeps_through_the_turn_of_another_never_comes_behind_it(case: Case) -> None:
+    lost = after = 0
+    for at in range(1, 500):
+        files = MemoryFileIO()
+        options = {"log.consistency": "eventual", "lease.timeout": "1 s"}
+        table = orders(MemoryCatalog(environment=fake_environment(files)), bucket="2", **options)
+        table.append(rows("+I a 1 0"))
+        woken = list[int]()
+
+        def meanwhile(table: DynamicTable = table, files: MemoryFileIO = files, woken: list[int] = woken) -> None:
+            woken.append(1)
+            case.successor(reopened_in(FaultyFileIO(files), table, names="successor"))
+
+        sleeper = reopened_in(SleepyStorage(files, at, meanwhile), table, names="sleeper")
+        try:
+            case.act(sleeper)
+        except (LeaseLostError, CommitConflictError):
+            lost += 1
+            expected = case.results[:1]
+        else:
+            after += 1
+            expected = case.results
+        if not woken:
+            break
+        table.tier_log()
+
+        assert content(table) == applied(streamed(table)), f"slept before act {at}"
+        assert content(table) in expected, f"slept before act {at}"
+    else:
+        pytest.fail("it never came to an end without sleeping")
+    assert lost > 10
+    assert after > 1
