@@ -6,6 +6,8 @@ CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 MINUTES ?= 60
+# Two processes: most of a test that starts servers is waiting. WORKERS=0 runs the tests in one, for a debugger.
+WORKERS ?= 2
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
@@ -29,7 +31,7 @@ down: ## Stop what the demo left running
 	fi
 
 test: setup ## Run the tests; FAST=1 leaves out those that start other processes
-	$(VENV)/bin/python -m pytest $(FAST_ARGS) $(ARGS)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS)
 
 check: setup ## Lint, formatting, types and who may import whom
 	$(VENV)/bin/ruff check .
