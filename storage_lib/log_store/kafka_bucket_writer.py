@@ -1,8 +1,9 @@
 """One bucket's record batches in flight, in a transaction or not, numbered so that a repeated one is stored once.
 
-At most five batches are on their way, since that is how many the broker remembers per producer. When one fails for a
-reason that may pass, all in flight are awaited, and those not stored are sent again, one by one, with the sequence
-numbers they had.
+At most five batches are on their way, since that is how many the broker remembers per producer. The first goes alone: a
+broker takes whatever batch reaches it first of a producer that it does not know, and the true first, if it was refused
+(by a leader that is only just becoming one, say), could never be stored behind it. When one fails for a reason that may
+pass, all in flight are awaited, and those not stored are sent again, one by one, with the sequence numbers they had.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ class KafkaBucketWriter:
         self.next_sequence = next_sequence
 
     def send(self, batch: bytes, record_count: int) -> None:
-        """Put a batch on its way; waits while five are. Its first sequence is ``next_sequence`` of before.
+        """Put a batch on its way; waits while five are, or the first. Its first sequence is ``next_sequence`` of before.
 
         What is known to have failed goes first: a broker that forgot this producer would take any batch for its first.
         """
-        while len(self._in_flight) >= _IN_FLIGHT_MAX or any(map(_is_lost, self._in_flight)):
+        while len(self._in_flight) >= self._in_flight_max or any(map(_is_lost, self._in_flight)):
             self._settle()
         self._in_flight.append(_Sent(batch, record_count, self._submit(batch, self._patience())))
         self.next_sequence = (self.next_sequence + record_count) & _SEQUENCE_MASK
@@ -94,6 +95,10 @@ class KafkaBucketWriter:
         for sent in self._in_flight:
             self._answer_of(sent)
         self._in_flight.clear()
+
+    @property
+    def _in_flight_max(self) -> int:
+        return 1 if self._first_offset is None else _IN_FLIGHT_MAX
 
     def _settle(self) -> None:
         """Take the oldest batch off the flight, stored."""

@@ -82,6 +82,18 @@ def test_what_was_lost_goes_before_what_follows() -> None:
     assert broker.requests == [0, 0, 1]
 
 
+def test_nothing_follows_the_first_batch_before_it_is_stored() -> None:
+    """A broker that refused the first and took the second for it would refuse the first for ever."""
+    broker = FakeBroker([REFUSED])
+    writer = writer_on(broker)
+    send(writer, 2)
+    send(writer, 1)
+    written = writer.flush()
+
+    assert written == WrittenRange(bucket=0, first_offset=0, next_offset=3)
+    assert broker.requests == [0, 0, 2]
+
+
 def test_a_moved_leader_is_looked_up_again() -> None:
     broker = FakeBroker([REFUSED, FINE])
     writer = writer_on(broker)

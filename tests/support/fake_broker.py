@@ -67,13 +67,13 @@ class FakeBroker:
         return pending.result(timeout=0)
 
     def _append(self, sequence: int, count: int) -> tuple[int, int]:
-        """Store a batch once, in order: (error code, base offset)."""
+        """Store a batch once, in order: (error code, base offset). The first may have any number, as on a real broker."""
         base = 0
         for stored_sequence, stored_count in self.stored:
             if stored_sequence == sequence:
                 return 0, base
             base += stored_count
-        if sequence != base:
+        if self.stored and sequence != self.stored[-1][0] + self.stored[-1][1]:
             return kafka.errors.OutOfOrderSequenceNumberError.errno, -1
         self.stored.append((sequence, count))
         return 0, base
