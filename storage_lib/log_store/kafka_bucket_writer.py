@@ -73,7 +73,7 @@ class KafkaBucketWriter:
         self.next_sequence = next_sequence
 
     def send(self, batch: bytes, record_count: int) -> None:
-        """Put a batch on its way; waits while five are, or the first. Its first sequence is ``next_sequence`` of before.
+        """Put a batch on its way, of first sequence ``next_sequence``; waits while five are, or the first.
 
         What is known to have failed goes first: a broker that forgot this producer would take any batch for its first.
         """

@@ -67,7 +67,7 @@ class FakeBroker:
         return pending.result(timeout=0)
 
     def _append(self, sequence: int, count: int) -> tuple[int, int]:
-        """Store a batch once, in order: (error code, base offset). The first may have any number, as on a real broker."""
+        """Store a batch once, in order: (error code, base offset). The first may have any number, as in Kafka."""
         base = 0
         for stored_sequence, stored_count in self.stored:
             if stored_sequence == sequence:
