@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dynamic_table.docs_index import STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +31,8 @@ REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
 # What Great Expectations calls the table's rows.
 SOURCE, ASSET = "table", "rows"
+# Put by it into every page that it makes.
+CUSTOM_STYLE = Path("gx", "plugins", "custom_data_docs", "styles", "data_docs_custom_styles.css")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,7 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table, run_name: str) 
     )
 
     context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
+    shutil.copyfile(STYLE, docs.project / CUSTOM_STYLE)
     kept = context.suites.add_or_update(suite)
     definition = gx.ValidationDefinition(name=docs.table, data=_rows_of(context), suite=kept)
     definition = context.validation_definitions.add_or_update(definition)

@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from enum import StrEnum
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
@@ -27,7 +29,7 @@ class Extension(StrEnum):
 
 def added_names(of: Extension) -> list[str]:
     """What installed packages add, sorted; nothing of it is imported."""
-    return sorted(entry_points(group=of).names)
+    return sorted(_entries(of, tuple(sys.path)).names)
 
 
 def added(of: Extension, name: str) -> Callable[..., Any]:
@@ -35,7 +37,7 @@ def added(of: Extension, name: str) -> Callable[..., Any]:
 
     Raises ``InvalidInputError`` if no package adds one, if several do, and naming the package if it can't be imported.
     """
-    found = [each for each in entry_points(group=of) if each.name == name]
+    found = [each for each in _entries(of, tuple(sys.path)) if each.name == name]
     if not found:
         message = f"no installed package adds {name!r} to {of}; there are {', '.join(added_names(of)) or 'none'}"
         raise InvalidInputError(message)
@@ -50,3 +52,9 @@ def added(of: Extension, name: str) -> Callable[..., Any]:
         message = f"entry point {found[0].value}{package}, which adds {name!r} to {of}, can't be loaded: {error}"
         raise InvalidInputError(message) from error
     return made
+
+
+@functools.cache
+def _entries(of: Extension, _path: tuple[str, ...]) -> EntryPoints:
+    """Looked up once for each ``sys.path``: it opens a file of every installed package, 15 ms each time."""
+    return entry_points(group=of)

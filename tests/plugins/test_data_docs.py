@@ -10,6 +10,7 @@ import pytest
 
 from dynamic_table import data_docs
 from dynamic_table.data_docs import DataDocs
+from dynamic_table.docs_index import STYLE, docs_index
 from dynamic_table.expectation_suites import expectations_of
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
 from dynamic_table.pages import pages_app as pages
@@ -72,12 +73,15 @@ def test_what_was_found_is_kept_with_its_snapshot_and_leads_to_a_page(
     assert link == result["docs"]
     assert link.startswith("/dynamic-tables/docs/dynamic_table_default/db.t/validations/db/t/snapshot-7/")
     assert link.endswith("/table-rows.html")
-    assert "snapshot-7" in (docs.site / "index.html").read_text()
+    [page] = docs.site.glob("validations/db/t/snapshot-7/*/table-rows.html")
+    assert STYLE.read_text().strip() in page.read_text()
     last = docs.last()
     assert last is not None
     assert (last["snapshot_id"], last["checked"], last["failed"]["warning"], len(last["lines"])) == (8, 2, 1, 1)
     assert last["page"].startswith("validations/db/t/snapshot-8/")
-    assert "snapshot-8" in (docs.site / "index.html").read_text()
+    listed = docs_index(docs)
+    assert listed.index("/snapshot-8/") < listed.index("/snapshot-7/")
+    assert listed.count("not met") == 2
 
 
 def test_a_task_that_fails_has_its_page_too(table: RecordingTable, docs: DataDocs, tmp_path: Path) -> None:
@@ -105,11 +109,11 @@ def client() -> Any:
 
 def test_a_page_is_shown_without_its_scripts_and_nothing_beside_it(client: AsgiClient, docs: DataDocs) -> None:
     docs.site.mkdir(parents=True)
-    (docs.site / "index.html").write_text("<h1>found</h1>")
+    (docs.site / "found.html").write_text("<h1>found</h1>")
     (docs.root / "secret.txt").write_text("secret")
     base = "/docs/dynamic_table_default"
 
-    page = client.get(f"{base}/db.t/index.html")
+    page = client.get(f"{base}/db.t/found.html")
 
     assert (page.status_code, page.text) == (200, "<h1>found</h1>")
     policy = page.headers["content-security-policy"]
@@ -118,6 +122,22 @@ def test_a_page_is_shown_without_its_scripts_and_nothing_beside_it(client: AsgiC
     for path in ("db.t/none.html", "db.t/../../../../secret.txt", "db.t/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret.txt",
                  "%2e%2e/secret.txt", "db.u/index.html"):  # fmt: skip
         assert client.get(f"{base}/{path}").status_code == 404, path
+
+
+def test_the_list_of_validations_needs_no_script_and_takes_names_for_text(client: AsgiClient, docs: DataDocs) -> None:
+    run = Path("validations", "db", "t", "<b>&7", "20261122T110406.1Z", "table-rows.html")
+    for kept, text in ((docs.site / run, ""), (docs.site.parents[1] / run.with_suffix(".json"), '{"success": true}')):
+        kept.parent.mkdir(parents=True)
+        kept.write_text(text)
+    (docs.site / "index.html").write_text("made by a script")
+
+    page = client.get("/docs/dynamic_table_default/db.t/index.html").text
+
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert 'href="validations/db/t/%3Cb%3E%267/20261122T110406.1Z/table-rows.html">&lt;b&gt;&amp;7</a>' in page
+    assert "2026-11-22 11:04:06 UTC" in page
+    assert ">met<" in page
 
 
 def test_only_the_newest_results_are_kept(docs: DataDocs, monkeypatch: pytest.MonkeyPatch) -> None:

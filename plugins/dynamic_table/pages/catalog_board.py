@@ -1,13 +1,14 @@
 """What the list of tables shows: the health of every table of one connection, looked at side by side.
 
-Opened tables are kept, so that a second look reads the newest snapshot's id of each and little more. What a log says
-is asked for in the background and shown at the next look: a broker that is down must not hold up the page.
+Opened tables are kept, so that a second look reads the newest snapshot's id of each and little more. No look waits for
+the slowest table: one that takes longer goes on in the background, and the next look shows it. So does what a log says:
+a store that is slow or a broker that is down must not hold up the page.
 """
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CatalogBoard"]
 
 LOOKS_AT_ONCE = 8
+LOOK_SECONDS = 0.5
 LOG_LOOKS_AT_ONCE = 2
 PARTITIONS_SHOWN = 1_000
 BUCKETS_SHOWN = 100
@@ -35,6 +37,8 @@ class CatalogBoard:
         self._catalog = catalog
         self._beside = beside
         self._tables: dict[str, DynamicTable] = {}
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._looking: dict[str, Future[dict[str, Any]]] = {}
         self._logs: dict[str, _LogLook] = {}
         self._describing: dict[str, Future[dict[str, str]]] = {}
         self._lock = threading.Lock()
@@ -42,13 +46,30 @@ class CatalogBoard:
         self._log_looks = ThreadPoolExecutor(LOG_LOOKS_AT_ONCE, thread_name_prefix="log-look")
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a table, by name. A table that can't be looked at has an ``error`` instead of its health."""
+        """One row a table, by name. A table that can't be looked at has an ``error`` instead of its health.
+
+        Half a second after the call, ``is_late`` marks the rows that are not there yet, or are those of the last look.
+        """
         names = self._catalog.list_tables()
         with self._lock:
-            for gone in self._tables.keys() - set(names):
-                del self._tables[gone]
-                self._logs.pop(gone, None)
-        return list(self._looks.map(self._row, names))
+            for gone in (self._tables.keys() | self._rows.keys() | self._looking.keys()) - set(names):
+                for kept in (self._tables, self._rows, self._looking, self._logs):
+                    kept.pop(gone, None)
+            for name in names:
+                if name not in self._looking:
+                    self._looking[name] = self._looks.submit(self._row, name)
+            looking = {name: self._looking[name] for name in names}
+        wait(looking.values(), LOOK_SECONDS)
+        with self._lock:
+            return [self._shown(name, look) for name, look in looking.items()]
+
+    def _shown(self, name: str, look: Future[dict[str, Any]]) -> dict[str, Any]:
+        if not look.done():
+            return {**self._rows.get(name, {"name": name}), "is_late": True}
+        if self._looking.get(name) is look:
+            del self._looking[name]
+        self._rows[name] = look.result()
+        return self._rows[name]
 
     def view(self, name: str) -> dict[str, Any]:
         """Everything that the page of one table shows; a StorageError says what is wrong with it."""

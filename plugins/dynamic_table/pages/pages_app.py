@@ -16,9 +16,10 @@ from typing import Any
 
 from airflow.api_fastapi.core_api.security import requires_access_asset
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from dynamic_table.data_docs import DataDocs, docs_root
+from dynamic_table.docs_index import docs_index
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
 
@@ -26,10 +27,11 @@ __all__ = ["app"]
 
 STATIC = Path(__file__).with_name("static")
 STATIC_FILES = frozenset(path.name for path in STATIC.iterdir() if path.suffix in (".js", ".css"))
+INDEX = "index.html"
 # Values of tables are text to these pages, never markup; should one slip through, nothing would run it.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'"
 
-# Great Expectations' pages style themselves; their scripts would come from elsewhere, and are not run.
+# Great Expectations' pages hold their style; their scripts would come from elsewhere, and are not run.
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; sandbox"
 )
@@ -99,12 +101,12 @@ def static(name: str) -> FileResponse:
 
 
 @app.get("/docs/{connection}/{table}/{page:path}")
-def data_docs(connection: str, table: str, page: str) -> FileResponse:
-    """A page of a table's validations, or what it looks like."""
+def data_docs(connection: str, table: str, page: str) -> Response:
+    """A page of a table's validations, their list, or what a page looks like."""
     docs = DataDocs(root=docs_root(DynamicTableHook(dynamic_table_conn_id=connection)), table=table)
     site = docs.site.resolve()
-    path = (site / (page or "index.html")).resolve()
+    path = (site / (page or INDEX)).resolve()
     is_inside = path.is_relative_to(site) and site.is_relative_to(docs.root.resolve())
     if not is_inside or not path.is_file():
         raise HTTPException(404, "There is no such page: its table was not validated, or longer ago than is kept.")
-    return FileResponse(path)
+    return HTMLResponse(docs_index(docs)) if path == site / INDEX else FileResponse(path)

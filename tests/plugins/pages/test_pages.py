@@ -147,6 +147,28 @@ def test_a_page_does_not_wait_for_a_broker_that_does_not_answer(
     assert board.view("shop.orders")["describe"]["num-files"] == "2"
 
 
+def test_the_list_does_not_wait_for_a_table_that_takes_long(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(warehouse, "shop.orders")
+    fill(warehouse, "shop.slow")
+    board = CatalogBoard(open_catalog(str(warehouse)))
+    slow, answers = board._table("shop.slow"), threading.Event()
+    health = slow.health
+    monkeypatch.setattr(slow, "health", lambda: health() if answers.wait(60) else None)
+    monkeypatch.setattr(catalog_board, "LOOK_SECONDS", 0.01)
+
+    quick, late = board.rows()
+    while "file_count" not in quick:
+        quick, late = board.rows()
+    answers.set()
+    monkeypatch.setattr(catalog_board, "LOOK_SECONDS", 60)
+
+    assert late == {"name": "shop.slow", "is_late": True}
+    assert [(row["name"], row["file_count"], "is_late" in row) for row in board.rows()] == [
+        ("shop.orders", 2, False),
+        ("shop.slow", 2, False),
+    ]
+
+
 def test_a_tables_sink_and_its_last_validation_stand_beside_it(
     client: AsgiClient, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

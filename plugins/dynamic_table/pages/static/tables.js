@@ -13,6 +13,7 @@ const COLUMNS = [
   { key: "sink_state", title: "Sink", shown: (row) => sinkText(row.sink), grade: (row) => sinkGrade(row.sink) },
   { key: "turn_held_by", title: "Turn held by", shown: (row) => row.turn_held_by || "" },
 ];
+const LOOKS_MAX = 10;
 const state = { rows: [], sort: "name", descending: false };
 const byId = (id) => document.getElementById(id);
 
@@ -48,7 +49,8 @@ function draw() {
 function drawRow(row) {
   const link = element("a", { href: `table?${new URLSearchParams({ name: row.name, connection })}`, textContent: row.name });
   const cells = [element("td", { dataset: { label: "Table" } }, link)];
-  if (row.error) cells.push(element("td", { className: "bad", colSpan: COLUMNS.length - 1, textContent: row.error, dataset: { label: "Error" } }));
+  if (row.is_late && row.file_count === undefined && !row.error) cells.push(element("td", { className: "late", colSpan: COLUMNS.length - 1, textContent: "…", dataset: { label: "Health" } }));
+  else if (row.error) cells.push(element("td", { className: "bad", colSpan: COLUMNS.length - 1, textContent: row.error, dataset: { label: "Error" } }));
   else for (const column of COLUMNS.slice(1)) {
     const title = column.key === "lag" ? row.log.error : column.key === "sink_state" ? (row.sink || {}).error : column.key === "validated" ? validationLines(row.validation) : column.key.endsWith("_millis") ? moment(row[column.key]) : undefined;
     cells.push(element("td", { className: `${column.number ? "number" : ""} ${column.key === "sink_state" ? "word" : ""} ${column.grade ? column.grade(row) : ""}`, textContent: column.shown(row), title, dataset: { label: column.title } }));
@@ -57,6 +59,14 @@ function drawRow(row) {
 }
 
 async function refresh() {
+  // Tables that take longer follow at once, not with the next turn; one that hangs does not keep the others busy.
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    await lookOnce();
+    if (!state.rows.some((row) => row.is_late)) break;
+  }
+}
+
+async function lookOnce() {
   try {
     state.rows = (await asked(`api/tables?${new URLSearchParams({ connection })}`)).tables;
     showError(byId("problem"), null);
