@@ -88,6 +88,7 @@ async function openForm(dagId, filled) {
     if (schema.enum) input = element("select", {}, ...schema.enum.map((each) => element("option", { textContent: String(each), value: JSON.stringify(each), selected: each === value })));
     else if (types.includes("boolean") && types.includes("null")) input = element("select", {}, ...[[null, "as the table says"], [true, "yes"], [false, "no"]].map(([each, text]) => element("option", { textContent: text, value: JSON.stringify(each), selected: each === (value ?? null) })));
     else if (types.includes("boolean")) input = element("input", { type: "checkbox", checked: value === true });
+    else if (isLines(types, schema)) input = element("textarea", { rows: 3, value: (value || []).join("\n") });
     else if (types.includes("object") || types.includes("array")) input = element("textarea", { rows: 3, value: value === null || value === undefined ? "" : JSON.stringify(value, null, 1) });
     else input = element("input", { type: types.includes("integer") || types.includes("number") ? "number" : "text", step: "any", value: value === null || value === undefined ? "" : String(value) });
     inputs.set(name, { input, types, schema });
@@ -113,6 +114,9 @@ async function openForm(dagId, filled) {
   dialog.showModal();
 }
 
+// As in Airflow's own form: a list of texts is written one per line, other lists as JSON.
+function isLines(types, schema) { return types.includes("array") && (schema.items || { type: "string" }).type === "string"; }
+
 function valueOf(name, input, types, schema) {
   if (input.tagName === "SELECT") return JSON.parse(input.value);
   if (input.type === "checkbox") return input.checked;
@@ -123,6 +127,7 @@ function valueOf(name, input, types, schema) {
     throw new Error(`${schema.title || name} is empty`);
   }
   if (input.type === "number") return Number(text);
+  if (isLines(types, schema)) return text.split("\n").map((line) => line.trim()).filter((line) => line);
   if (types.includes("object") || types.includes("array")) {
     try { return JSON.parse(text); } catch { throw new Error(`${schema.title || name} is no JSON`); }
   }

@@ -37,7 +37,7 @@ function drawHistory(view) {
   const place = byId("history");
   if (chart) chart.destroy();
   chart = new uPlot({
-    width: Math.min(place.clientWidth || 800, 1100), height: 240,
+    width: place.clientWidth || 800, height: 240,
     scales: { x: { time: true }, delta: {} },
     axes: [axis({}), axis({ size: 70 }), axis({ scale: "delta", side: 1, size: 70, grid: { show: false } })],
     series: [{}, { label: "rows in files", stroke: style.getPropertyValue("--accent").trim(), width: 2, points: { show: rows.length < 60 } },
