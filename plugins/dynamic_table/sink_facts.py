@@ -6,7 +6,11 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowException
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dynamic_table.sink_job import SinkJob
     from storage_lib import DynamicTable
 
@@ -15,11 +19,11 @@ __all__ = ["sink_facts"]
 OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction_error", "tiering_error")
 
 
-def sink_facts(job: SinkJob, table: DynamicTable, *, with_lag: bool = True) -> dict[str, Any]:
+def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag: bool = True) -> dict[str, Any]:
     """Return them. Ages are in seconds; the heartbeat's is by the clock that its file's time comes from.
 
     ``lag`` counts records of a foreign topic that are not in the table yet; None where the source is a table. What
-    can't be asked now is told as ``unknown``, and is no reason to fail.
+    can't be asked now, be it the table itself, is told as ``unknown``, and is no reason to fail: the sink may be well.
     """
     from storage_lib.errors import StorageError
 
@@ -28,13 +32,14 @@ def sink_facts(job: SinkJob, table: DynamicTable, *, with_lag: bool = True) -> d
     facts |= {key: report.heartbeat[key] for key in OF_HEARTBEAT if report.heartbeat.get(key) is not None}
     facts["heartbeat_age_seconds"] = _age_seconds(job)
     try:
+        table = open_table()
         health = table.health()
         facts |= {"snapshot_id": health.snapshot_id, "commit_millis": health.commit_millis}
         if health.commit_millis is not None:
             facts["commit_age_seconds"] = round(max(0.0, time.time() - health.commit_millis / 1000), 1)
         if with_lag:
             facts["lag"] = _lag(job, table)
-    except (StorageError, OSError, ImportError) as unknown:
+    except (StorageError, OSError, ImportError, AirflowException) as unknown:
         facts["unknown"] = f"{type(unknown).__name__}: {unknown}"
     return facts
 

@@ -210,8 +210,8 @@ class SinkWatch:
 
 def newest_job(table_directory: Path) -> SinkJob | None:
     """Return the job that was started last for a table."""
-    directories = sorted(table_directory.glob("job-*"))
-    return SinkJob(directories[-1]) if directories else None
+    numbered = [(number, path) for path in table_directory.glob("job-*") if (number := _number_of(path)) is not None]
+    return SinkJob(max(numbered)[1]) if numbered else None
 
 
 def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
@@ -221,7 +221,7 @@ def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
     """
     table_directory.mkdir(parents=True, exist_ok=True)
     last = newest_job(table_directory)
-    number = int(last.directory.name.removeprefix("job-")) if last else 0
+    number = (_number_of(last.directory) or 0) if last else 0
     while True:
         number += 1
         job = SinkJob(table_directory / f"job-{number:04d}")
@@ -238,6 +238,12 @@ def turn_to_start(table_directory: Path) -> Iterator[None]:
     with (table_directory / "start.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
+
+
+def _number_of(directory: Path) -> int | None:
+    """Return which job lives there, None for what is no job's; as text the 10000th would come before the 9999th."""
+    number = directory.name.removeprefix("job-")
+    return int(number) if number.isdecimal() else None
 
 
 def _text_of(path: Path) -> str | None:

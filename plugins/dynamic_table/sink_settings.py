@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynamic_table.hook import DynamicTableHook
     from storage_lib.spark.sink_spec import SinkSource
 
-__all__ = ["checked_source", "is_permanent", "jobs_root", "secrets_apart"]
+__all__ = ["checked_open_options", "checked_source", "is_permanent", "jobs_root", "secrets_apart"]
 
 # Spark finds these before it runs anything: the query itself is wrong.
 WRONG_QUERIES = ("AnalysisException", "ParseException")
@@ -41,8 +41,23 @@ def checked_source(source: object) -> SinkSource:
         kind=checked_text(given.get("kind"), "source['kind']"),
         name=checked_text(given.get("name"), "source['name']"),
         schema=None if is_nothing(schema := given.get("schema")) else checked_text(schema, "source['schema']"),
-        options=checked_options(given.get("options"), "source['options']"),
+        options=checked_open_options(given.get("options"), "source['options']"),
     )
+
+
+def checked_open_options(value: object, argument: str) -> dict[str, str]:
+    """Return options of which none is a secret: what a sink is told lies in a file, and in Airflow's database."""
+    from storage_lib.errors import InvalidInputError
+    from storage_lib.schema.table_options import is_secret
+
+    options = checked_options(value, argument)
+    if secret := next((key for key in options if is_secret(key)), None):
+        message = (
+            f"{argument} names {secret}, which is a secret, and would lie in a file: give it to the connection "
+            "(Spark's own to the configuration of Spark)."
+        )
+        raise InvalidInputError(message)
+    return options
 
 
 def secrets_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:

@@ -19,10 +19,9 @@ from dynamic_table.rendered_argument import (
     checked_count,
     checked_names,
     checked_number,
-    checked_options,
     checked_text,
 )
-from dynamic_table.sink_settings import checked_source
+from dynamic_table.sink_settings import checked_open_options, checked_source
 from dynamic_table.table_declarations import declared_tables, refusal
 
 if TYPE_CHECKING:
@@ -37,9 +36,9 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "trigger_seconds": lambda value: checked_number(value, "trigger_seconds"),
     "max_rows_per_trigger": lambda value: checked_count(value, "max_rows_per_trigger", least=1),
     "select": lambda value: checked_names(value, "select"),
-    "write_options": lambda value: checked_options(value, "write_options"),
+    "write_options": lambda value: checked_open_options(value, "write_options"),
     "master": lambda value: checked_text(value, "master"),
-    "spark_conf": lambda value: checked_options(value, "spark_conf"),
+    "spark_conf": lambda value: checked_open_options(value, "spark_conf"),
 }
 
 
@@ -54,7 +53,6 @@ def read_streams(source: str, folder: Path) -> list[dict[str, Any]]:
 
 def _stream(where: str, table: str, declared: object) -> dict[str, Any]:
     from storage_lib.errors import InvalidInputError
-    from storage_lib.schema.table_options import is_secret
 
     if not isinstance(declared, Mapping) or "source" not in declared:
         raise refusal(where, f"table {table}: stream is {declared!r}; it has to be a mapping with at least a source")
@@ -65,7 +63,4 @@ def _stream(where: str, table: str, declared: object) -> dict[str, Any]:
             CHECKS[key](value)
         except InvalidInputError as wrong:
             raise refusal(where, f"table {table}, stream: {wrong}") from wrong
-    secret = next((key for key in declared["source"].get("options") or {} if is_secret(key)), None)
-    if secret is not None:
-        raise refusal(where, f"table {table}, stream: option {secret} is a secret; give it to the connection")
     return {"table": table, **declared}

@@ -130,7 +130,7 @@ class SinkIsHealthy:
         job = newest_job(Path(self.jobs_directory) / table.name)
         if job is None:
             return Look(is_met=False, text=f"{table.name} has no sink yet")
-        facts = {"table": table.name, **sink_facts(job, table, with_lag=self.lag_max is not None)}
+        facts = {"table": table.name, **sink_facts(job, lambda: table, with_lag=self.lag_max is not None)}
         wrong = self._complaint(facts)
         text = f"the sink of {table.name} in {job.directory}: {wrong or 'healthy'}"
         return Look(is_met=wrong is None, text=text, result=facts)

@@ -68,7 +68,10 @@ def test_a_job_has_its_own_session_and_nothing_of_airflow(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SECRET", "must not reach the job")
 
-    pid = pid_of(launch())
+    job = launch()
+    pid = pid_of(job)
+    # Until the process has become another program it has no environment to show.
+    wait_until(lambda: job.report().state is SinkState.RUNNING)
 
     assert os.getsid(pid) == pid
     environment = Path(f"/proc/{pid}/environ").read_bytes()
@@ -155,3 +158,13 @@ def test_jobs_of_a_table_are_numbered(tmp_path: Path) -> None:
     found = newest_job(tmp_path / "db.t")
     assert found is not None
     assert found.directory.name == "job-0003"
+
+
+def test_the_newest_job_is_the_one_with_the_highest_number(tmp_path: Path) -> None:
+    for name in ("job-9999", "job-10000", "job-0001.kept"):
+        (tmp_path / name).mkdir()
+
+    newest = newest_job(tmp_path)
+
+    assert newest == SinkJob(tmp_path / "job-10000")
+    assert open_job_directory(tmp_path).directory.name == "job-10001"

@@ -19,7 +19,6 @@ from dynamic_table.rendered_argument import (
     checked_flag,
     checked_names,
     checked_number,
-    checked_options,
     is_nothing,
 )
 from dynamic_table.sink_facts import sink_facts
@@ -33,7 +32,7 @@ from dynamic_table.sink_job import (
     open_job_directory,
     turn_to_start,
 )
-from dynamic_table.sink_settings import checked_source, is_permanent, jobs_root, secrets_apart
+from dynamic_table.sink_settings import checked_open_options, checked_source, is_permanent, jobs_root, secrets_apart
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 
 if TYPE_CHECKING:
@@ -258,7 +257,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
 
     def _tell(self, context: Context) -> None:
         """Say how the sink is: heartbeat, lag and last commit."""
-        facts = sink_facts(self.job, self.hook.load_table(self.table))
+        facts = sink_facts(self.job, lambda: self.hook.load_table(self.table))
         tell_sink(self.table, facts)
         context["ti"].xcom_push(key=SINK_FACTS_KEY, value=facts)
 
@@ -299,7 +298,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             "warehouse": self.hook.warehouse,
             "table": self.table,
             "source": checked_source(self.source),
-            "write_options": checked_options(self.write_options, "write_options"),
+            "write_options": checked_open_options(self.write_options, "write_options"),
             "select": checked_names(self.select, "select"),
             "trigger_seconds": checked_number(self.trigger_seconds, "trigger_seconds"),
             "max_rows_per_trigger": None
@@ -307,7 +306,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             else checked_count(self.max_rows_per_trigger, "max_rows_per_trigger", least=1),
             "available_now": checked_flag(self.available_now, "available_now"),
             "master": None if is_nothing(self.master) else self.master,
-            "spark_conf": checked_options(self.spark_conf, "spark_conf"),
+            "spark_conf": checked_open_options(self.spark_conf, "spark_conf"),
             "query_name": self.table,
         }
 

@@ -22,10 +22,10 @@ from airflow.sdk.exceptions import (
 )
 
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.operators.stream_sink import SinkFailedError, StreamSinkOperator
+from dynamic_table.operators.stream_sink import SINK_FACTS_KEY, SinkFailedError, StreamSinkOperator
 from dynamic_table.sink_job import SinkJob, SinkState, newest_job
-from dynamic_table.triggers.stream_sink_trigger import StreamSinkTrigger
-from storage_lib.errors import InvalidInputError, NotFoundError
+from dynamic_table.triggers.stream_sink_trigger import REPORT_DUE, StreamSinkTrigger
+from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
 from tests.support import light_sink
 from tests.support.patience import wait_until
 from tests.support.task_context import DictStore, task_context
@@ -100,6 +100,25 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     assert "sesame" not in job.spec_path.read_text()
     pid = json.loads((job.directory / "process.json").read_text())["pid"]
     assert b"DYNAMIC_TABLE_SECRET_0=sesame" in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("source", {"kind": "debezium_json", "name": "c", "options": {"log.kafka.sasl.plain.password": "x"}}),
+        ("write_options", {"s3.secret-access-key": "x"}),
+        ("spark_conf", {"spark.hadoop.fs.s3a.secret.key": "x"}),
+    ],
+)
+def test_a_secret_of_a_form_is_refused_before_it_lies_in_a_file(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path, argument: str, value: dict[str, Any]
+) -> None:
+    task = sink()
+    setattr(task, argument, value)
+
+    with pytest.raises(InvalidInputError, match=f"{argument}.* is a secret, and would lie in a file"):
+        task.execute(task_context(task))
+    assert not list((tmp_path / "jobs").rglob("spec.json"))
 
 
 def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOperator]) -> None:
@@ -325,6 +344,26 @@ def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
     with pytest.raises(AirflowFailException, match="ended before the sink"):
         task.execute(task_context(task))
     assert not list((tmp_path / "jobs" / "db.t").glob("job-*/process.json"))
+
+
+@pytest.mark.parametrize("refusal", [UnavailableError("no storage"), AirflowException("no connection")])
+def test_a_report_that_can_not_look_at_the_table_leaves_the_sink_and_its_task_as_they_are(
+    sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    """It comes every ten minutes for years, and each failure would use up a try."""
+    store = DictStore()
+    job, task = start(sink(), store), sink()
+    context = task_context(task, store=store)
+
+    def refuse(_hook: DynamicTableHook, _name: str) -> None:
+        raise refusal
+
+    monkeypatch.setattr(DynamicTableHook, "load_table", refuse)
+    with pytest.raises(TaskDeferred):
+        task.execute_complete(context, {"directory": str(job.directory), "state": REPORT_DUE})
+
+    told = context["ti"].pushed[SINK_FACTS_KEY]  # type: ignore[attr-defined]  # a double
+    assert (told["state"], told["unknown"]) == ("running", f"{type(refusal).__name__}: {refusal}")
 
 
 def test_a_table_that_is_not_there_fails_the_task_and_not_a_process_that_nobody_reads(
