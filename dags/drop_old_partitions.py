@@ -55,7 +55,8 @@ with DAG(
     drop = DropPartitionsOperator(
         task_id="drop_partitions",
         table="{{ params.table }}",
-        partitions="{{ ti.xcom_pull('approve_drop', key='partitions') or params.partitions }}",
+        approved="{{ ti.xcom_pull('approve_drop', key='partitions') }}",
+        partitions="{{ params.partitions }}",
         before="{{ {params.column: params.before} }}",
         change_tracking="{{ params.change_tracking }}",
     )

@@ -103,13 +103,15 @@ class Demo:
         self._say(f"  Kafka at {kafka.bootstrap_servers}")
         rest = airflow.start()
         self._say(f"  Airflow at {rest.base_url}")
-        for dag in ("provision", "stream", "maintain", "reprocess", "drop_old_partitions", "validate"):
+        for dag in ("provision", "stream", "maintain", "drop_old_partitions", "validate"):
             rest.wait_for_dag(dag)
         return rest
 
     def _provision(self, rest: AirflowRest, bootstrap_servers: str) -> DynamicTable:
         self._say(f"DAG provision: create {TABLE}, its directory and its Kafka topic")
         rest.run("provision")
+        # Its schedule makes a run as soon as it may, which needs the table.
+        rest.wait_for_dag("reprocess")
         catalog = open_catalog(str(HOME / "warehouse"), {"log.kafka.bootstrap.servers": bootstrap_servers})
         table = catalog.load_table(TABLE)
         self.report.line("key", ", ".join(table.schema.primary_keys))

@@ -6,7 +6,8 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from dynamic_table.partition_argument import checked_partition, checked_partitions, partition_text
+from dynamic_table.partition_argument import checked_partition, checked_partitions, partition_label, partition_text
+from dynamic_table.rendered_argument import is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +15,23 @@ if TYPE_CHECKING:
     from storage_lib import DynamicTable
     from storage_lib.schema.predicate import Predicate
 
-__all__ = ["partition_filter", "partitions_before", "partitions_to_drop"]
+__all__ = [
+    "check_partitioned_by",
+    "partition_filter",
+    "partitions_before",
+    "partitions_to_drop",
+    "refuse_missing",
+]
 
 
 def partitions_to_drop(table: DynamicTable, partitions: object, before: object) -> Sequence[Mapping[str, str | None]]:
-    """Return those named, or those before a value, ``{column: value}``; an InvalidInputError says what is neither."""
+    """Return those named, or those before a value, ``{column: value}``; an InvalidInputError says what is neither.
+
+    A list that is empty names none, and is refused: whoever gave one does not want others to go, by their age.
+    """
     from storage_lib.errors import InvalidInputError
 
-    if partitions or not before:
+    if not is_nothing(partitions) or not before:
         return checked_partitions(partitions)
     limit = checked_partition(before)
     if len(limit) > 1:
@@ -39,7 +49,7 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
     from storage_lib.schema.literal import typed_literal
 
     names = list(table.schema.partition_keys)
-    _check_partitioned_by(table, [column])
+    check_partitioned_by(table, [column])
     field = table.schema.field(column)
     bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
     found = table.partitions().select(names)
@@ -49,15 +59,28 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
     ]
 
 
-def partition_filter(table: DynamicTable, partition: Mapping[str, str]) -> Predicate:
+def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | None]]) -> None:
+    """Raise a NotFoundError that names a partition which the table does not have."""
+    from storage_lib.errors import NotFoundError
+
+    for partition in partitions:
+        if not table.plan(filter=partition_filter(table, partition)).splits():
+            message = f"{table.name} has no partition {partition_label([partition])}; it may have been dropped already."
+            raise NotFoundError(message)
+
+
+def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -> Predicate:
     """Return the predicate that holds for the partition's rows only; the table reads the text as its columns' types."""
     from storage_lib import col
 
-    _check_partitioned_by(table, partition)
-    return reduce(and_, [col(column) == value for column, value in partition.items()])
+    check_partitioned_by(table, partition)
+    return reduce(
+        and_, [col(column).is_null() if value is None else col(column) == value for column, value in partition.items()]
+    )
 
 
-def _check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
+def check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
+    """Refuse a column that is none of the table's partition columns."""
     from storage_lib.errors import InvalidInputError
 
     names = list(table.schema.partition_keys)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from dynamic_table.partition_listing import partition_filter, partitions_before
+from dynamic_table.partition_listing import partition_filter, partitions_before, refuse_missing
 from storage_lib import open_catalog
+from storage_lib.errors import NotFoundError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,13 @@ def test_a_partition_of_null_stays_one_of_null(sales: DynamicTable) -> None:
     assert {one["shop"] for one in found} == {"a", None}
     sales.drop_partitions(found)
     assert sorted(sales.to_arrow()["v"].to_pylist()) == [2, 3]
+
+
+def test_a_partition_that_is_not_there_is_named(sales: DynamicTable) -> None:
+    refuse_missing(sales, [{"week": "9", "shop": None}, {"week": "10"}])
+
+    with pytest.raises(NotFoundError, match=r"db\.sales has no partition week=10/shop=None"):
+        refuse_missing(sales, [{"week": "9"}, {"week": "10", "shop": None}])
 
 
 def test_a_partition_is_told_by_all_its_columns(sales: DynamicTable) -> None:

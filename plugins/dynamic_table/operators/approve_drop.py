@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.operators.partition_drop import PartitionDropOperator
 from dynamic_table.partition_argument import partition_label
-from dynamic_table.rendered_argument import checked_flag
+from dynamic_table.partition_listing import refuse_missing
+from dynamic_table.rendered_argument import checked_flag, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,8 @@ SHOWN_MAX = 100
 class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
     """Shows which partitions would go, and waits for *Approve* or *Reject*; the latter skips what follows.
 
-    The list is the XCom ``partitions``: drop what it names, and what was approved is what goes, whatever has come
-    meanwhile. A list that is empty asks nobody, and skips what follows.
+    The list is the XCom ``partitions``: hand it to ``DropPartitionsOperator`` as ``approved``, and what was approved is
+    what goes, whatever has come meanwhile. A list that is empty asks nobody, and skips what follows.
 
     :param needs_approval: False: ask nobody, look at nothing, go on. (templated)
     """
@@ -42,9 +43,13 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
         if not checked_flag(self.needs_approval, "needs_approval"):
             self.log.info("No approval is needed")
             return None
-        partitions = self.chosen_partitions(self.hook.load_table(self.table))
+        table = self.hook.load_table(self.table)
+        partitions = self.chosen_partitions(table)
         if not partitions:
             raise AirflowSkipException(f"{self.table} has no partitions to drop.")
+        if not is_nothing(self.partitions):
+            # Nobody shall approve what can't be done.
+            refuse_missing(table, partitions)
         self.subject = f"Drop {len(partitions)} partition(s) of {self.table}?"
         self.body = _listed(partitions)
         context["ti"].xcom_push(key=PARTITIONS_KEY, value=partitions)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.operators.partition_drop import PartitionDropOperator
 from dynamic_table.partition_argument import partition_label
-from dynamic_table.rendered_argument import checked_flag
+from dynamic_table.rendered_argument import checked_flag, is_nothing
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
 
@@ -24,14 +24,23 @@ class DropPartitionsOperator(PartitionDropOperator):
     Streaming writers go on meanwhile. By default the log hears nothing of it: what is dropped for its age was not
     deleted by anybody.
 
+    :param approved: what ``ApproveDropOperator`` has handed on: these and no others go, whatever ``partitions`` and
+        ``before`` say. Not looked at where it is None. (templated)
     :param change_tracking: write the deletions into the log as well. (templated)
     """
 
-    template_fields: Sequence[str] = (*PartitionDropOperator.template_fields, "change_tracking")
+    template_fields: Sequence[str] = (*PartitionDropOperator.template_fields, "approved", "change_tracking")
     announces = True
 
-    def __init__(self, *, change_tracking: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        approved: Sequence[Mapping[str, str | None]] | str | None = None,
+        change_tracking: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.approved: Any = approved
         self.change_tracking = change_tracking
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -39,7 +48,8 @@ class DropPartitionsOperator(PartitionDropOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            partitions = self.chosen_partitions(table)
+            # The list that was approved came of a table: a column of it may be null, which in a form is a slip.
+            partitions = self.chosen_partitions(table) if is_nothing(self.approved) else self.approved
             self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (
                 table.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())

@@ -12,6 +12,7 @@ from dynamic_table.commit_identity import commit_identity
 from dynamic_table.dotted_callable import load_callable
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partitions, partition_label
+from dynamic_table.partition_listing import check_partitioned_by
 from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text, is_nothing
 from dynamic_table.table_branch import aspect_of, load_branch
 from dynamic_table.table_events import announce
@@ -91,7 +92,7 @@ class ReprocessPartitionsOperator(EngineOperator):
 
     @cached_property
     def dynamic_table(self) -> DynamicTable:
-        """The table or its branch, opened once the source has rows for it."""
+        """The table or its branch."""
         return load_branch(self.hook, self.table, self.branch)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -100,6 +101,9 @@ class ReprocessPartitionsOperator(EngineOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         checked_choice(self.on_empty, "on_empty", ON_EMPTY)
         self._check_source()
+        # Before a source works for hours on what the table can't take.
+        for partition in partitions:
+            check_partitioned_by(self.dynamic_table, partition)
         by_spark = not is_nothing(self.query) or self.uses_spark(0)
         replaced, version, row_count = [], None, 0
         with commit_identity(context) as identity, self.spark() if by_spark else nullcontext() as spark:

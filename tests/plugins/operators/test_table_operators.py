@@ -248,12 +248,37 @@ def test_tables_named_as_text_are_not_taken_for_letters() -> None:
         text.execute(task_context(text))
 
 
-def test_neither_partitions_nor_a_limit_is_refused(table: RecordingTable) -> None:
-    task = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[])
+@pytest.mark.parametrize("before", [None, {"dt": "b"}])
+def test_an_empty_list_of_partitions_is_refused_and_drops_none_by_their_age(
+    table: RecordingTable, before: dict[str, str] | None
+) -> None:
+    task = DropPartitionsOperator(task_id="drop", table="db.t", partitions=[], before=before)
 
     with pytest.raises(InvalidInputError):
         task.execute(task_context(task))
     assert table.calls == []
+
+
+def test_what_was_approved_is_dropped_as_it_was_shown_a_null_included(table: RecordingTable) -> None:
+    approved: list[dict[str, str | None]] = [{"dt": "a"}, {"dt": None}]
+    task = DropPartitionsOperator(task_id="drop", table="db.t", approved=approved, before={"dt": "z"})
+
+    assert task.execute(task_context(task))["partitions"] == approved
+    assert table.calls[0][1]["partitions"] == approved
+
+
+def test_a_column_that_is_no_partition_column_is_refused_before_the_source_is_asked(table: RecordingTable) -> None:
+    task = ReprocessPartitionsOperator(
+        task_id="reprocess", table="db.t", partitions=[{"day": "a"}], rows=f"{__name__}:must_not_be_asked"
+    )
+
+    with pytest.raises(InvalidInputError, match=r"db\.t is partitioned by \['dt'\], not by 'day'"):
+        task.execute(task_context(task))
+    assert table.calls == []
+
+
+def must_not_be_asked(partition: dict[str, str]) -> None:
+    raise AssertionError(partition)
 
 
 def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTable) -> None:
