@@ -15,7 +15,7 @@ from typing import Any
 
 from dynamic_table.dotted_callable import load_callable
 from dynamic_table.rendered_argument import is_nothing
-from dynamic_table.table_declarations import load_yaml
+from dynamic_table.table_declarations import load_yaml, refusal
 
 __all__ = ["expectations_of"]
 
@@ -36,12 +36,16 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
         if found is None:
             message = f"{table} has no expectations: write {candidates[0]}, or give the task some."
             raise InvalidInputError(message)
-        return _listed(load_yaml(found))
+        return _listed(load_yaml(found), found)
     if not isinstance(named, str) or named.lstrip().startswith("["):
         return named
-    is_function = ":" in named and Path(named).suffix not in SUFFIXES
-    return _listed(load_callable(named)() if is_function else load_yaml(folder / named))
+    if ":" in named and Path(named).suffix not in SUFFIXES:
+        return _listed(load_callable(named)(), named)
+    return _listed(load_yaml(folder / named), folder / named)
 
 
-def _listed(suite: Any) -> Any:
-    return suite.get("expectations") if isinstance(suite, Mapping) else suite
+def _listed(suite: Any, where: Path | str) -> Any:
+    listed = suite.get("expectations") if isinstance(suite, Mapping) else suite
+    if not isinstance(listed, list | tuple) or not listed:
+        raise refusal(str(where), "holds no list of expectations such as [{type: expect_..., kwargs: {column: id}}]")
+    return listed

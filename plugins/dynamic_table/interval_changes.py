@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import NEVER_EXPIRE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -92,7 +94,8 @@ def interval_changes(
         found = changes_in_interval(table, start, end)
         kept = {"table": table.uuid, "start": found.start_snapshot_id, "end": found.end_snapshot_id}
         if store is not None:
-            store.set(key, kept)
+            # Airflow forgets after thirty days, and a run may be cleared later.
+            store.set(key, kept, retention=NEVER_EXPIRE)
     return IntervalChanges(table=table, start_snapshot_id=int(kept["start"]), end_snapshot_id=int(kept["end"]))
 
 

@@ -169,6 +169,8 @@ def load_yaml(path: Path) -> object:
             return yaml.load(file, Loader)  # noqa: S506  a SafeLoader
     except (FileNotFoundError, IsADirectoryError) as missing:
         raise refusal(str(path), "is no file; name one, relative to the DAG's folder or in full") from missing
+    except UnicodeDecodeError as wrong:
+        raise refusal(str(path), f"is no text in UTF-8: {wrong}") from wrong
     except yaml.YAMLError as wrong:
         raise refusal(str(path), f"is no YAML: {wrong}") from wrong
 

@@ -53,6 +53,24 @@ def test_a_tables_expectations_are_in_the_file_of_its_name(tmp_path: Path) -> No
         expectations_of(None, "db.v", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe\x00", "is no text in UTF-8"),
+        (b"", "holds no list of expectations"),
+        (b"expectations:", "holds no list of expectations"),
+        (b"expectation: [{type: expect_x}]", "holds no list of expectations"),
+    ],
+)
+def test_a_broken_suite_is_told_by_its_file(tmp_path: Path, content: bytes, said: str) -> None:
+    suite = tmp_path / "expectations" / "db.t.yaml"
+    suite.parent.mkdir()
+    suite.write_bytes(content)
+
+    with pytest.raises(InvalidInputError, match=f"{suite} {said}"):
+        expectations_of(None, "db.t", tmp_path)
+
+
 def test_what_was_found_is_kept_with_its_snapshot_and_leads_to_a_page(
     table: RecordingTable, docs: DataDocs, tmp_path: Path
 ) -> None:

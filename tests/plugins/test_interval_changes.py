@@ -149,6 +149,7 @@ def test_a_retry_and_a_clear_read_the_same_although_more_was_committed_to_a_cloc
     again = task.execute(in_interval(task_context(task, store=store)))
     cleared = task.execute(in_interval(task_context(task, store=store, max_tries=9)))
     other_run = task.execute(in_interval(task_context(task, store=DictStore())))
+    assert [key.partition("/")[0] for key in store.lasting] == ["interval_changes"]
 
     assert again == cleared == first
     assert other_run["result"] == [1, 2, 3, 4, 5]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from dynamic_table.table_events import TABLE_EVENTS
@@ -15,11 +17,16 @@ if TYPE_CHECKING:
 
 
 class DictStore(dict[str, Any]):
-    """A task's state store in a dictionary."""
+    """A task's state store in a dictionary; ``lasting`` are the keys that Airflow would never forget."""
 
-    def set(self, key: str, value: object) -> None:
+    def __init__(self, **entries: Any) -> None:
+        super().__init__(entries)
+        self.lasting: set[str] = set()
+
+    def set(self, key: str, value: object, *, retention: timedelta | None = None) -> None:
         """Keep a value."""
         self[key] = value
+        (self.lasting.add if retention is NEVER_EXPIRE else self.lasting.discard)(key)
 
     def delete(self, key: str) -> None:
         """Forget a value."""

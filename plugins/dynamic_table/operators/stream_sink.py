@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import ResumableJobMixin, conf
+from airflow.sdk import NEVER_EXPIRE, ResumableJobMixin, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.commit_identity import task_instance_name
@@ -211,6 +211,9 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
         """Wait for the job's end: in the triggerer if deferrable (this does not return then), else here."""
         self._job = SinkJob(Path(str(external_id)))
+        if (store := context.get("task_state_store")) is not None:
+            # The mixin's own entry is forgotten after thirty days, and with it whose sink it is.
+            store.set(self.external_id_key, external_id, retention=NEVER_EXPIRE)
         if self.deferrable:
             # The mixin has stored the id by now, so a deferred task finds its job again as well.
             self.defer(

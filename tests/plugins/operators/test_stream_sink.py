@@ -79,6 +79,7 @@ def test_the_task_starts_one_job_defers_and_finds_it_again(sink: Callable[..., S
     again = start(sink(), store)
 
     assert again == first
+    assert store.lasting == {"sink_job"}
     assert newest_job(first.directory.parent) == first
     assert first.report().state is SinkState.RUNNING
 
