@@ -7,7 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import NEVER_EXPIRE, ResumableJobMixin, conf
+from airflow.sdk import (  # type: ignore[attr-defined]  # their stub lacks the first
+    NEVER_EXPIRE,
+    ResumableJobMixin,
+    conf,
+)
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dynamic_table.commit_identity import task_instance_name
