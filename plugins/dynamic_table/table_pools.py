@@ -3,9 +3,10 @@
     dynamic_table.<db>.<table>    who rewrites this table: compactions, reprocessing, drops, publications
     dynamic_tables_maintenance    who looks after many tables in one run
 
-A pool is made by provisioning, and used by whoever is there to use it: `pool_of` says which one a task instance
-belongs to, and the policy in ``pool_policy`` puts it there if the pool exists. Nothing depends on pools: a commit that
-loses a race is tried again without them, too, only more often.
+A pool is made by provisioning, and used by whoever is there to use it: `pools_of` says which ones a task instance may
+belong to, and the policy in ``pool_policy`` puts it into the first that exists. Of many tables that are looked after in
+one run, a table with a pool of its own is compacted in that, beside what reprocesses it, and not in the common one.
+Nothing depends on pools: a commit that loses a race is tried again without them, too, only more often.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from dynamic_table.airflow_api import AirflowApi
 
-__all__ = ["MAINTENANCE_POOL", "DeclaredPool", "pool_of", "table_pool"]
+__all__ = ["MAINTENANCE_POOL", "DeclaredPool", "pools_of", "table_pool"]
 
 MAINTENANCE_POOL = "dynamic_tables_maintenance"
 DEFAULT_POOL = "default_pool"
@@ -62,22 +63,23 @@ def table_pool(table: str) -> str:
     return f"dynamic_table.{table}"
 
 
-def pool_of(task: Any, form: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
-    """Return the pool for an instance of ``task`` (as the scheduler knows it), None for those that need none.
+def pools_of(
+    task: Any, form: Mapping[str, Any], defaults: Mapping[str, Any], mapped_table: object = None
+) -> tuple[str, ...]:
+    """Return the pools for an instance of ``task`` (as the scheduler knows it), the one to prefer first.
 
-    ``form`` is the run's ``conf``, ``defaults`` the DAG's parameters. A task that has a pool of its own keeps it.
+    ``form`` is the run's ``conf``, ``defaults`` the DAG's parameters, ``mapped_table`` what the task is mapped to, as
+    far as that can be told. A task that has a pool of its own keeps it.
     """
     kind = task.task_type
     if task.pool != DEFAULT_POOL or not _module(task).startswith(PACKAGE):
-        return None
-    if task.is_mapped:
-        return MAINTENANCE_POOL if kind in CARERS else None
-    table = getattr(task, "table", None)
+        return ()
+    table = task.partial_kwargs.get("table", mapped_table) if task.is_mapped else getattr(task, "table", None)
     if table in TABLE_TEMPLATES:
         table = form.get("table", defaults.get("table"))
-    if kind not in REWRITERS or not isinstance(table, str) or "{{" in table:
-        return None
-    return table_pool(table)
+    is_rewritten = kind in REWRITERS and isinstance(table, str) and "{{" not in table
+    own = (table_pool(str(table)),) if is_rewritten else ()
+    return (*own, MAINTENANCE_POOL) if task.is_mapped and kind in CARERS else own
 
 
 def _module(task: Any) -> str:

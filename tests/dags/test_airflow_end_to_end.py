@@ -120,8 +120,11 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     made = [rest.run("provision", conf=form) for _ in range(2)]
     rest.run("provision_tables")
     reprocessed = rest.run("reprocess", conf=source)
-    maintained = rest.run("maintain", conf={"tables": [name], "full": True})
-    catalog.create_table("life.unpooled", DAILY, primary_key=["day", "id"], partition_by=["day"])
+    unpooled = catalog.create_table("life.unpooled", DAILY, primary_key=["day", "id"], partition_by=["day"])
+    for one in (1, 2):
+        for table in (catalog.load_table(name), unpooled):
+            table.append(pa.table({"day": ["a"], "id": [one]}, schema=DAILY))
+    maintained = rest.run("maintain", conf={"tables": [name, unpooled.name], "full": True, "retain_last": 1})
     other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
 
     assert [rest.result("provision", run, "provision_table")["pool"] for run in made] == [pool, pool]
@@ -130,8 +133,10 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     assert pools_of(rest, "reprocess", other) == {"reprocess_partitions": "default_pool"}
     assert pools_of(rest, "maintain", maintained) == {
         "list_tables": "default_pool",
-        "compact_table": MAINTENANCE_POOL,
-        "expire_snapshots": MAINTENANCE_POOL,
+        f"compact_table {name}": pool,
+        f"compact_table {unpooled.name}": MAINTENANCE_POOL,
+        f"expire_snapshots {name}": MAINTENANCE_POOL,
+        f"expire_snapshots {unpooled.name}": MAINTENANCE_POOL,
         "maintained": "default_pool",
     }
     changed = rest.trigger("provision", conf={**form, "pool_slots": 3})
@@ -158,7 +163,10 @@ def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_i
 
 
 def pools_of(rest: AirflowRest, dag_id: str, run_id: str) -> dict[str, str]:
-    return {one["task_id"]: one["pool"] for one in rest.task_instances(dag_id, run_id)}
+    return {
+        " ".join(filter(None, (one["task_id"], one["rendered_map_index"]))): one["pool"]
+        for one in rest.task_instances(dag_id, run_id)
+    }
 
 
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:
