@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -29,9 +29,13 @@ from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
 from quick_spark import quick_spark
 from storage_lib.log_store.kafka_cluster import close_connections
+from tests.support.chromium import PROGRAM as CHROMIUM
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 from tests.support.sql_cases import REWRITE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
 MARKS_OF_FIXTURES = {
@@ -47,6 +51,16 @@ MARKS_OF_FIXTURES = {
 _WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/")
 _SLOW_FOLDERS = ("dags", "faults", "soak")
 """Whose tests start servers and processes of their own, in the order in which they are begun."""
+
+SPARK_CONF = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
 
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
 
@@ -83,6 +97,7 @@ def pytest_report_header() -> list[str]:
                 ("PostgreSQL", find_postgres()),
             ),
         ),
+        ("apt-get install chromium", (("a browser", Path(CHROMIUM) if CHROMIUM else None),)),
     )
     said = []
     for command, places in parts:
@@ -194,3 +209,22 @@ def paimon_core() -> Iterator[PaimonCore]:
     """Paimon's Java core, one JVM for the whole session, started by the first test that asks."""
     with PaimonCore() as core:
         yield core
+
+
+@pytest.fixture(scope="session")
+def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings that keep a Spark session small and quiet."""
+    return {**SPARK_CONF, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))}
+
+
+@pytest.fixture(scope="session")
+def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
+    """Starting a session takes ten seconds, so there is one."""
+    pytest.importorskip("pyspark")
+    from storage_lib.spark import session
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session("tests", master="local[2]", conf=spark_conf)
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()

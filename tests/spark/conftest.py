@@ -1,10 +1,8 @@
-"""One Spark session for all tests of the connector, and tables to use it on."""
+"""Tables to use the connector on."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,40 +12,10 @@ import pytest
 from storage_lib import open_catalog
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from local_kafka import LocalKafka
     from storage_lib.table.dynamic_table import DynamicTable
 
-SPARK_CONF = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "1g",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-}
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("n", pa.int32())])
-
-
-@pytest.fixture(scope="session")
-def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Settings that keep a session small and quiet."""
-    return {**SPARK_CONF, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))}
-
-
-@pytest.fixture(scope="session")
-def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
-    """Starting a session takes ten seconds, so there is one."""
-    pytest.importorskip("pyspark")
-    from storage_lib.spark import session
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session("tests", master="local[2]", conf=spark_conf)
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,7 @@
-"""One Spark session for all cases, and a new session of ours over an empty warehouse for each."""
+"""A new session of ours over an empty warehouse for each case."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,29 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storage_lib.sql import Session
-
-SPARK_CONF = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "1g",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-}
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Starting a session takes ten seconds, so there is one."""
-    from storage_lib.spark import session
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    conf = {**SPARK_CONF, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))}
-    spark = session("tests of sql", master="local[2]", conf=conf)
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture
