@@ -21,6 +21,8 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import (
     AlreadyExistsError,
     CommitOutcomeUnknownError,
+    CorruptFileError,
+    InvalidInputError,
     NotFoundError,
     StorageError,
 )
@@ -75,7 +77,7 @@ class TableLife:
     def drop(self, name: TableName) -> bool:
         """Delete a table inside its turn; False if there is none, and no drop to be finished."""
         place = self._entries.place(name)
-        schema = None if place is None else self._schemas(place).latest()
+        schema = None if place is None else self._last_readable(name, place)
         if place is not None and schema is not None:
             self._file_io.create_if_absent(TablePaths(place).dropped_path, schema.to_json())
         if self.finish_drop(name):
@@ -145,6 +147,23 @@ class TableLife:
         if not self._entries.rename(name, new_name, target):
             message = f"table {name} can't be renamed: there is an entry {new_name}; drop it, then rename again"
             raise AlreadyExistsError(message)
+
+    def _last_readable(self, name: TableName, place: str) -> TableSchema | None:
+        """The newest schema of a table that is to be dropped; a damaged one is passed over, for an earlier will do."""
+        schemas, damage = self._schemas(place), None
+        for schema_id in reversed(schemas.ids()):
+            try:
+                return schemas.load(schema_id)
+            except (CorruptFileError, InvalidInputError) as error:
+                _LOGGER.warning("table %s is dropped by an earlier schema: %s", name, error)
+                damage = error
+        if damage is None:
+            return None
+        message = (
+            f"table {name} can't be dropped, for none of its schemas can be read, and so nobody knows its log: "
+            f"{damage}. Delete {place} by hand; `dynamic-table orphans --topics` finds the topic then"
+        )
+        raise CorruptFileError(message) from damage
 
     def _enter(self, name: TableName, location: str, schema: TableSchema) -> None:
         if not self._entries.add(name, location, schema):

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 
-from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.file_pruning import FilePruning
 from storage_lib.file_store.live_files import LiveFiles
@@ -196,20 +196,31 @@ class FileStoreScan:
         try:
             deletion_files = self._manifests.read_index(snapshot.index_manifest).deletion_files()
         except NotFoundError as error:
-            raise _gone(snapshot, error) from error
+            raise self._gone(snapshot, error) from error
         return live.marked(deletion_files) if deletion_files else live
 
     def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
         try:
             return self._manifests.read_list(name)
         except NotFoundError as error:
-            raise _gone(snapshot, error) from error
+            raise self._gone(snapshot, error) from error
 
     def _read(self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
         try:
             return self._manifests.read_manifests(manifests)
         except NotFoundError as error:
-            raise _gone(snapshot, error) from error
+            raise self._gone(snapshot, error) from error
+
+    def _gone(self, snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError | CorruptFileError:
+        """Metadata goes with an expired snapshot; that of the newest, which nobody expires, was lost."""
+        if snapshot.id == self._snapshots.latest_id():
+            message = (
+                f"snapshot {snapshot.id} is the newest and its metadata is gone ({error}): the table is damaged, or "
+                "just being dropped. Restore that file from a backup, or roll back to an earlier snapshot or a tag"
+            )
+            return CorruptFileError(message)
+        message = f"snapshot {snapshot.id} was expired, its metadata is gone ({error}): plan again from a newer one"
+        return SnapshotExpiredError(message)
 
     def _pruning(
         self,
@@ -235,8 +246,3 @@ class FileStoreScan:
             buckets=buckets,
             partitions=partitions,
         )
-
-
-def _gone(snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError:
-    message = f"snapshot {snapshot.id} has been expired, its metadata is gone ({error}): plan again from a newer one"
-    return SnapshotExpiredError(message)

@@ -192,6 +192,41 @@ def test_dropping_takes_the_files_and_the_log_with_it(tmp_path: Path) -> None:
     catalog.drop_table("shop.nothing", if_exists=True)
 
 
+def test_a_table_with_a_damaged_schema_is_dropped_by_an_earlier_one(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    orders(catalog).append(rows("+I a 1 10"))
+    catalog.alter_table(NAME, [AddColumn("more", pa.string())])
+    (newest,) = tmp_path.rglob("schema-1")
+    newest.write_text("{")
+
+    catalog.drop_table(NAME)
+
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert content(orders(catalog)) == set()
+
+
+def test_a_table_without_a_readable_schema_says_how_to_get_rid_of_it(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    table = orders(catalog)
+    (only,) = tmp_path.rglob("schema-0")
+    only.write_text("{")
+
+    with pytest.raises(CorruptFileError, match=f"{NAME} can't be dropped.*Delete {re.escape(table.location)} by hand"):
+        catalog.drop_table(NAME)
+    assert catalog.list_tables() == [NAME]
+
+
+def test_metadata_that_the_newest_snapshot_lacks_is_damage_and_not_an_expiry(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    table = orders(catalog)
+    table.append(rows("+I a 1 10"))
+    for manifest in tmp_path.rglob("manifest-*-0"):
+        manifest.unlink()
+
+    with pytest.raises(CorruptFileError, match=r"snapshot 1 is the newest.*manifest-.*the table is damaged"):
+        content(catalog.load_table(NAME))
+
+
 @pytest.mark.parametrize("made_anew", [True, False])
 def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(made_anew: bool) -> None:  # noqa: FBT001
     catalog = MemoryCatalog({"log.system": "none"})
