@@ -231,6 +231,7 @@ class Catalog:
             options={**options, UUID_OPTION: self._environment.new_name()},
             time_millis=self._environment.clock.now_millis(),
             comment=descriptor.comment,
+            column_comments=descriptor.column_comments,
         )
         refuse_unsupported(str(name), schema)
         refuse_log(str(name), TableOptions.parse(schema.options), has_primary_key=bool(schema.primary_keys))

@@ -21,17 +21,21 @@ class TableDescriptor:
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def for_managed(cls) -> TableDescriptor:
         """An empty description of a table that has storage of its own (FLIP-188's ``TableDescriptor.forManaged``)."""
         return cls(schema=())
 
-    def column(self, name: str, type_: TypeLike, *, nullable: bool = True) -> TableDescriptor:
+    def column(
+        self, name: str, type_: TypeLike, *, nullable: bool = True, comment: str | None = None
+    ) -> TableDescriptor:
         """With one more column, the last; its type as Arrow's (``pa.int64()``) or in SQL's words (``VARCHAR(20)``)."""
         of = type_of(type_)
         added = (name, of if nullable else of.not_null())
-        return replace(self, schema=(*typed_columns(self.schema), added))
+        comments = self.column_comments if comment is None else {**self.column_comments, name: comment}
+        return replace(self, schema=(*typed_columns(self.schema), added), column_comments=comments)
 
     def with_primary_key(self, columns: Sequence[str]) -> TableDescriptor:
         """With this primary key."""

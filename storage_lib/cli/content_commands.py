@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from storage_lib.cli.context import parsed_options, reporting, settings_of
+from storage_lib.cli.context import Settings, parsed_options, reporting, settings_of
 from storage_lib.cli.look_commands import TableName
 from storage_lib.cli.output import note, print_fields, print_rows
 from storage_lib.errors import InvalidInputError
@@ -103,7 +103,7 @@ def read(
         message = f"{output}: a file is json, csv, arrow or parquet; say which with --format"
         raise InvalidInputError(message)
     wanted = [each.strip() for each in columns.split(",")] if columns else None
-    reader = settings.table(table).read(columns=wanted, snapshot_id=snapshot, tag=tag)
+    reader = _reader(settings, table, wanted, snapshot=snapshot, tag=tag)
     if kind is FileKind.TABLE:
         rows = list(itertools.islice(_rows(_limited(reader, limit)), _SHOWN_ROWS if limit is None else limit))
         print_rows(rows, as_json=False, columns=reader.schema.names)
@@ -170,6 +170,24 @@ def _limited(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Rec
             return
         yield batch.slice(0, left)
         left -= batch.num_rows
+
+
+def _reader(
+    settings: Settings, name: str, columns: list[str] | None, *, snapshot: int | None, tag: str | None
+) -> pa.RecordBatchReader:
+    from storage_lib.catalog.table_name import TableName as Name
+
+    if Name.parse(name).system_table is None:
+        return settings.table(name).read(columns=columns, snapshot_id=snapshot, tag=tag)
+    if snapshot is not None or tag is not None:
+        message = f"{name} is a system table, which is read as it is; leave --snapshot and --tag out"
+        raise InvalidInputError(message)
+    found = settings.catalog().system_table(name)
+    for column in columns or ():
+        if column not in found.schema.names:
+            message = f"there is no column {column!r}; the columns are {', '.join(found.schema.names)}"
+            raise InvalidInputError(message)
+    return (found if columns is None else found.select(columns)).to_reader()
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:

@@ -72,7 +72,11 @@ def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
     if execute:
         return ";\n".join(execute)
     if file is not None:
-        return file.read_text(encoding="utf-8")
+        try:
+            return file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            message = f"{file} is no text in UTF-8 ({error.reason} at byte {error.start})"
+            raise InvalidInputError(message) from error
     return None if sys.stdin.isatty() else sys.stdin.read()
 
 

@@ -86,6 +86,8 @@ def _run(session: Statements, text: str, printer: ResultPrinter) -> None:
         note(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         note("interrupted")
+    except Exception as error:  # noqa: BLE001  a shell outlives what nobody foresaw, with the session's views and settings
+        note(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         printer.finish()
 

@@ -70,8 +70,13 @@ def schema_id_before(schema: TableSchema) -> int:
 
 
 def has_same_rows(one: TableSchema, other: TableSchema) -> bool:
-    """Whether files of one are files of the other, but for the buckets that they lie in."""
-    return (one.primary_keys, one.counts_values) == (other.primary_keys, other.counts_values)
+    """Whether files of one are files of the other, but for their buckets, and for names that have changed."""
+    return (_key_ids(one), one.counts_values) == (_key_ids(other), other.counts_values)
+
+
+def _key_ids(schema: TableSchema) -> tuple[int, ...]:
+    """The key by its columns' ids, which a renaming leaves as they are."""
+    return tuple(schema.field(name).id for name in schema.primary_keys)
 
 
 def topics_of(schemas: Sequence[TableSchema]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 _WAIT_MILLIS_MAX = 24 * 86_400_000
+_INT_MAX = 2147483647
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 _BYTES = {
     "": 1,
@@ -170,6 +171,9 @@ def parse_bucket_count(text: str) -> int:
     number = parse_integer(text)
     if number < -2 or number == 0:
         message = "it has to be at least 1, or -1 for none in particular"
+        raise ValueError(message)
+    if number > _INT_MAX:
+        message = f"it has to be at most {_INT_MAX}, the largest number that the format has for a bucket"
         raise ValueError(message)
     return number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import TypeAlias
@@ -172,6 +172,7 @@ def new_table_schema(
     options: Mapping[str, str],
     time_millis: int,
     comment: str | None = None,
+    column_comments: Mapping[str, str] | None = None,
 ) -> TableSchema:
     """Version 0 of a new table's schema; primary key columns become NOT NULL.
 
@@ -180,6 +181,8 @@ def new_table_schema(
     typed = typed_columns(columns)
     _check_names([name for name, _ in typed], primary_keys, partition_keys, options)
     fields, highest_field_id = _fields_with_ids(typed, primary_keys)
+    said = column_comments or {}
+    fields = tuple(replace(each, description=said[each.name]) if each.name in said else each for each in fields)
     schema = TableSchema(
         id=0,
         fields=fields,

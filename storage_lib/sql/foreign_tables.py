@@ -83,7 +83,7 @@ def _text(value: str) -> str:
 
 def is_sparks(state: SessionState, table: NamedTable) -> bool:
     """Whether Spark has a table of that name."""
-    return state.view(table.parts) is None and state.spark.catalog.tableExists(_name(table))
+    return state.view(table.parts) is None and state.is_sparks(table.parts)
 
 
 def insert_into_sparks(state: SessionState, statement: Insert, source: SourceText) -> Result:
@@ -100,6 +100,13 @@ def insert_into_sparks(state: SessionState, statement: Insert, source: SourceTex
     with rewritten(state, statement.query) as found, errors_in_words(source):
         state.spark.sql(found.text.behind(f"INSERT {verb} {_name(table)}{columns} ").text)
     return Result(message=f"{table}: written by Spark")
+
+
+def drop_sparks(state: SessionState, table: NamedTable) -> Result:
+    """Let Spark drop a table of its own."""
+    with errors_in_words():
+        state.spark.sql(f"DROP TABLE {_name(table)}")
+    return Result(message=f"table {table} dropped by Spark")
 
 
 def _name(table: NamedTable) -> str:

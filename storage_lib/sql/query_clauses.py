@@ -85,6 +85,7 @@ def _as_ofs(source: SourceText, pieces: Sequence[Token]) -> Iterator[Clause]:
             last = _end_of_value(pieces, index + 3)
             if last is None:
                 continue
+            last = _end_of_intervals(pieces, last)
             first = index - 1 if index and words[index - 1] == "FOR" else index
             begin, end = _start(pieces[index + 3]), _end(pieces[last])
             as_of = AsOf(is_time=is_time, expression=source.text[begin:end])
@@ -109,6 +110,13 @@ def _end_of_value(pieces: Sequence[Token], index: int) -> int | None:
         if depth == 0:
             return at
     return None
+
+
+def _end_of_intervals(pieces: Sequence[Token], last: int) -> int:
+    """The last piece of a value with intervals added to it or taken from it: ``- INTERVAL 1 HOUR``."""
+    words = [str(piece).upper() for piece in pieces[last + 1 : last + 5]]
+    is_interval = len(words) == 4 and words[0] in ("+", "-") and words[1] == "INTERVAL" and words[3].isalpha()
+    return _end_of_intervals(pieces, last + 4) if is_interval else last
 
 
 def _start(piece: Token) -> int:

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
-
 from storage_lib.errors import InvalidInputError
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.query_tables import Query, TableReference, quoted
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _VIEW_DEPTH_MAX = 32
+_FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binaryfile")
 
 
 @dataclass
@@ -167,16 +166,16 @@ def _alias(reference: TableReference) -> str:
 
 def _check_sparks(state: SessionState, reference: TableReference) -> None:
     """Refuse a name that neither we nor Spark know, and clauses of ours at a table of Spark's."""
-    name = ".".join(quoted(part) for part in reference.parts)
-    try:
-        is_sparks = state.spark.catalog.tableExists(name)
-    except AnalysisException:  # not even a name to Spark
-        is_sparks = False
-    if not is_sparks:
+    if not _is_file(state, reference.parts) and not state.is_sparks(reference.parts):
         raise state.not_found(reference.parts)
     if reference.hint or reference.as_of is not None:
         message = f"{reference} is a table of Spark's; hints and AS OF are for dynamic tables"
         raise InvalidInputError(message)
+
+
+def _is_file(state: SessionState, parts: Sequence[str]) -> bool:
+    """Whether this is Spark's way to name files, as in parquet.`/data/orders`."""
+    return len(parts) == 2 and parts[0].lower() in _FILE_FORMATS and not state.catalog.database_exists(parts[0])
 
 
 def names_of_changes(changes: Sequence[Relation]) -> str:

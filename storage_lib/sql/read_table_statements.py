@@ -35,15 +35,17 @@ from storage_lib.sql.tree_values import (
     trees,
 )
 
+_PATH = "path"
+
 
 def _create_table(source: SourceText, tree: Node) -> CreateTable:
-    for clause in ("table_comment", "partitioned_by", "with_options", "using", "like"):
+    for clause in ("table_comment", "partitioned_by", "with_options", "using", "location", "like"):
         repeated = list(trees(tree, clause))[1:]
         if repeated:
             raise source.syntax_error(span_of(repeated[0])[0], "this clause is given twice")
     elements = first(tree, "elements")
     columns = () if elements is None else tuple(column_of(source, each) for each in trees(elements, "column"))
-    options, using, like = (first(tree, each) for each in ("with_options", "using", "like"))
+    using, like = first(tree, "using"), first(tree, "like")
     return CreateTable(
         table=table_in(source, tree),
         columns=columns,
@@ -53,7 +55,7 @@ def _create_table(source: SourceText, tree: Node) -> CreateTable:
         watermarks=() if elements is None else tuple(_watermark(source, each) for each in trees(elements, "watermark")),
         primary_key=_primary_key(source, elements, tuple(each.name for each in columns if each.is_key)),
         partition_by=_partition_by(tree),
-        options={} if options is None else properties_of(source, options),
+        options=_options(source, tree),
         comment=comment_of(tree, "table_comment"),
         using=None if using is None else name_of(one(using, "name")),
         like=None if like is None else _like(source, like),
@@ -62,6 +64,17 @@ def _create_table(source: SourceText, tree: Node) -> CreateTable:
         if_not_exists=has(tree, "if_not_exists"),
         or_replace=has(tree, "or_replace"),
     )
+
+
+def _options(source: SourceText, tree: Node) -> dict[str, str]:
+    """Those of WITH, and LOCATION, which is Spark's word for one of them."""
+    said, location = first(tree, "with_options"), first(tree, "location")
+    options = {} if said is None else properties_of(source, said)
+    if location is None:
+        return options
+    if _PATH in options:
+        raise source.syntax_error(span_of(location)[0], f"LOCATION and option {_PATH} both name a place")
+    return options | {_PATH: text_of(tokens(one(location, "text"))[0])}
 
 
 def _primary_key(source: SourceText, elements: Node | None, of_columns: tuple[str, ...]) -> tuple[str, ...]:

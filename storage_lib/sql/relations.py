@@ -85,7 +85,7 @@ def _is_stream(hint: Mapping[str, str], *, streaming: bool) -> bool:
     if mode is None:
         return streaming
     if mode not in tuple(RuntimeMode):
-        message = f"hint {RUNTIME_MODE} = {mode!r}{did_you_mean(mode, list(RuntimeMode))}"
+        message = f"hint {RUNTIME_MODE} = {mode!r}{did_you_mean(mode, [str(each) for each in RuntimeMode])}"
         raise InvalidInputError(message)
     return mode == RuntimeMode.STREAMING
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.layout import LAYOUT_OPTIONS
-from storage_lib.schema.nearest import did_you_mean
+from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.schema_changes import (
     AddColumn,
     AlterType,
@@ -20,7 +20,7 @@ from storage_lib.schema.schema_changes import (
     SetNullable,
     SetOption,
 )
-from storage_lib.schema.table_options import canonical_key
+from storage_lib.schema.table_options import canonical_key, option_keys
 from storage_lib.spark.distributed_compaction import compact
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_insert import written
@@ -94,10 +94,20 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
         case SetOptions(options=options):
             return [SetOption(canonical_key(key), value) for key, value in options.items()]
         case ResetOptions(keys=keys):
-            return [RemoveOption(canonical_key(key)) for key in keys]
+            return [RemoveOption(_known_option(table, key)) for key in keys]
         case _:
             message = f"table {table.name}: {type(statement.change).__name__} is no change of its schema"
             raise InvalidInputError(message)
+
+
+def _known_option(table: DynamicTable, said: str) -> str:
+    """The option's canonical key; of one that the table has not, nor any table, the nearest is named."""
+    key = canonical_key(said)
+    near = None if key in table.schema.options or key in option_keys() else nearest(key, option_keys())
+    if near is not None:
+        message = f"table {table.name}: there is no option {said!r}; did you mean {near!r}?"
+        raise InvalidInputError(message)
+    return key
 
 
 def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:

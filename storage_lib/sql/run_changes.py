@@ -6,7 +6,7 @@ commits before the changes are there, they are made once more (``changed_rows``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def run_delete(state: SessionState, statement: Delete, source: SourceText) -> Re
 def run_update(state: SessionState, statement: Update, source: SourceText) -> Result:
     """A ``+U`` for every row that matches; of a table without a key also the ``-U`` of the row it was."""
     table = changed_table(state, statement.target, "UPDATE")
-    set_ = assignments_of(table, statement.assignments, "UPDATE")
+    set_ = assignments_of(table, statement.target, statement.assignments, "UPDATE")
     names = [field.name for field in table.schema.fields]
     text = MappedText().add("SELECT ")
     for index, name in enumerate(names):
@@ -113,31 +113,59 @@ def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTabl
     return table
 
 
-def assignments_of(table: DynamicTable, assignments: Sequence[Assignment], verb: str) -> dict[str, Expression]:
+def assignments_of(
+    table: DynamicTable, target: Target, assignments: Sequence[Assignment], verb: str
+) -> dict[str, Expression]:
     """Column -> new value. Raises ``InvalidInputError`` for a column that is not there, computed, or in the key."""
-    by_lower_case = {field.name.lower(): field.name for field in table.schema.fields}
     found: dict[str, Expression] = {}
     for each in assignments:
-        column = each.column.rpartition(".")[2] if each.column.lower() not in by_lower_case else each.column
-        name = by_lower_case.get(column.lower())
-        if name is None:
-            computed = column in computed_columns(table.schema.options)
-            why = " is computed from others and can't be set" if computed else ""
-            near = "" if computed else did_you_mean(column, by_lower_case.values())
-            message = (
-                f"table {table.name}: column {column!r}{why}"
-                if computed
-                else (f"table {table.name} has no column {column!r}{near}")
-            )
-            raise InvalidInputError(message)
-        if name in table.schema.primary_keys:
-            message = (
-                f"table {table.name}: column {name!r} is part of the primary key, which says which row it is; {verb} "
-                "can't set it. DELETE the row, and INSERT the new one"
-            )
+        name = _assigned_column(table, target, each.column, verb)
+        if name in found:
+            message = f"table {table.name}: {verb} sets column {name!r} twice"
             raise InvalidInputError(message)
         found[name] = each.value
     return found
+
+
+def _assigned_column(table: DynamicTable, target: Target, said: str, verb: str) -> str:
+    by_lower_case = {field.name.lower(): field.name for field in table.schema.fields}
+    column = said
+    if said.lower() not in by_lower_case:
+        before, _, last = said.rpartition(".")
+        column = last if before.lower() in _names_of(target) else said
+    name = by_lower_case.get(column.lower())
+    if name is None:
+        raise _no_column(table, column, by_lower_case, verb)
+    if name in table.schema.primary_keys:
+        message = (
+            f"table {table.name}: column {name!r} is part of the primary key, which says which row it is; {verb} "
+            "can't set it. DELETE the row, and INSERT the new one"
+        )
+        raise InvalidInputError(message)
+    return name
+
+
+def _names_of(target: Target) -> set[str]:
+    """What may stand before a column's name and a dot."""
+    if target.alias is not None:
+        return {target.alias.lower()}
+    parts = [part.lower() for part in target.table.parts]
+    return {".".join(parts[index:]) for index in range(len(parts))}
+
+
+def _no_column(table: DynamicTable, column: str, by_lower_case: Mapping[str, str], verb: str) -> InvalidInputError:
+    if column in computed_columns(table.schema.options):
+        return InvalidInputError(f"table {table.name}: column {column!r} is computed from others and can't be set")
+    whole = by_lower_case.get(column.partition(".")[0].lower())
+    if whole is not None and "." in column:
+        message = (
+            f"table {table.name}: {verb} sets whole columns, and {column!r} is a part of one; say what all of "
+            f"{whole!r} becomes: SET {whole} = named_struct(...)"
+        )
+        return InvalidInputError(message)
+    return InvalidInputError(
+        f"table {table.name} has no column {column!r}{did_you_mean(column, list(by_lower_case.values()))}"
+    )
 
 
 def append_changes(
@@ -169,7 +197,8 @@ def add_target(text: MappedText, target: Target) -> None:
 def add_where(text: MappedText, condition: Expression | None) -> None:
     """The statement's condition."""
     if condition is not None:
-        text.add(" WHERE ").add(condition.text, condition.start)
+        # In parentheses, so that nothing but a condition can stand there.
+        text.add(" WHERE (").add(condition.text, condition.start).add(")")
 
 
 def _selected(columns: Sequence[str], table: DynamicTable, kind: str) -> str:

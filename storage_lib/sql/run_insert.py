@@ -177,7 +177,7 @@ def _insert_stream(
     name = hint.get(_NAME) or state.settings.value(PIPELINE_NAME) or table.name
     checkpoint = hint.get(_CHECKPOINT)
     if checkpoint is None and state.settings.value(CHECKPOINTS):
-        checkpoint = f"{state.settings.value(CHECKPOINTS).rstrip('/')}/{name}"
+        checkpoint = f"{state.settings.value(CHECKPOINTS).rstrip('/')}/{_directory(table, name)}"
     if checkpoint is None:
         message = (
             f"table {table.name}: a stream into it needs a checkpoint, in which it remembers how far it has got: SET "
@@ -207,3 +207,14 @@ def _insert_stream(
             query_name=name,
         )
     return Result(message=f"{table.name}: stream {stream.id} runs from {checkpoint}", stream=stream)
+
+
+def _directory(table: DynamicTable, name: str) -> str:
+    """A stream's name as that of its checkpoint's directory."""
+    if "/" in name or name in (".", ".."):
+        message = (
+            f"table {table.name}: the stream's name {name!r} is no name of a directory for its checkpoint; choose one "
+            f"without '/', or give the hint '{_CHECKPOINT}' beside it"
+        )
+        raise InvalidInputError(message)
+    return name

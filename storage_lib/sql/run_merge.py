@@ -20,7 +20,7 @@ from storage_lib.sql.run_changes import append_changes, assignments_of, changed_
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.source_text import SourceText
 from storage_lib.sql.spark_words import errors_in_words
-from storage_lib.sql.statements.parts import Expression
+from storage_lib.sql.statements.parts import Expression, Target
 from storage_lib.sql.statements.row_statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate
 from storage_lib.sql.store_assignment import as_stored
 
@@ -42,7 +42,7 @@ def run_merge(state: SessionState, statement: Merge, source: SourceText) -> Resu
     """
     table = changed_table(state, statement.target, "MERGE")
     source_columns = _source_columns(state, statement, source)
-    rules = [_rule(table, clause, source_columns) for clause in statement.clauses]
+    rules = [_rule(table, statement.target, clause, source_columns) for clause in statement.clauses]
 
     @contextmanager
     def rows_of() -> Iterator[DataFrame]:
@@ -87,7 +87,9 @@ def _add_source(text: MappedText, statement: Merge) -> None:
         text.add(f" /*+ OPTIONS({pairs}) */")
 
 
-def _rule(table: DynamicTable, clause: MergeClause, source_columns: list[str]) -> dict[str, Expression | None]:
+def _rule(
+    table: DynamicTable, target: Target, clause: MergeClause, source_columns: list[str]
+) -> dict[str, Expression | None]:
     """Column -> its new value, of the columns that the clause sets; None: the source's column of that name."""
     names = [field.name for field in table.schema.fields]
     match clause.action:
@@ -97,7 +99,7 @@ def _rule(table: DynamicTable, clause: MergeClause, source_columns: list[str]) -
             _refuse_lacking(table, names, source_columns, "UPDATE SET *")
             return {name: None for name in names if name not in table.schema.primary_keys}
         case MergeUpdate(assignments=assignments):
-            return dict(assignments_of(table, assignments, "MERGE"))
+            return dict(assignments_of(table, target, assignments, "MERGE"))
         case MergeInsert(columns=()):
             _refuse_lacking(table, names, source_columns, "INSERT *")
             return dict.fromkeys(names)

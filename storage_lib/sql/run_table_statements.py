@@ -10,7 +10,7 @@ from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.schema_changes import SetComment
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.spark.spark_schema import arrow_schema_of
-from storage_lib.sql.foreign_tables import FOREIGN_FORMAT, create_foreign_table
+from storage_lib.sql.foreign_tables import FOREIGN_FORMAT, create_foreign_table, drop_sparks, is_sparks
 from storage_lib.sql.query_runner import dataframe_of
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_insert import run_insert
@@ -27,7 +27,7 @@ from storage_lib.sql.statements.table_statements import (
     DropTable,
     DropView,
 )
-from storage_lib.sql.table_definition import column_comments, descriptor_of
+from storage_lib.sql.table_definition import descriptor_of
 
 
 def run_create_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
@@ -64,10 +64,7 @@ def _home(state: SessionState, statement: CreateTable) -> tuple[Catalog, str]:
 def _created(state: SessionState, statement: CreateTable, catalog: Catalog, name: str) -> Result:
     was_there = catalog.table_exists(name)
     descriptor = descriptor_of(state, statement)
-    table = catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
-    comments = column_comments(statement)
-    if comments and not was_there:
-        table.alter(*[SetComment(comment, column) for column, comment in comments.items()])
+    catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
     if statement.temporary:
         state.temporary.add(statement.table.parts[-1])
     return Result(
@@ -83,7 +80,8 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
         message = "there is no query to take columns from"
         raise InvalidInputError(message)
     df = dataframe_of(state, statement.query, source)
-    columns = arrow_schema_of(df.schema)
+    # As Spark's own CREATE TABLE AS: that these rows have a value everywhere says nothing of the rows to come.
+    columns = arrow_schema_of(df.schema.toNullable())
     kind = TableOptions.parse(statement.options).row_kind_field
     schema = pa.schema([column for column in columns if column.name != kind])
     catalog.create_table(name, descriptor_of(state, statement, of_query=schema))
@@ -148,9 +146,8 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
         raise InvalidInputError(message)
     name = state.full_name(parts)
     was_there = state.catalog.table_exists(name)
-    if not was_there and not statement.if_exists and state.spark.catalog.tableExists(str(statement.table)):
-        message = f"{statement.table} is a table of Spark's; drop it there: spark.sql('DROP TABLE {statement.table}')"
-        raise InvalidInputError(message)
+    if not was_there and is_sparks(state, statement.table):
+        return drop_sparks(state, statement.table)
     try:
         state.catalog.drop_table(name, if_exists=statement.if_exists)
     except NotFoundError:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
@@ -98,6 +100,9 @@ class SessionState:
         """There is no such table; or it is none, but a view."""
         if self.view(parts) is not None:
             return InvalidInputError(f"{parts[0]} is a temporary view, which can only be read; name a table")
+        if self.is_sparks(parts):
+            message = f"{'.'.join(parts)} is a table of Spark's, which can be read, inserted into and dropped here"
+            return InvalidInputError(message)
         name = self.full_name(parts)
         database, _, table = name.rpartition(".")
         there = [each.partition(".")[2] for each in self.catalog.list_tables(database)]
@@ -105,6 +110,13 @@ class SessionState:
             there += [*self.temporary.names(), *self.views]
         near = did_you_mean(table, there)
         return NotFoundError(f"there is no table {name}{near}")
+
+    def is_sparks(self, parts: Sequence[str]) -> bool:
+        """Whether Spark's own catalog has a table of that name."""
+        try:
+            return self.spark.catalog.tableExists(".".join(f"`{part.replace('`', '``')}`" for part in parts))
+        except PySparkException:  # not even a name to Spark
+            return False
 
     def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
         """What a statement's hint, the table and this session say, the first one that says it; by canonical keys.

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.option_values import parse_millis
@@ -90,7 +92,7 @@ class SessionSettings:
     def shown(self, key: str | None, spark: SparkSession) -> list[tuple[str, str]]:
         """One setting, or all but Spark's, with their values."""
         if key is not None and key.startswith(SPARK_PREFIX):
-            return [(key, spark.conf.get(key, None) or "")]
+            return list(masked({key: _of_spark(key, spark)}).items())
         own = {name: self.value(name) for name in OWN_SETTINGS}
         options = {f"{SESSION_PREFIX}{name}": value for name, value in masked(self.table_options).items()}
         if key is None:
@@ -100,6 +102,14 @@ class SessionSettings:
         if key not in own:
             raise _unknown(key)
         return [(key, own[key])]
+
+
+def _of_spark(key: str, spark: SparkSession) -> str:
+    """What Spark goes by, its default included; empty for a key that has none."""
+    try:
+        return spark.conf.get(key) or ""
+    except PySparkException:
+        return ""
 
 
 def _checked_option(key: str, value: str) -> str:
@@ -115,7 +125,7 @@ def _checked_setting(key: str, value: str) -> str:
         try:
             return RuntimeMode(value.lower())
         except ValueError as error:
-            message = f"setting {key} = {value!r}{did_you_mean(value, list(RuntimeMode))}"
+            message = f"setting {key} = {value!r}{did_you_mean(value, [str(each) for each in RuntimeMode])}"
             raise InvalidInputError(message) from error
     if key == CHECKPOINT_INTERVAL:
         try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 
 from storage_lib.errors import InvalidInputError, SqlSyntaxError, StorageError
 from storage_lib.spark.spark_errors import storage_error_in
@@ -18,6 +18,8 @@ from storage_lib.sql.source_text import SourceText
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
+_NOT_THE_STATEMENTS = "[INTERNAL_ERROR"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 @contextmanager
@@ -26,22 +28,43 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
 
     ``source`` is what the user wrote, ``rewritten`` what Spark was given.
     """
-    # Spark's Python side writes each error about a query to standard error as well, a page of JSON.
-    logger = logging.getLogger("SQLQueryContextLogger")
-    was_disabled, logger.disabled = logger.disabled, True
-    try:
+    with _without_pages_of_json():
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            ours = storage_error_in(str(error))
+            if ours is None and isinstance(error, ParseException | AnalysisException):
+                ours = _in_words(error, source, rewritten)
+            if ours is None and isinstance(error, PySparkException) and error.getCondition() is not None:
+                ours = InvalidInputError(_problem(str(error)))
+            if ours is None and isinstance(error, Py4JJavaError):
+                ours = _in_words_of_java(error)
+            if ours is None:
+                raise
+            raise ours from error
+
+
+@contextmanager
+def _without_pages_of_json() -> Iterator[None]:
+    """Keep quiet the loggers by which Spark's Python side writes each error about a query to standard error as well."""
+    with ExitStack() as stack:
+        for name in _LOGGERS:
+            # Asked of PySparkLogger: what logging makes under these names in its place breaks Spark's own errors.
+            logger = PySparkLogger.getLogger(name)
+            stack.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
         yield
-    except (PySparkException, Py4JJavaError) as error:
-        ours = storage_error_in(str(error))
-        if ours is None and isinstance(error, ParseException | AnalysisException):
-            ours = _in_words(error, source, rewritten)
-        if ours is None and isinstance(error, PySparkException) and error.getCondition() is not None:
-            ours = InvalidInputError(_problem(str(error)))
-        if ours is None:
-            raise
-        raise ours from error
-    finally:
-        logger.disabled = was_disabled
+
+
+def _in_words_of_java(error: Py4JJavaError) -> StorageError | None:
+    """What Spark says of the statement where its Python side knows no class for it; None if it is not about that."""
+    cause = error.java_exception
+    while cause is not None:
+        text = cause.getMessage() or ""
+        if _ERROR_CLASS.match(text) and not text.startswith(_NOT_THE_STATEMENTS):
+            return InvalidInputError(_problem(text))
+        cause = cause.getCause()
+    return None
 
 
 def _in_words(error: PySparkException, source: SourceText | None, rewritten: MappedText | None) -> StorageError | None:
@@ -56,7 +79,7 @@ def _in_words(error: PySparkException, source: SourceText | None, rewritten: Map
 
 def _problem(text: str) -> str:
     """The first paragraph, without class, state and Spark's own picture of the statement."""
-    first = re.split(r"\n\n|\n== SQL|; line \d|;\n", text.strip(), maxsplit=1)[0]
+    first = re.split(r"\n\n|\n== (?:SQL|DataFrame)|; line \d|;\n", text.strip(), maxsplit=1)[0]
     return _PLACE.sub("", _STATE.sub("", _ERROR_CLASS.sub("", first))).strip().rstrip(".;").strip()
 
 

@@ -13,12 +13,18 @@ from pyspark.sql.types import (
     AtomicType,
     BinaryType,
     BooleanType,
+    ByteType,
     CharType,
     DataType,
     DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
     MapType,
     NullType,
     NumericType,
+    ShortType,
     StringType,
     StructField,
     StructType,
@@ -33,12 +39,13 @@ from storage_lib.spark.predicate_column import quoted
 from storage_lib.spark.spark_schema import struct_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from storage_lib.table.dynamic_table import DynamicTable
 
 _TEXTS = (StringType, CharType, VarcharType)
 _MOMENTS = (DateType, TimestampType, TimestampNTZType)
+_WIDER_AND_WIDER = (ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
 
 
 def can_store(value: DataType, column: DataType) -> bool:
@@ -92,8 +99,48 @@ def as_stored(df: DataFrame, table: DynamicTable, names: Sequence[str]) -> DataF
             declared = table.schema.field(column.name).type.with_nullable(nullable=True)
             message = (
                 f"table {table.name}: column {column.name!r} is {declared}, and the query gives "
-                f"{value.dataType.simpleString().upper()} ({value.name}); write CAST(... AS {declared})"
+                f"{_spelled(value.dataType)} ({value.name}); write CAST(... AS {declared})"
             )
             raise InvalidInputError(message)
-        columns.append(quoted(column.name).cast(column.dataType).alias(column.name))
+        columns.append(_stored(value.dataType, column, table).alias(column.name))
     return df.toDF(*names).select(*columns)
+
+
+def _stored(value: DataType, column: StructField, table: DynamicTable) -> Column:
+    """The cast; a number that the column can't hold fails with the names of both."""
+    from pyspark.sql import functions as sql
+
+    given = quoted(column.name)
+    cast = given.cast(column.dataType)
+    if not (isinstance(value, NumericType) and isinstance(column.dataType, NumericType)):
+        return cast
+    if value == column.dataType or _is_wider(column.dataType, value):
+        return cast
+    declared = table.schema.field(column.name).type.with_nullable(nullable=True)
+    problem = sql.concat(
+        sql.lit(f"table {table.name}: column {column.name!r} is {declared}, which does not hold "),
+        given.cast(StringType()),
+        sql.lit("; mend the value, or ALTER TABLE ... MODIFY the column"),
+    )
+    fitting = given.try_cast(column.dataType)
+    return sql.when(given.isNotNull() & fitting.isNull(), sql.raise_error(problem)).otherwise(fitting)
+
+
+def _is_wider(column: DataType, value: DataType) -> bool:
+    order = _WIDER_AND_WIDER
+    if type(column) not in order or type(value) not in order:
+        return False
+    return order.index(type(column)) > order.index(type(value))
+
+
+def _spelled(value: DataType) -> str:
+    """Spark's type in capitals, the names of fields as they are."""
+    match value:
+        case ArrayType():
+            return f"ARRAY<{_spelled(value.elementType)}>"
+        case MapType():
+            return f"MAP<{_spelled(value.keyType)}, {_spelled(value.valueType)}>"
+        case StructType():
+            return f"STRUCT<{', '.join(f'{each.name}: {_spelled(each.dataType)}' for each in value.fields)}>"
+        case _:
+            return value.simpleString().upper()

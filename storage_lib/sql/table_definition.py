@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import InvalidInputError
@@ -16,8 +18,6 @@ from storage_lib.sql.statements.table_statements import CreateTable
 from storage_lib.sql.virtual_columns import is_virtual, options_of_virtual_columns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from storage_lib.schema.data_types import DataType
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -35,7 +35,7 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
     columns = [] if like is None else [(field.name, field.type) for field in like.schema.fields]
     columns += _declared_columns(statement)
     if of_query is not None:
-        columns += [(field.name, type_of(field.type)) for field in of_query]
+        columns += [(field.name, _type_of_query(statement, field)) for field in of_query]
     keys = statement.primary_key
     partition_by = statement.partition_by
     declared: dict[str, str] = {}
@@ -43,7 +43,7 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
         keys = keys or (like.schema.primary_keys if "CONSTRAINTS" in included else ())
         partition_by = partition_by or (like.schema.partition_keys if "PARTITIONS" in included else ())
         declared |= _options_like(like, included)
-    declared |= {canonical_key(key): value for key, value in statement.options.items()}
+    declared |= _declared_options(statement)
     options = merged_options(table=declared, session=state.settings.table_options)
     options |= options_of_virtual_columns(statement.computed, statement.watermarks)
     names = [name for name, _ in columns]
@@ -56,7 +56,22 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
         partition_by=tuple(partition_by),
         options=options,
         comment=statement.comment if statement.comment is not None or like is None else like.schema.comment,
+        column_comments=_column_comments(statement, like),
     )
+
+
+def _type_of_query(statement: CreateTable, field: pa.Field) -> DataType:
+    if pa.types.is_null(field.type):
+        message = (
+            f"table {statement.table}: column {field.name!r} is NULL in every row, which tells no type; "
+            f"write CAST(NULL AS STRING) AS {field.name} or the like"
+        )
+        raise InvalidInputError(message)
+    try:
+        return type_of(field.type)
+    except InvalidInputError as error:
+        message = f"table {statement.table}: column {field.name!r}: {error}"
+        raise InvalidInputError(message) from error
 
 
 def _declared_columns(statement: CreateTable) -> list[tuple[str, DataType]]:
@@ -120,6 +135,19 @@ def _check_keys(statement: CreateTable, names: Sequence[str], keys: Sequence[str
                 raise InvalidInputError(message)
 
 
-def column_comments(statement: CreateTable) -> Mapping[str, str]:
+def _column_comments(statement: CreateTable, like: DynamicTable | None) -> dict[str, str]:
     """Column -> comment, of those that have one."""
-    return {each.name: each.comment for each in statement.columns if each.comment is not None}
+    copied = {} if like is None else {each.name: each.description for each in like.schema.fields}
+    declared = {each.name: each.comment for each in statement.columns}
+    return {name: comment for name, comment in (copied | declared).items() if comment is not None}
+
+
+def _declared_options(statement: CreateTable) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in statement.options.items():
+        canonical = canonical_key(key)
+        if canonical in found:
+            message = f"table {statement.table}: option {canonical} is given twice, also as {key}; leave one out"
+            raise InvalidInputError(message)
+        found[canonical] = value
+    return found

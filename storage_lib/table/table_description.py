@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -79,9 +80,11 @@ class TableDescription:
             "size": str(sum(entry.file.file_size for entry in entries)),
             "rows (physical)": str(sum(entry.file.row_count for entry in entries)),
             "runs per bucket": str(max(runs.values(), default=0)),
-            "compacted": str(all(count == 1 for count in runs.values())).lower(),
-            "last-modified": "" if snapshot is None else str(snapshot.time_millis),
-            "watermark": "" if snapshot is None or snapshot.watermark is None else str(snapshot.watermark),
+            "compacted": str(self._is_compacted(entries, runs)).lower(),
+            "last-modified": ""
+            if snapshot is None
+            else _moment(_last_modified(snapshot, entries if partition else [])),
+            "watermark": "" if snapshot is None or snapshot.watermark is None else _moment(snapshot.watermark),
             "newest snapshot": "" if snapshot is None else str(snapshot.id),
             "turn held by": self._lease.holder() or "",
             "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
@@ -119,6 +122,11 @@ class TableDescription:
         ]
         counts = [pa.field(name, pa.int64()) for name in ("_files", "_rows", "_bytes")]
         return pa.Table.from_pylist(rows, schema=pa.schema([*keys, *counts]))
+
+    def _is_compacted(self, entries: list[ManifestEntry], runs: Mapping[tuple[bytes, int], int]) -> bool:
+        """One run a bucket, and none of level 0, where only an append-only table keeps its files for good."""
+        is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
+        return is_done and all(count == 1 for count in runs.values())
 
     def _log_lines(self, part: LogPart | None) -> dict[str, str]:
         if self._log is None:
@@ -203,3 +211,17 @@ def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
         "log_offsets": None if part is None or part.offsets is None else part.offsets.to_json(),
         "watermark": snapshot.watermark,
     }
+
+
+def _last_modified(snapshot: Snapshot, of_partition: list[ManifestEntry]) -> int:
+    """When the table, or a partition with these files, changed."""
+    made = [entry.file.creation_time_ms for entry in of_partition if entry.file.creation_time_ms is not None]
+    return max(made, default=snapshot.time_millis)
+
+
+def _moment(epoch_millis: int) -> str:
+    """A moment as SQL and people write it, in UTC; the number where it is none of our calendar's, as other writers'."""
+    try:
+        return datetime.fromtimestamp(epoch_millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return str(epoch_millis)

@@ -134,6 +134,22 @@ def test_rows_are_read_in_each_form(shell: Shell, tmp_path: Path) -> None:
     assert pa.ipc.open_stream(tmp_path / "rows.arrow").read_all().equals(shell.orders.to_arrow())
 
 
+def test_system_tables_are_read_like_others(shell: Shell) -> None:
+    lines = shell.run("read", "shop.orders$snapshots", "-c", "snapshot_id,commit_kind", "-f", "json").stdout
+    assert json.loads(lines) == {"snapshot_id": 1, "commit_kind": "APPEND"}
+    refused = shell.run("read", "shop.orders$snapshots", "-c", "nothing")
+    assert refused.exit_code == 1
+    assert "there is no column 'nothing'; the columns are snapshot_id" in refused.output
+    assert "leave --snapshot and --tag out" in shell.run("read", "shop.orders$snapshots", "--snapshot", "1").output
+
+
+def test_a_table_is_compacted_when_nothing_is_left_in_level_0(shell: Shell) -> None:
+    assert shell.answer("describe", "shop.orders")["compacted"] == "false"
+    assert shell.run("compact", "shop.orders").exit_code == 0
+    told = shell.answer("describe", "shop.orders", "-p", "day=a")
+    assert (told["compacted"], told["last-modified"][-6:]) == ("true", "+00:00")
+
+
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.csv", "rows.jsonl"])
 def test_what_was_read_can_be_written(shell: Shell, tmp_path: Path, name: str) -> None:
     shell.run("read", "shop.orders", "--output", str(tmp_path / name))

@@ -59,6 +59,9 @@ class Recorder:
         if "nonsense" in text:
             message = "that is nonsense"
             raise InvalidInputError(message)
+        if "unforeseen" in text:
+            message = "nobody thought of that\nand this is how it came about"
+            raise KeyError(message)
         yield Result(rows=pa.table({"id": [1, 2]}), message="done")
 
 
@@ -88,6 +91,21 @@ def test_an_error_is_told_and_the_shell_goes_on(catalog: Catalog, capsys: pytest
 
     assert session.asked == ["nonsense;", "SHOW TABLES;"]
     assert "InvalidInputError: that is nonsense" in capsys.readouterr().err
+
+
+def test_the_shell_outlives_an_error_that_nobody_foresaw(catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    session = typed(catalog, "unforeseen;\n", "SHOW TABLES;\n", "\x04")
+
+    assert session.asked == ["unforeseen;", "SHOW TABLES;"]
+    assert "KeyError: " in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_text_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_bytes(b"SELECT '\xff';")
+    refused = CliRunner().invoke(app, ["-w", catalog.warehouse, "sql", "-f", str(script)])
+    assert refused.exit_code == 1
+    assert "is no text in UTF-8 (invalid start byte at byte 8)" in refused.output
 
 
 def test_ctrl_c_throws_away_what_was_typed(catalog: Catalog) -> None:

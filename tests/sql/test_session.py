@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import ArithmeticException, NumberFormatException
+from pyspark.sql import functions
 
 from storage_lib import InvalidInputError, SqlSyntaxError, open_catalog
 from storage_lib.sql import Session
@@ -102,3 +105,15 @@ def test_a_table_in_memory_can_not_be_read_by_spark(spark: SparkSession) -> None
     session.execute("CREATE TABLE t (id BIGINT)")
     with pytest.raises(InvalidInputError, match="lives in this process's memory"):
         session.execute("SELECT * FROM t")
+
+
+def test_errors_of_bare_spark_stay_sparks_beside_a_session(sql: Session, spark: SparkSession) -> None:
+    # PySpark asks loggers of its own kind for errors that show a piece of the statement.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.Logger.manager.loggerDict.pop(name, None)
+    sql.execute("SELECT 1").to_arrow()
+
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        spark.sql("SELECT 1 / 0").collect()
+    with pytest.raises(NumberFormatException, match="CAST_INVALID_INPUT"):
+        spark.createDataFrame([("x",)], "v string").select(functions.col("v").cast("int")).collect()

@@ -139,6 +139,6 @@ def masked(lines: list[str], warehouse: str) -> tuple[str, ...]:
     """The lines without what changes from run to run."""
     text = "\n".join(line.rstrip() for line in lines).replace(warehouse, "<warehouse>")
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>", text)
-    text = re.sub(r"(last-modified \| )\d+", r"\1<millis>", text)
+    text = re.sub(r"(last-modified \| )\d.*", r"\1<moment>", text)
     text = re.sub(r"(size \| )\d+", r"\1<bytes>", text)
     return tuple(text.split("\n"))

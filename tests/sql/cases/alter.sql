@@ -225,7 +225,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'a');
 --> rows (physical) | 2
 --> runs per bucket | 1
 --> compacted | true
---> last-modified | <millis>
+--> last-modified | <moment>
 --> watermark |
 --> newest snapshot | 3
 --> turn held by |
@@ -309,3 +309,45 @@ CALL sys.compact('t', 'dt:a');
 --> InvalidInputError: table default.t: 'dt:a' is no partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
 CALL sys.rollback_to('nowhere', 1);
 --> NotFoundError: there is no table default.nowhere; there are t
+
+-- case: a key of another name
+CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+INSERT INTO t VALUES (1, 'a'), (2, 'b');
+--> default.t: snapshot 1
+ALTER TABLE t RENAME COLUMN id TO number;
+--> table default.t altered
+SELECT * FROM t;
+--> number | v
+--> 1 | a
+--> 2 | b
+UPDATE t SET v = 'c' WHERE number = 1;
+--> default.t: snapshot 2
+DELETE FROM t WHERE number = 2;
+--> default.t: snapshot 3
+SELECT * FROM t;
+--> number | v
+--> 1 | c
+SELECT number, v, _row_kind FROM t /*+ OPTIONS('incremental-between' = '0,3') */;
+--> number | v | _row_kind
+--> 1 | c | +U
+--> 2 | b | -D
+SELECT * FROM t VERSION AS OF 1;
+--> number | v
+--> 1 | a
+--> 2 | b
+ALTER TABLE t ADD COLUMN n INT;
+--> table default.t altered
+UPDATE t SET n = 5;
+--> default.t: snapshot 4
+SELECT * FROM t;
+--> number | v | n
+--> 1 | c | 5
+
+-- case: options that there are not
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+ALTER TABLE t RESET ('bukcet');
+--> InvalidInputError: table default.t: there is no option 'bukcet'; did you mean 'bucket'?
+ALTER TABLE t RESET ('of.somebody.else');
+--> table default.t altered

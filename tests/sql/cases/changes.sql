@@ -170,3 +170,71 @@ MERGE INTO t USING (SELECT 1L AS id) AS s ON t.id = s.id;
 SELECT * FROM t;
 --> id | v | n | c
 --> 1 | a | 10 | 11
+
+-- case: names before columns
+CREATE TABLE t (id BIGINT, a INT, s ROW<a INT>, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+INSERT INTO t VALUES (1, 1, named_struct('a', 1));
+--> default.t: snapshot 1
+UPDATE t SET t.a = 2;
+--> default.t: snapshot 2
+UPDATE t AS x SET x.a = x.a + 1;
+--> default.t: snapshot 3
+UPDATE t SET s.a = 9;
+--> InvalidInputError: table default.t: UPDATE sets whole columns, and 's.a' is a part of one; say what all of 's' becomes: SET s = named_struct(...)
+UPDATE t AS x SET t.a = 9;
+--> InvalidInputError: table default.t has no column 't.a'; there are id, a, s
+UPDATE t SET t.a = 9, a = 8;
+--> InvalidInputError: table default.t: UPDATE sets column 'a' twice
+MERGE INTO t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s.a = 9;
+--> InvalidInputError: table default.t: MERGE sets whole columns, and 's.a' is a part of one; say what all of 's' becomes: SET s = named_struct(...)
+MERGE INTO t AS x USING (SELECT 1 AS id) AS y ON x.id = y.id WHEN MATCHED THEN UPDATE SET x.a = 4;
+--> default.t: snapshot 4
+SELECT * FROM t;
+--> id | a | s
+--> 1 | 4 | {'a': 1}
+
+-- case: nothing but a condition stands behind WHERE
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+INSERT INTO t VALUES (1), (2);
+--> default.t: snapshot 1
+DELETE FROM t WHERE id = 1 LIMIT 1;
+--> SqlSyntaxError: line 1, column 28: in the query: Expecting ), at 'LIMIT'
+-->   DELETE FROM t WHERE id = 1 LIMIT 1
+-->                              ^
+DELETE FROM t WHERE id = 1 UNION ALL SELECT 2, '-D';
+--> SqlSyntaxError: line 1, column 28: in the query: Expecting ), at 'UNION'
+-->   DELETE FROM t WHERE id = 1 UNION ALL SELECT 2, '-D'
+-->                              ^
+UPDATE t SET id = 3 WHERE id = 1 ORDER BY id;
+--> SqlSyntaxError: line 1, column 34: in the query: Expecting ), at 'ORDER BY'
+-->   UPDATE t SET id = 3 WHERE id = 1 ORDER BY id
+-->                                    ^
+DELETE FROM t WHERE id = 1 OR id = 5;
+--> default.t: snapshot 2
+SELECT * FROM t;
+--> id
+--> 2
+
+-- case: numbers that a column does not hold
+CREATE TABLE t (id BIGINT, small TINYINT, price DECIMAL(5, 2), PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+INSERT INTO t VALUES (1, 127L, 999.99), (2, 1.4, NULL);
+--> default.t: snapshot 1
+INSERT INTO t VALUES (3, 128, NULL);
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; mend the value, or ALTER TABLE ... MODIFY the column
+INSERT INTO t VALUES (3, NULL, 1000);
+--> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 1000; mend the value, or ALTER TABLE ... MODIFY the column
+INSERT INTO t VALUES (3, double('NaN'), NULL);
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold NaN; mend the value, or ALTER TABLE ... MODIFY the column
+UPDATE t SET small = small + 1 WHERE id = 1;
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; mend the value, or ALTER TABLE ... MODIFY the column
+UPDATE t SET small = small + 1000 WHERE id = 1;
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 1127; mend the value, or ALTER TABLE ... MODIFY the column
+MERGE INTO t USING (SELECT 1 AS id, 12345 AS price) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET price = s.price;
+--> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 12345; mend the value, or ALTER TABLE ... MODIFY the column
+SELECT * FROM t;
+--> id | small | price
+--> 1 | 127 | 999.99
+--> 2 | 1 | NULL

@@ -217,7 +217,7 @@ SELECT * FROM beside VERSION AS OF 1;
 CREATE TABLE keyed (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'parquet');
 --> InvalidInputError: table keyed: with parquet it is a table of Spark's, which can't have a primary key; leave that out, or leave the connector out to make a dynamic table
 DROP TABLE beside;
---> InvalidInputError: beside is a table of Spark's; drop it there: spark.sql('DROP TABLE beside')
+--> table beside dropped by Spark
 
 -- case: a sample of a table without another name
 CREATE TABLE t (id BIGINT);
@@ -235,3 +235,30 @@ SELECT t.id, x.id AS other FROM default.t TABLESAMPLE (5 ROWS) JOIN t TABLESAMPL
 --> id | other
 --> 1 | 1
 --> 2 | 2
+
+-- case: files by their place
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+INSERT INTO t VALUES (1);
+--> default.t: snapshot 1
+INSERT INTO t SELECT id + 1 FROM parquet.`<warehouse>/default.db/t/bucket-0`;
+--> default.t: snapshot 2
+SELECT * FROM t;
+--> id
+--> 1
+--> 2
+SELECT * FROM csv.`<warehouse>/not/there`;
+--> InvalidInputError: Path does not exist: file:<warehouse>/not/there
+
+-- case: moments that are worked out
+CREATE TABLE t (id BIGINT);
+--> table default.t created
+INSERT INTO t VALUES (1);
+--> default.t: snapshot 1
+SELECT * FROM t TIMESTAMP AS OF current_timestamp() + INTERVAL 1 HOUR AS x WHERE x.id = 1;
+--> id
+--> 1
+SELECT * FROM t TIMESTAMP AS OF '2024-01-01 00:00:00' - INTERVAL '1' DAY - INTERVAL 2 HOURS;
+--> NotFoundError: the table had no snapshot yet at 1703973600000 (epoch milliseconds; <warehouse>/default.db/t): name a later moment
+SELECT * FROM t WHERE id = (SELECT id FROM VALUES (1), (2) AS x (id));
+--> InvalidInputError: More than one row returned by a subquery used as an expression

@@ -89,3 +89,19 @@ SET 'execution.runtime-mode' = 'batch';
 SELECT * FROM totals;
 --> everything | one
 --> 3 | 1
+
+-- case: names of streams
+CREATE TABLE t (id BIGINT) WITH ('write-mode' = 'append-only');
+--> table default.t created
+SET 'execution.runtime-mode' = 'streeming';
+--> InvalidInputError: setting execution.runtime-mode = 'streeming'; did you mean 'streaming'?
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+INSERT INTO t /*+ OPTIONS('query-name' = '../elsewhere') */ SELECT * FROM t;
+--> InvalidInputError: table default.t: the stream's name '../elsewhere' is no name of a directory for its checkpoint; choose one without '/', or give the hint 'checkpoint-location' beside it
+SET 'pipeline.name' = '..';
+--> pipeline.name is set
+INSERT INTO t SELECT * FROM t;
+--> InvalidInputError: table default.t: the stream's name '..' is no name of a directory for its checkpoint; choose one without '/', or give the hint 'checkpoint-location' beside it

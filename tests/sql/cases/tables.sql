@@ -355,3 +355,61 @@ SHOW CREATE TABLE t;
 -->   'snapshot.num-retained.max' = '2147483647',
 -->   'snapshot.num-retained.min' = '2147483647'
 --> )
+
+-- case: comments are there from the first
+CREATE TABLE t (id BIGINT COMMENT 'ours', v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+CREATE TABLE like_it (extra INT COMMENT 'more') LIKE t;
+--> table default.like_it created
+SELECT schema_id FROM t$schemas;
+--> schema_id
+--> 0
+DESCRIBE like_it;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | ours
+--> v | STRING | true |  | NULL
+--> extra | INT | true |  | more
+
+-- case: options said twice, and too large
+CREATE TABLE t (id BIGINT) WITH ('bucket' = '2', 'table-storage.bucket' = '3');
+--> InvalidInputError: table t: option bucket is given twice, also as table-storage.bucket; leave one out
+CREATE TABLE t (id BIGINT) WITH ('bucket' = '2147483648');
+--> InvalidInputError: option bucket is '2147483648'; it has to be at most 2147483647, the largest number that the format has for a bucket
+CREATE TABLE t (id BIGINT) LOCATION '/elsewhere';
+--> InvalidInputError: table default.t: option path=/elsewhere would do nothing here: a table lies below its warehouse, by its name; open a catalog on the directory that you want
+
+-- case: settings of Spark's
+SET 'spark.sql.ansi.enabled';
+--> key | value
+--> spark.sql.ansi.enabled | true
+SET 'spark.hadoop.fs.s3a.secret.key' = 'hunter2';
+--> spark.hadoop.fs.s3a.secret.key is set
+SET 'spark.hadoop.fs.s3a.secret.key';
+--> key | value
+--> spark.hadoop.fs.s3a.secret.key | ******
+RESET 'spark.hadoop.fs.s3a.secret.key';
+--> spark.hadoop.fs.s3a.secret.key is reset
+SET 'spark.nobody.has.this';
+--> key | value
+--> spark.nobody.has.this |
+
+-- case: tables of connectors that there are not
+CREATE TABLE t (id BIGINT) WITH ('connector' = 'datagen');
+--> InvalidInputError: Failed to find the data source: datagen. Make sure the provider name is correct and the package is properly registered and compatible with your Spark version
+CREATE TABLE t (id BIGINT) USING csv LOCATION '<warehouse>/files';
+--> table t created by Spark as csv
+INSERT INTO t VALUES (1);
+--> t: written by Spark
+SELECT * FROM csv.`<warehouse>/files`;
+--> _c0
+--> 1
+DESCRIBE t;
+--> InvalidInputError: t is a table of Spark's, which can be read, inserted into and dropped here
+DROP TABLE IF EXISTS t;
+--> table t dropped by Spark
+DROP TABLE t;
+--> NotFoundError: there is no table default.t; there are none
+CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b';
+--> SqlSyntaxError: line 1, column 58: LOCATION and option path both name a place
+-->   CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b'
+-->                                                            ^

@@ -92,7 +92,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'c', hr = 1);
 --> rows (physical) | 1
 --> runs per bucket | 1
 --> compacted | true
---> last-modified | <millis>
+--> last-modified | <moment>
 --> watermark |
 --> newest snapshot | 6
 --> turn held by |
@@ -153,7 +153,7 @@ INSERT INTO t VALUES (1, 'a');
 INSERT INTO t VALUES (1, 'a', 'many', 'x');
 --> InvalidInputError: table default.t: column 'n' is TINYINT, and the query gives STRING (col3); write CAST(... AS TINYINT)
 INSERT INTO t VALUES (1, 'a', 300, 'x');
---> InvalidInputError: The value 300 of the type "INT" cannot be cast to "TINYINT" due to an overflow. Use `try_cast` to tolerate overflow and return NULL instead
+--> InvalidInputError: table default.t: column 'n' is TINYINT, which does not hold 300; mend the value, or ALTER TABLE ... MODIFY the column
 INSERT INTO t (v, n, dt) VALUES ('a', 1, 'x');
 --> InvalidInputError: table default.t: the input lacks column 'id', which is BIGINT NOT NULL; add it with a value in every row
 INSERT INTO t VALUES (NULL, 'a', 1, 'x');
@@ -222,3 +222,25 @@ SELECT snapshot_id, commit_kind FROM t$snapshots ORDER BY snapshot_id;
 SELECT commit_kind FROM told$snapshots;
 --> commit_kind
 --> APPEND
+
+-- case: columns of CREATE TABLE AS
+CREATE TABLE t AS SELECT array(1) AS a, named_struct('x', 1) AS s;
+--> default.t: snapshot 1
+SHOW CREATE TABLE t;
+--> statement
+--> CREATE TABLE `default`.`t` (
+-->   `a` ARRAY<INT>,
+-->   `s` ROW<x INT>
+--> )
+--> WITH (
+-->   'bucket' = '1',
+-->   'log.system' = 'none',
+-->   'merge-engine' = 'value-count',
+-->   'partition.legacy-name' = 'false',
+-->   'snapshot.num-retained.max' = '2147483647',
+-->   'snapshot.num-retained.min' = '2147483647'
+--> )
+INSERT INTO t VALUES (array(NULL), named_struct('x', NULL));
+--> default.t: snapshot 2
+CREATE TABLE u AS SELECT 1 AS id, NULL AS nothing;
+--> InvalidInputError: table u: column 'nothing' is NULL in every row, which tells no type; write CAST(NULL AS STRING) AS nothing or the like
