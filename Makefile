@@ -50,7 +50,7 @@ bench: setup ## Run the benchmarks, or one: ONLY=file_store; they want a quiet m
 soak: setup ## Write, compact and read one table for MINUTES=60 while its processes and broker are killed
 	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
 
-drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions beside a stream, 50 tables; an hour
+drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions beside a stream, 50 tables, a sink on a cluster; an hour
 	$(VENV)/bin/python -m pytest tests/dags -m drill $(ARGS)
 
 lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked

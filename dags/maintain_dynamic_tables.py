@@ -25,7 +25,13 @@ with DAG(
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
         "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
-        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
+        "master": Param(
+            None,
+            type=["null", "string"],
+            title="Spark master",
+            description="None: that of the connection, else what Spark is configured with.",
+            section="More",
+        ),
     },
 ):
     tables = ListTablesInNeedOperator(

@@ -38,7 +38,13 @@ with DAG(
         ),
         "rows_kwargs": Param(None, type=["null", "object"], title="Arguments of the source", section="More"),
         "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
-        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
+        "master": Param(
+            None,
+            type=["null", "string"],
+            title="Spark master",
+            description="None: that of the connection, else what Spark is configured with.",
+            section="More",
+        ),
         "change_tracking": Param(
             False,
             type="boolean",

@@ -47,7 +47,13 @@ with DAG(
             description='Like {"change-tracking": false}.',
             section="More",
         ),
-        "master": Param("local[2]", type=["null", "string"], title="Spark master", section="More"),
+        "master": Param(
+            "local[2]",
+            type=["null", "string"],
+            title="Spark master",
+            description="None: that of the connection, else what Spark is configured with.",
+            section="More",
+        ),
         "spark_conf": Param(None, type=["null", "object"], title="Spark settings", section="More"),
     },
 ):

@@ -38,6 +38,11 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "host:port of some brokers, with commas between; empty: tables without a log.",
                         "schema": {"type": ["string", "null"]},
                     },
+                    "spark_master": {
+                        "label": "Spark master",
+                        "description": "spark://host:7077, local[2], ...; empty: what Spark is configured with.",
+                        "schema": {"type": ["string", "null"]},
+                    },
                     "options": {
                         "label": "Options",
                         "description": "Defaults of new tables, and what Kafka, a schema registry and the store need.",

@@ -1,8 +1,8 @@
 """From an Airflow connection to a catalog of dynamic tables.
 
-The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``, and
-``options`` (defaults for CREATE and everything a Kafka client or a schema registry needs). Login and password, where
-given, are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
+The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``,
+``spark_master``, and ``options`` (defaults for CREATE and everything a Kafka client or a schema registry needs). Login
+and password, where given, are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
@@ -75,6 +75,11 @@ class DynamicTableHook(BaseHook):
             "log.kafka.sasl.plain.password": connection.password,
         }
         return {key: str(value) for key, value in given.items() if value} | options
+
+    @property
+    def spark_master(self) -> str | None:
+        """Where Spark runs for tasks that name no master of their own; None: as Spark is configured."""
+        return self.extra.get("spark_master") or None
 
     @property
     def extra(self) -> dict[str, Any]:

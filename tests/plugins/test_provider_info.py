@@ -34,6 +34,7 @@ def test_the_connection_has_a_form_in_airflow() -> None:
     assert set(form.extra_fields or ()) == {
         "warehouse",
         "bootstrap_servers",
+        "spark_master",
         "options",
         "jobs_directory",
         "docs_directory",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-import pyspark
-
+from tests.support.spark_cluster import spark_cluster
 from tests.support.spark_processes import clean_environment
 
 if TYPE_CHECKING:
@@ -31,50 +27,8 @@ SUPPORT = Path(__file__).parents[1] / "support"
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
     """The address of a master on this machine with two one-core workers."""
-    home = Path(pyspark.__file__).parent
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    common = ["--host", "127.0.0.1", "--webui-port", "0"]
-    commands = [
-        ["org.apache.spark.deploy.master.Master", *common, "--port", str(port)],
-        *[
-            [
-                "org.apache.spark.deploy.worker.Worker",
-                *common,
-                *("--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker-{number}"), master),
-            ]
-            for number in range(2)
-        ],
-    ]
-    environment = {
-        **clean_environment(),
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    with ExitStack() as running:
-        log = running.enter_context((tmp_path / "cluster.log").open("wb"))
-        for command in commands:
-            process = subprocess.Popen(
-                [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=log
-            )
-            running.callback(process.wait, 20)
-            running.callback(process.terminate)
-            if "Master" in command[0]:
-                wait_until_open(port)
+    with spark_cluster(tmp_path, workers=2) as master:
         yield master
-
-
-def wait_until_open(port: int, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nobody listens on port {port}")
 
 
 def test_write_stream_compact_and_read_on_a_cluster(

@@ -30,7 +30,8 @@ class EngineOperator(TableOperator):
     :param engine: ``local``, ``spark``, or ``auto``: Spark from ``spark_bytes_min`` on. (templated)
     :param spark_bytes_min: bytes of the files that are read; None: the setting ``[dynamic_table] spark_bytes_min``,
         which is 2 GiB unless it is set. (templated)
-    :param master: Spark's master, like ``spark://host:7077``; None: what Spark is configured with. (templated)
+    :param master: Spark's master, like ``spark://host:7077``; None: the connection's, else what Spark is configured
+        with. (templated)
     :param spark_conf: Spark's settings. (templated)
     """
 
@@ -69,7 +70,7 @@ class EngineOperator(TableOperator):
         """A session for one task, which ends with it."""
         from storage_lib.spark import session
 
-        master = None if is_nothing(self.master) else checked_text(self.master, "master")
+        master = self.hook.spark_master if is_nothing(self.master) else checked_text(self.master, "master")
         spark = session(
             f"{self.dag_id}.{self.task_id} {self.table}",
             master=master,

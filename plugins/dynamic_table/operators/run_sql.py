@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_count, checked_options, checked_text
+from dynamic_table.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class SqlOperator(CatalogOperator):
     :param database: what names without a database mean. (templated)
     :param settings: what SET would say before the first statement. (templated)
     :param max_rows: rows of the last statement that go into the result, the first ones. (templated)
-    :param master: where Spark runs. (templated)
+    :param master: where Spark runs; None: on the connection's master, else on all of the worker's cores. (templated)
     :param spark_conf: settings of Spark. (templated)
     """
 
@@ -48,7 +48,7 @@ class SqlOperator(CatalogOperator):
         database: str = "default",
         settings: Mapping[str, Any] | str | None = None,
         max_rows: int | str = 100,
-        master: str = "local[*]",
+        master: str | None = None,
         spark_conf: Mapping[str, Any] | str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -99,7 +99,8 @@ class SqlOperator(CatalogOperator):
 
         was_here = SparkSession.getActiveSession() is not None
         conf = {"spark.ui.enabled": "false", **checked_options(self.spark_conf, "spark_conf")}
-        spark = spark_session(f"airflow {self.task_id}", master=checked_text(self.master, "master"), conf=conf)
+        master = (self.hook.spark_master or "local[*]") if is_nothing(self.master) else self.master
+        spark = spark_session(f"airflow {self.task_id}", master=checked_text(master, "master"), conf=conf)
         try:
             with Session(spark, self.hook.get_conn(), database=checked_text(self.database, "database")) as session:
                 yield session

@@ -77,7 +77,8 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     :param max_rows_per_trigger: the largest micro-batch. (templated)
     :param available_now: write what is there now, then end. (templated)
     :param write_options: hints for the write. (templated)
-    :param master: Spark's master, like ``local[2]``. (templated)
+    :param master: Spark's master, like ``local[2]``; None: the connection's, else what Spark is configured with.
+        (templated)
     :param spark_conf: Spark's settings. (templated)
     :param jobs_directory: where jobs and checkpoints live; default: the connection's extra ``jobs_directory``, else
         ``dynamic_table_jobs`` in Airflow's home. (templated)
@@ -312,7 +313,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             if is_nothing(self.max_rows_per_trigger)
             else checked_count(self.max_rows_per_trigger, "max_rows_per_trigger", least=1),
             "available_now": checked_flag(self.available_now, "available_now"),
-            "master": None if is_nothing(self.master) else self.master,
+            "master": self.hook.spark_master if is_nothing(self.master) else self.master,
             "spark_conf": checked_open_options(self.spark_conf, "spark_conf"),
             "query_name": self.table,
         }

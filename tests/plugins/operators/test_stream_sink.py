@@ -133,6 +133,21 @@ def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOp
     assert spec["master"] is None
 
 
+def test_a_sink_without_a_master_of_its_own_runs_where_the_connection_says(
+    sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"warehouse": "/tables", "spark_master": "spark://host:7077"}
+    monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    of_connection = start(sink(), DictStore())
+    of_connection.kill()
+    named = sink()
+    named.master = "local[1]"
+
+    assert json.loads(of_connection.spec_path.read_text())["master"] == "spark://host:7077"
+    assert json.loads(start(named, DictStore()).spec_path.read_text())["master"] == "local[1]"
+
+
 def test_jobs_live_where_the_connection_says(
     sink: Callable[..., StreamSinkOperator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,58 @@
+"""A standalone Spark on this machine: a master and workers of one core, each a process of its own."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from local_process import LOOPBACK, free_port
+from tests.support.patience import wait_until
+from tests.support.spark_processes import clean_environment
+
+__all__ = ["spark_cluster"]
+
+
+@contextmanager
+def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
+    """Give the master's address; what executors leave lies below ``directory``, ``worker-0/app-...`` and so on."""
+    import pyspark
+
+    home, port = Path(pyspark.__file__).parent, free_port()
+    master = f"spark://{LOOPBACK}:{port}"
+    common = ["--host", LOOPBACK, "--webui-port", "0"]
+    commands = [
+        ["org.apache.spark.deploy.master.Master", *common, "--port", str(port)],
+        *[
+            [
+                "org.apache.spark.deploy.worker.Worker",
+                *common,
+                *("--cores", "1", "--memory", "1g", "--work-dir", str(directory / f"worker-{number}"), master),
+            ]
+            for number in range(workers)
+        ],
+    ]
+    environment = {
+        **clean_environment(),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    with ExitStack() as running:
+        log = running.enter_context((directory / "cluster.log").open("wb"))
+        for command in commands:
+            process = subprocess.Popen(
+                [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=log
+            )
+            running.callback(process.wait, 20)
+            running.callback(process.terminate)
+            if "Master" in command[0]:
+                wait_until(lambda: _is_open(port), seconds=30)
+        yield master
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
