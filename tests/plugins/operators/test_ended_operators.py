@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pkgutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,7 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     hears, tells = processes.Pipe(duplex=False)
     process = processes.Process(target=run_until_ended, args=(kind, extra, tells))
     process.start()
+    request.addfinalizer(lambda: end(process))
     tells.close()  # a process that dies is heard of, too
     assert hears.poll(120), "it did not get as far as that"
     assert hears.recv() == "here"
@@ -135,6 +137,15 @@ def orphans(table: DynamicTable) -> tuple[str, ...]:
     from datetime import timedelta
 
     return table.remove_orphan_files(older_than=timedelta(0), dry_run=True).paths
+
+
+def end(process: Any) -> None:
+    """Leave no process behind, whatever the test has found; one that stands still would do so for ever."""
+    if process.is_alive():
+        for pid in descendants(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    process.join(60)
 
 
 def descendants(pid: int) -> set[int]:
