@@ -7,9 +7,8 @@ none, nothing is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,26 +19,22 @@ from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS, RowKind
 from storage_lib.table.comparable_frame import comparable_frame
 from storage_lib.table.update_before import complete_changes, one_batch
 
-if TYPE_CHECKING:
-    from storage_lib.table.dynamic_table import DynamicTable
-
 _INDEX = "index"
 _LACKS = "lacks"
 
 
 def with_whole_deletes(
-    table: DynamicTable, rows: pa.Table, kinds: pa.Array, *, find: Callable[[pa.Table], pa.Table] | None = None
+    primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array, find: Callable[[pa.Table], pa.Table]
 ) -> tuple[pa.Table, pa.Array]:
     """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
-    A deletion with a null beside its key may lack something, and is looked up: by ``find``, from keys to the rows that
-    there are of them, or in the newest snapshot. Needs a table with a primary key.
+    A deletion with a null beside its key may lack something, and is looked up by ``find``, from keys to the rows that
+    there are of them. Needs a table with a primary key.
     """
-    lacks = may_lack_something(table, rows, kinds)
+    lacks = may_lack_something(primary_keys, rows, kinds)
     if not lacks.any():
         return rows, kinds
-    primary_keys = table.schema.primary_keys
-    keys = rows.select(primary_keys)
+    keys = rows.select(list(primary_keys))
     frame = comparable_frame(keys)
     columns = frame.columns
     marked = frame.with_columns(pl.Series(_LACKS, lacks)).with_row_index(_INDEX)
@@ -48,7 +43,7 @@ def with_whole_deletes(
     changes = complete_changes(
         one_batch(rows.take(pa.array(concerned))),
         kinds.take(pa.array(concerned)),
-        (find or table.lookup)(keys.take(pa.array(asked))),
+        find(keys.take(pa.array(asked))),
         primary_keys,
     )
     came_from = concerned[changes.came_from]
@@ -65,10 +60,10 @@ def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
     return rows.append_column(pa.field(name, pa.string()), pa.array(ROW_KIND_SYMBOLS).take(kinds))
 
 
-def may_lack_something(table: DynamicTable, rows: pa.Table, kinds: pa.Array) -> np.ndarray:
+def may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
     """Which rows are deletions with a null beside their key."""
     is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
-    beside = [rows.column(name) for name in rows.column_names if name not in table.schema.primary_keys]
+    beside = [rows.column(name) for name in rows.column_names if name not in primary_keys]
     nulls = [column.is_null() for column in beside if column.null_count]
     if not nulls or not is_delete.any():
         return np.zeros(len(is_delete), bool)

@@ -24,7 +24,6 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage
 from storage_lib.file_store.compact import CompactionTask
-from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.plan import Plan
@@ -62,7 +61,6 @@ from storage_lib.table.table_overwrite import scope_of
 from storage_lib.table.table_parts import TableParts
 from storage_lib.table.table_rewrite import REWRITE_ATTEMPTS
 from storage_lib.table.table_write import TableWrite
-from storage_lib.table.task_deletions import TaskDeletions
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -130,7 +128,6 @@ class DynamicTable:
         self._alter = parts.alter
         self._rewrite = parts.rewrite
         self._lookup = parts.lookup
-        self._old_rows = parts.old_rows
         self._batch_reads = parts.batch_reads
         self._streams = parts.streams
         self._task_writes = parts.task_writes
@@ -536,22 +533,9 @@ class DynamicTable:
         """
         return self._commit.committed(commit_user, checked_identifier(self.name, commit_identifier))
 
-    def rows_of_keys(
-        self,
-        snapshot: Snapshot | None,
-        keys: pa.Table,
-        *,
-        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
-    ) -> pa.Table:
-        """Whole rows of ``keys`` in a snapshot (None: the empty table) to which files were ``added``, in any order."""
-        return self._old_rows.rows_of(snapshot, keys, added=added)
-
     def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
-        write = self._task_writes.open(order, task_index=task_index)
-        if TaskDeletions.are_looked_up(self, order):
-            write.completed = TaskDeletions(self, order, write).completed
-        return write
+        return self._task_writes.open(order, task_index=task_index)
 
     def commit_write(
         self,

@@ -125,7 +125,7 @@ class SourceReader:
         """The changes as the table takes them: with symbols for kinds, and deletions of whole rows."""
         rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
         if self._table.schema.primary_keys:
-            rows, kinds = with_whole_deletes(self._table, rows, kinds)
+            rows, kinds = with_whole_deletes(self._table.schema.primary_keys, rows, kinds, self._table.lookup)
         return with_kind_column(rows, kinds, self._table.options.row_kind_field)
 
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:

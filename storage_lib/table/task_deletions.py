@@ -6,14 +6,13 @@ upon: the task is the only one with rows of its buckets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import SnapshotExpiredError
 from storage_lib.schema.row_kind import RowKind
 from storage_lib.table.complete_deletes import may_lack_something, with_kind_column, with_whole_deletes
 from storage_lib.table.input_rows import InputRows
@@ -21,9 +20,10 @@ from storage_lib.table.input_rows import InputRows
 if TYPE_CHECKING:
     from storage_lib.file_store.commit_message import CommitMessage
     from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-    from storage_lib.table.dynamic_table import DynamicTable
-    from storage_lib.table.table_write import TableWrite
-    from storage_lib.table.write_order import WriteOrder
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.schema.table_options import TableOptions
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.table.point_lookup import PointLookup
 
 _ROWS_AT_ONCE = 65_536
 _BYTES_AT_ONCE = 64 << 20
@@ -32,29 +32,29 @@ _BYTES_AT_ONCE = 64 << 20
 class TaskDeletions:
     """Completes what one task is going to write."""
 
-    def __init__(self, table: DynamicTable, order: WriteOrder, write: TableWrite) -> None:
-        self._table = table
-        self._order = order
-        self._write = write
-        schema = table.schema
+    def __init__(
+        self,
+        *,
+        table: str,
+        schema: TableSchema,
+        options: TableOptions,
+        base: Snapshot | None,
+        lookup: PointLookup,
+        files_so_far: Callable[[], Sequence[CommitMessage]],
+    ) -> None:
+        """``base`` is what the turn began upon, ``files_so_far`` what the task has written since."""
+        self._base = base
+        self._lookup = lookup
+        self._files_so_far = files_so_far
+        self._primary_keys = schema.primary_keys
+        self._kind_column = options.row_kind_field
         fields = [
             each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
             for each in schema.fields
         ]
         lenient = replace(schema, fields=tuple(fields))
         self._arrow_schema = lenient.arrow_schema
-        self._input = InputRows(
-            table.name,
-            lenient,
-            table.options.row_kind_field,
-            ignore_delete=table.options.ignore_delete,
-        )
-
-    @staticmethod
-    def are_looked_up(table: DynamicTable, order: WriteOrder) -> bool:
-        """Whether the log wants whole rows, and the files know them: an eventual table's are behind its log."""
-        has_log = table.log is not None and order.writes_log and not table.log_comes_first
-        return has_log and bool(table.schema.primary_keys) and not order.is_difference
+        self._input = InputRows(table, lenient, options.row_kind_field, ignore_delete=options.ignore_delete)
 
     def completed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | pa.Table]:
         """The same rows; of deletions that lack something the whole ones, or none if there is nothing to delete.
@@ -77,10 +77,9 @@ class TaskDeletions:
         yield from self._whole(held)
 
     def _has_deletions(self, batch: pa.RecordBatch) -> bool:
-        name = self._table.options.row_kind_field
-        if name not in batch.schema.names:
+        if self._kind_column not in batch.schema.names:
             return False
-        return bool(pc.any(pc.equal(batch.column(name), RowKind.DELETE.symbol)).as_py())
+        return bool(pc.any(pc.equal(batch.column(self._kind_column), RowKind.DELETE.symbol)).as_py())
 
     def _whole(self, batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch | pa.Table]:
         if not batches:
@@ -88,19 +87,13 @@ class TaskDeletions:
         conformed = [self._input.conform(batch) for batch in batches]
         rows = pa.Table.from_batches([each for each, _ in conformed])
         kinds = pa.concat_arrays([each for _, each in conformed])
-        if not may_lack_something(self._table, rows, kinds).any():
+        if not may_lack_something(self._primary_keys, rows, kinds).any():
             return batches
-        rows, kinds = with_whole_deletes(self._table, rows, kinds, find=self._rows_of)
-        return (with_kind_column(rows, kinds, self._table.options.row_kind_field),)
+        rows, kinds = with_whole_deletes(self._primary_keys, rows, kinds, self._rows_of)
+        return (with_kind_column(rows, kinds, self._kind_column),)
 
     def _rows_of(self, keys: pa.Table) -> pa.Table:
-        snapshots = self._table.file_store.snapshots
-        try:
-            base = None if self._order.base_snapshot_id is None else snapshots.load(self._order.base_snapshot_id)
-        except SnapshotExpiredError:
-            # An append in another turn since fails this commit anyway.
-            base = snapshots.latest()
-        found = self._table.rows_of_keys(base, keys, added=_by_bucket(self._write.files_so_far()))
+        found = self._lookup.rows_of(self._base, keys, added=_by_bucket(self._files_so_far()))
         return found.cast(self._arrow_schema)
 
 

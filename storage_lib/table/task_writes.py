@@ -9,6 +9,7 @@ from storage_lib.schema.table_options import ChangelogMode, LogConsistency, Tabl
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.task_deletions import TaskDeletions
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -62,7 +63,7 @@ class TaskWrites:
                 base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
             )
         log = self._log_share(order, only_task=task_index is None)
-        return TableWrite(
+        write = TableWrite(
             schema=self._schema,
             input_rows=self._input,
             file_write=file_write,
@@ -71,6 +72,17 @@ class TaskWrites:
             turn=order.turn,
             held=self._held_changes(base) if log is not None and not order.is_difference else None,
         )
+        # An eventual table's files are behind its log, and don't know.
+        if log is not None and self._schema.primary_keys and not self.log_comes_first and not order.is_difference:
+            write.completed = TaskDeletions(
+                table=self._table,
+                schema=self._schema,
+                options=self._options,
+                base=base,
+                lookup=self._old_rows,
+                files_so_far=write.files_so_far,
+            ).completed
+        return write
 
     def _base_of(self, order: WriteOrder) -> Snapshot | None:
         if order.base_snapshot_id is None:

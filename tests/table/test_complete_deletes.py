@@ -11,7 +11,6 @@ from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table import task_deletions
 from storage_lib.table.complete_deletes import with_whole_deletes
-from storage_lib.table.task_deletions import TaskDeletions
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, rows, streamed
 
@@ -19,7 +18,8 @@ from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, 
 def completed(table: DynamicTable, *changes: str) -> list[str]:
     given = rows(*changes)
     kinds = pa.array([ROW_KIND_SYMBOLS.index(kind) for kind in given["_row_kind"].to_pylist()], pa.int8())
-    told, kinds = with_whole_deletes(table, given.drop_columns("_row_kind").cast(table.arrow_schema), kinds)
+    data = given.drop_columns("_row_kind").cast(table.arrow_schema)
+    told, kinds = with_whole_deletes(table.schema.primary_keys, data, kinds, table.lookup)
     return [
         f"{ROW_KIND_SYMBOLS[kind]} {row['dt']} {row['id']} {'-' if row['price'] is None else row['price']}"
         for kind, row in zip(kinds.to_pylist(), told.to_pylist(), strict=True)
@@ -83,11 +83,9 @@ def test_only_a_log_with_transactions_has_deletions_looked_up_by_tasks() -> None
     asked = [{}, {"log.consistency": "eventual"}, {"log.system": "none"}]
     tables = [orders(None, **options) for options in asked]
 
-    assert [TaskDeletions.are_looked_up(each, each.new_commit(commit_user="u")) for each in tables] == [
-        True,
-        False,
-        False,
-    ]
+    writes = [each.new_write(each.new_commit(commit_user="u")) for each in tables]
+
+    assert [write.completed is not None for write in writes] == [True, False, False]
 
 
 @pytest.mark.parametrize("seed", range(5))
