@@ -18,6 +18,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -42,6 +43,7 @@ __all__ = [
     "turn_to_start",
 ]
 
+JOBS_KEPT = 100
 BY_HAND = "a person ended or cleared the task"
 SINK_JOB_KEY = "sink_job"  # of a task's state store
 
@@ -210,18 +212,21 @@ class SinkWatch:
 
 def newest_job(table_directory: Path) -> SinkJob | None:
     """Return the job that was started last for a table."""
-    numbered = [(number, path) for path in table_directory.glob("job-*") if (number := _number_of(path)) is not None]
-    return SinkJob(max(numbered)[1]) if numbered else None
+    jobs = _numbered_jobs(table_directory)
+    return jobs[max(jobs)] if jobs else None
 
 
 def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
-    """Make the next job's directory, for ``owner``.
+    """Make the next job's directory, for ``owner``, and remove those of jobs that ended long before.
 
     Making it is atomic: of two starters at once one takes the next number.
     """
     table_directory.mkdir(parents=True, exist_ok=True)
-    last = newest_job(table_directory)
-    number = (_number_of(last.directory) or 0) if last else 0
+    jobs = _numbered_jobs(table_directory)
+    number = max(jobs, default=0)
+    for old in sorted(jobs)[: -JOBS_KEPT + 1]:
+        if jobs[old].report().state.is_ended:
+            shutil.rmtree(jobs[old].directory, ignore_errors=True)
     while True:
         number += 1
         job = SinkJob(table_directory / f"job-{number:04d}")
@@ -238,6 +243,11 @@ def turn_to_start(table_directory: Path) -> Iterator[None]:
     with (table_directory / "start.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
+
+
+def _numbered_jobs(table_directory: Path) -> dict[int, SinkJob]:
+    found = {number: path for path in table_directory.glob("job-*") if (number := _number_of(path)) is not None}
+    return {number: SinkJob(path) for number, path in found.items()}
 
 
 def _number_of(directory: Path) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dynamic_table import sink_job
 from dynamic_table.sink_job import SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
 from tests.support import light_sink
 from tests.support.patience import wait_until
@@ -168,3 +169,17 @@ def test_the_newest_job_is_the_one_with_the_highest_number(tmp_path: Path) -> No
 
     assert newest == SinkJob(tmp_path / "job-10000")
     assert open_job_directory(tmp_path).directory.name == "job-10001"
+
+
+def test_only_the_newest_jobs_are_kept_and_those_that_run(
+    launch: Callable[..., SinkJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_job, "JOBS_KEPT", 2)
+    running = launch()
+    table = running.directory.parent
+
+    for _ in range(3):
+        open_job_directory(table)
+
+    assert sorted(path.name for path in table.glob("job-*")) == ["job-0001", "job-0003", "job-0004"]
+    assert newest_job(table) == SinkJob(table / "job-0004")
