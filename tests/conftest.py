@@ -49,6 +49,7 @@ MARKS_OF_FIXTURES = {
     "spark": ("spark", "integration"),
 }
 _WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/")
+_WITH_AIRFLOW = "tests/dags/"
 _SLOW_FOLDERS = ("dags", "faults", "soak")
 """Whose tests start servers and processes of their own, in the order in which they are begun."""
 
@@ -108,11 +109,13 @@ def pytest_report_header() -> list[str]:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """A file's tests stay together in one of pytest's processes, and so do all that use the one Spark session."""
+    """A file's tests stay together in one of pytest's processes, and so do all that use the one Spark or Airflow."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "the Spark session" if path.startswith(_WITH_SPARK_SESSION) else path
+        if path.startswith(_WITH_SPARK_SESSION):
+            return "the Spark session"
+        return "the Airflow" if path.startswith(_WITH_AIRFLOW) else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
