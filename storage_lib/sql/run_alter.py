@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.alter_schema import alter_schema
 from storage_lib.schema.layout import LAYOUT_OPTIONS
 from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.schema_changes import (
@@ -22,6 +23,7 @@ from storage_lib.schema.schema_changes import (
 )
 from storage_lib.schema.table_options import canonical_key, option_keys
 from storage_lib.spark.distributed_compaction import compact
+from storage_lib.sql.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.result import Result
 from storage_lib.sql.run_insert import written
 from storage_lib.sql.run_looks import static_values
@@ -71,8 +73,19 @@ def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # no
         case ResetOptions(keys=keys) if _layout_in(table, dict.fromkeys(keys)):
             return _rewritten(table, options=dict.fromkeys(keys))
         case _:
-            altered = table.alter(*_changes(table, statement))
+            changes = _changes(table, statement)
+            _check_what_is_computed(state, table, changes)
+            altered = table.alter(*changes)
             return Result(message=f"table {altered.name} altered")
+
+
+def _check_what_is_computed(state: SessionState, table: DynamicTable, changes: Sequence[SchemaChange]) -> None:
+    try:
+        to_be = alter_schema(table.schema, changes, time_millis=table.schema.time_millis)
+    except InvalidInputError:
+        return  # the change itself says what is wrong with it
+    fields = [(field.name, field.type) for field in to_be.fields]
+    check_virtual_columns(state.spark, table.name, fields, to_be.options)
 
 
 def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]:  # noqa: PLR0911  one line a change

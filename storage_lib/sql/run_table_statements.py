@@ -9,7 +9,9 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundEr
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.schema_changes import SetComment
 from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_schema import typed_columns
 from storage_lib.spark.spark_schema import arrow_schema_of
+from storage_lib.sql.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.foreign_tables import FOREIGN_FORMAT, create_foreign_table, drop_sparks, is_sparks
 from storage_lib.sql.query_runner import dataframe_of
 from storage_lib.sql.result import Result
@@ -64,6 +66,7 @@ def _home(state: SessionState, statement: CreateTable) -> tuple[Catalog, str]:
 def _created(state: SessionState, statement: CreateTable, catalog: Catalog, name: str) -> Result:
     was_there = catalog.table_exists(name)
     descriptor = descriptor_of(state, statement)
+    check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
     catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
     if statement.temporary:
         state.temporary.add(statement.table.parts[-1])
@@ -84,7 +87,9 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
     columns = arrow_schema_of(df.schema.toNullable())
     kind = TableOptions.parse(statement.options).row_kind_field
     schema = pa.schema([column for column in columns if column.name != kind])
-    catalog.create_table(name, descriptor_of(state, statement, of_query=schema))
+    descriptor = descriptor_of(state, statement, of_query=schema)
+    check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
+    catalog.create_table(name, descriptor)
     if statement.temporary:
         state.temporary.add(statement.table.parts[-1])
     try:

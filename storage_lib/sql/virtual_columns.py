@@ -90,7 +90,7 @@ def is_virtual(key: str) -> bool:
 def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Mapping[str, str]) -> DataFrame:
     """The data frame with these computed columns behind the others, and, if it is a stream, its table's watermark."""
     if computed:
-        df = df.selectExpr("*", *[f"{expression} AS {quoted(name)}" for name, expression in computed.items()])
+        df = df.selectExpr("*", *[f"({expression}) AS {quoted(name)}" for name, expression in computed.items()])
     if df.isStreaming:
         from pyspark.sql.types import TimestampNTZType
 

@@ -105,3 +105,49 @@ SET 'pipeline.name' = '..';
 --> pipeline.name is set
 INSERT INTO t SELECT * FROM t;
 --> InvalidInputError: table default.t: the stream's name '..' is no name of a directory for its checkpoint; choose one without '/', or give the hint 'checkpoint-location' beside it
+
+-- case: a table that is rewritten under its streams
+CREATE TABLE later_keyed (id BIGINT, v STRING);
+--> table default.later_keyed created
+CREATE TABLE in_more_buckets (id BIGINT PRIMARY KEY NOT ENFORCED, v STRING);
+--> table default.in_more_buckets created
+CREATE TABLE sink (id BIGINT PRIMARY KEY NOT ENFORCED, v STRING);
+--> table default.sink created
+INSERT INTO later_keyed VALUES (1, 'a');
+--> default.later_keyed: snapshot 1
+INSERT INTO in_more_buckets VALUES (11, 'a');
+--> default.in_more_buckets: snapshot 1
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'one') */ SELECT * FROM later_keyed;
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/one
+INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'two') */ SELECT * FROM in_more_buckets;
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two
+ALTER TABLE later_keyed ADD PRIMARY KEY (id) NOT ENFORCED;
+--> table default.later_keyed rewritten
+ALTER TABLE in_more_buckets SET ('bucket' = '3');
+--> table default.in_more_buckets rewritten
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+INSERT INTO later_keyed VALUES (2, 'b');
+--> default.later_keyed: snapshot 3
+INSERT INTO in_more_buckets VALUES (12, 'b');
+--> default.in_more_buckets: snapshot 3
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'one') */ SELECT * FROM later_keyed;
+--> InvalidInputError: table default.later_keyed was rewritten (ALTER TABLE ... ADD PRIMARY KEY, or SET ('bucket' = ...)) after this position was taken. Start the stream again without it (a query in Spark: with a checkpoint of its own)
+INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'two') */ SELECT * FROM in_more_buckets;
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two
+INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'anew') */ SELECT * FROM later_keyed;
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/anew
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+SELECT * FROM sink;
+--> id | v
+--> 1 | a
+--> 11 | a
+--> 12 | b
+--> 2 | b

@@ -413,3 +413,35 @@ CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b';
 --> SqlSyntaxError: line 1, column 58: LOCATION and option path both name a place
 -->   CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b'
 -->                                                            ^
+
+-- case: columns that can't be computed
+CREATE TABLE t (a INT, b AS (nope + 1));
+--> InvalidInputError: table default.t: computed column 'b' AS (nope + 1): A column, variable, or function parameter with name `nope` cannot be resolved. Did you mean one of the following? [`a`]
+CREATE TABLE t (a INT, b AS (a +));
+--> InvalidInputError: table default.t: computed column 'b' AS (a +): Syntax error at or near ')'
+CREATE TABLE t (a INT, b AS (sum(a)));
+--> InvalidInputError: table default.t: computed column 'b' AS (sum(a)): The query does not include a GROUP BY clause. Add GROUP BY or turn it into the window functions using OVER clauses
+CREATE TABLE t (a INT, b AS (a + 1), c AS (b + 1));
+--> InvalidInputError: table default.t: computed column 'c' AS (b + 1): A column, variable, or function parameter with name `b` cannot be resolved. Did you mean one of the following? [`a`]
+CREATE TABLE t (a INT, WATERMARK FOR a AS a);
+--> InvalidInputError: table default.t: WATERMARK FOR a: column 'a' is INT; a watermark follows a TIMESTAMP or a TIMESTAMP_LTZ
+CREATE TABLE t (a STRING, at AS (to_timestamp(a)), WATERMARK FOR at AS at - INTERVAL '5' SECOND);
+--> table default.t created
+CREATE TABLE u (at TIMESTAMP(3), n INT, twice AS (n * 2), PRIMARY KEY (n) NOT ENFORCED, WATERMARK FOR at AS at);
+--> table default.u created
+ALTER TABLE u SET ('column.twice.expression' = 'm * 2');
+--> InvalidInputError: table default.u: computed column 'twice' AS (m * 2): A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`n`, `at`]
+ALTER TABLE u SET ('column.n.expression' = '1');
+--> InvalidInputError: table default.u: column 'n' is there already, so it can't be computed as well
+ALTER TABLE u RENAME n TO m;
+--> InvalidInputError: table default.u: computed column 'twice' AS (n * 2): A column, variable, or function parameter with name `n` cannot be resolved. Did you mean one of the following? [`m`, `at`]
+ALTER TABLE u RENAME at TO moment;
+--> InvalidInputError: table default.u: WATERMARK FOR at: there is no such column; there are moment, n, twice
+ALTER TABLE u RESET ('column.twice.expression', 'watermark.at');
+--> table default.u altered
+ALTER TABLE u RENAME at TO moment;
+--> table default.u altered
+DESCRIBE u;
+--> name | type | nullable | key | comment
+--> moment | TIMESTAMP(3) | true |  | NULL
+--> n | INT | false | primary key | NULL
