@@ -366,7 +366,7 @@ class FileStoreCommit:
             time_millis=self._environment.clock.now_millis(),
             total_record_count=0,
             delta_record_count=0,
-            watermark=request.committable.watermark,
+            watermark=request.committable.newest_watermark,
             statistics=request.statistics,
             uuid=uuid,
         )

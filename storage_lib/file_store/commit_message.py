@@ -16,12 +16,16 @@ BATCH_COMMIT_IDENTIFIER = 9223372036854775807
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """The changes of one bucket: ``partition`` is the serialized BinaryRow of the partition columns."""
+    """The changes of one bucket: ``partition`` is the serialized BinaryRow of the partition columns.
+
+    ``watermark`` is that of all rows which its writer has taken, in epoch milliseconds.
+    """
 
     partition: bytes
     bucket: int
     bucket_count: int
     increment: Increment
+    watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class Committable:
     """All messages of one commit, its identity, and what the snapshot has to remember about it.
 
     ``properties`` go into the snapshot as they are; the file store does not know what they mean.
-    ``watermark`` is in epoch milliseconds; the newest of it and the previous snapshot's is stored.
+    ``watermark`` is in epoch milliseconds; the newest of it, the messages' and the previous snapshot's is stored.
     """
 
     commit_user: str
@@ -37,3 +41,9 @@ class Committable:
     messages: tuple[CommitMessage, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     watermark: int | None = None
+
+    @property
+    def newest_watermark(self) -> int | None:
+        """The newest that anybody told; None if nobody did."""
+        told = (self.watermark, *(message.watermark for message in self.messages))
+        return max((each for each in told if each is not None), default=None)

@@ -34,6 +34,7 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.event_time import event_time_of
 from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
@@ -145,6 +146,7 @@ class FileStore:
             abort_messages=self.abort,
             bucket_count=self._schema.bucket_count,
             memtable_bytes_max=self._options.write_buffer_size_bytes,
+            event_time=event_time_of(self._schema),
         )
 
     @cached_property

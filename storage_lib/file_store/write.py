@@ -12,6 +12,7 @@ from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 from storage_lib.file_store.table_kind import BucketWriter
 from storage_lib.io.file_io import FileIO
+from storage_lib.schema.event_time import EventTime
 
 _FLUSHES_AT_ONCE = 4
 _SIDE_BY_SIDE_BYTES_MIN = 8 * 1024 * 1024
@@ -31,12 +32,15 @@ class FileStoreWrite:
         abort_messages: Callable[[Sequence[CommitMessage]], None],
         bucket_count: int,
         memtable_bytes_max: int,
+        event_time: EventTime | None = None,
     ) -> None:
         self._file_io = file_io
         self._new_writer = new_writer
         self._abort_messages = abort_messages
         self._bucket_count = bucket_count
         self._memtable_bytes_max = memtable_bytes_max
+        self._event_time = event_time
+        self._watermark: int | None = None
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._memtable_bytes = 0
         self._prepared: tuple[CommitMessage, ...] = ()
@@ -60,6 +64,7 @@ class FileStoreWrite:
         before = writer.memtable_bytes
         writer.write(rows, kinds, rows_selected)
         self._memtable_bytes += writer.memtable_bytes - before
+        self._note_event_time(rows, rows_selected)
         if self._memtable_bytes > self._memtable_bytes_max:
             self._flush_largest()
 
@@ -73,7 +78,13 @@ class FileStoreWrite:
             increments = [_prepared(writer) for _, writer in writers]
         self._memtable_bytes = 0
         self._prepared += tuple(
-            CommitMessage(partition=partition, bucket=bucket, bucket_count=self._bucket_count, increment=increment)
+            CommitMessage(
+                partition=partition,
+                bucket=bucket,
+                bucket_count=self._bucket_count,
+                increment=increment,
+                watermark=self._watermark,
+            )
             for ((partition, bucket), _), increment in zip(writers, increments, strict=True)
             if not increment.is_empty
         )
@@ -87,6 +98,13 @@ class FileStoreWrite:
         self._writers.clear()
         prepared, self._prepared = self._prepared, ()
         self._abort_messages(prepared)
+
+    def _note_event_time(self, rows: pa.RecordBatch, rows_selected: Indices | None) -> None:
+        if self._event_time is None:
+            return
+        told = self._event_time.watermark_of(rows if rows_selected is None else rows.take(pa.array(rows_selected)))
+        if told is not None:
+            self._watermark = told if self._watermark is None else max(self._watermark, told)
 
     def _flush_largest(self) -> None:
         """Flush the largest memtables until half of the memory is free, so that few files come out large."""

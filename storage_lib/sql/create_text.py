@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage_lib.schema.event_time import watermarks
 from storage_lib.schema.table_options import OWN_PREFIX, masked
 from storage_lib.sql.query_tables import quoted
-from storage_lib.sql.virtual_columns import computed_columns, computed_comment, is_virtual, watermarks
+from storage_lib.sql.virtual_columns import computed_columns, computed_comment, is_virtual
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.event_time import watermarks
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark import statement_options as said
@@ -18,7 +19,7 @@ from storage_lib.sql.query_tables import Query, TableReference
 from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.settings import RUNTIME_MODE, RuntimeMode
 from storage_lib.sql.spark_words import errors_in_words
-from storage_lib.sql.virtual_columns import computed_columns, watermarks, with_virtual_columns
+from storage_lib.sql.virtual_columns import computed_columns, with_virtual_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

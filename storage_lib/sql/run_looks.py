@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.event_time import watermarks
 from storage_lib.schema.literal import typed_literal
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import TableOptions, masked
@@ -28,7 +29,7 @@ from storage_lib.sql.statements.look_statements import (
     Use,
 )
 from storage_lib.sql.statements.parts import PartitionClause
-from storage_lib.sql.virtual_columns import computed_columns, computed_comment, is_virtual, watermarks
+from storage_lib.sql.virtual_columns import computed_columns, computed_comment, is_virtual
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable

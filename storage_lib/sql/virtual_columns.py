@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.event_time import DELAY_UNIT_MILLIS, WATERMARK_PREFIX, watermarks
 from storage_lib.sql.query_tables import quoted
 from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _COLUMN = "column."
 _EXPRESSION = ".expression"
 _COMMENT = ".comment"
-_WATERMARK = "watermark."
-_UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
 def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
@@ -36,7 +35,7 @@ def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: I
         if each.comment is not None:
             options[f"{_COLUMN}{each.name}{_COMMENT}"] = each.comment
     for watermark in watermarks:
-        options[f"{_WATERMARK}{watermark.column}"] = delay_of(watermark)
+        options[f"{WATERMARK_PREFIX}{watermark.column}"] = delay_of(watermark)
     return options
 
 
@@ -54,7 +53,7 @@ def delay_of(watermark: Watermark) -> str:
         interval = tree.expression
         amount = interval.this.name if isinstance(interval, exp.Interval) and interval.this is not None else ""
         unit = str(interval.args.get("unit") or "").upper().rstrip("S") if isinstance(interval, exp.Interval) else ""
-        if amount.isdigit() and unit in _UNITS:
+        if amount.isdigit() and unit in DELAY_UNIT_MILLIS:
             return f"{amount} {unit}"
     message = (
         f"WATERMARK FOR {watermark.column} AS {text}: a watermark follows its column at a distance; write "
@@ -77,14 +76,9 @@ def computed_comment(options: Mapping[str, str], name: str) -> str | None:
     return options.get(f"{_COLUMN}{name}{_COMMENT}")
 
 
-def watermarks(options: Mapping[str, str]) -> dict[str, str]:
-    """Column -> delay of a table's watermark."""
-    return {key.removeprefix(_WATERMARK): value for key, value in options.items() if key.startswith(_WATERMARK)}
-
-
 def is_virtual(key: str) -> bool:
     """Whether an option belongs to a computed column or a watermark."""
-    return key.startswith(_WATERMARK) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
+    return key.startswith(WATERMARK_PREFIX) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
 
 
 def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Mapping[str, str]) -> DataFrame:
