@@ -12,11 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
 
 from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.schema.event_time import watermarks
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.spark.spark_schema import spark_type_of
 from storage_lib.sql.query_tables import quoted
 from storage_lib.sql.spark_words import errors_in_words
-from storage_lib.sql.virtual_columns import computed_columns, watermarks
+from storage_lib.sql.virtual_columns import computed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
