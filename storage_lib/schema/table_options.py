@@ -572,6 +572,11 @@ def is_secret(key: str) -> bool:
     return any(word in spelled for word in _SECRET_WORDS)
 
 
+def secret_pattern() -> str:
+    """A regular expression, for Java too, that finds the names of options whose value must not be shown."""
+    return "(?i)passphrase|" + "|".join(word.replace(".", "[-._ ]?") for word in _SECRET_WORDS)
+
+
 def names_a_secret(text: str) -> bool:
     """Whether a text, such as a statement, may say a secret: it names an option that is one, or has one in a URL."""
     return is_secret(text) or without_password(text) != text

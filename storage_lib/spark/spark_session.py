@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from storage_lib.schema.table_options import secret_pattern
 from storage_lib.spark.table_source import register
 
 STREAM_POOL = "dynamic-table-stream"
@@ -23,6 +24,8 @@ _SETTINGS = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",
+    # A query that is wrong is told with its plan, and that with the options of its sources.
+    "spark.redaction.regex": secret_pattern(),
 }
 _LOCAL_SETTINGS = {
     # A cluster's machines may get this library with the job only, too late for their daemon.
