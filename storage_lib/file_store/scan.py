@@ -216,7 +216,7 @@ class FileStoreScan:
         if snapshot.id == self._snapshots.latest_id():
             message = (
                 f"snapshot {snapshot.id} is the newest and its metadata is gone ({error}): the table is damaged, or "
-                "just being dropped. Restore that file from a backup, or read an earlier snapshot or a tag into a new table"
+                "just being dropped. Restore that file from a backup, or read an older snapshot or tag into a new table"
             )
             return CorruptFileError(message)
         message = f"snapshot {snapshot.id} was expired, its metadata is gone ({error}): plan again from a newer one"
