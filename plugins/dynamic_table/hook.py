@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -50,6 +51,25 @@ class DynamicTableHook(BaseHook):
         """Open one table; a NotFoundError tells that there is none of this name."""
         return self.get_conn().load_table(name)
 
+    def list_tables(self, database: str | None = None) -> list[str]:
+        """Return the names of all tables, or of one database's.
+
+        A NotFoundError tells a directory that is not there: one that is not mounted looks like one without tables, and
+        whoever looks after all tables would do nothing, and be green.
+        """
+        from storage_lib.errors import NotFoundError
+
+        tables = list(self.get_conn().list_tables(database))
+        here = self.warehouse.removeprefix("file://")
+        # A store knows no directories: there, nothing tells a slip of the pen from what is empty.
+        if not tables and "://" not in here and not Path(here).is_dir():
+            message = (
+                f"there is no directory {here}, the warehouse of connection {self.dynamic_table_conn_id!r}: is the "
+                "path right, and the volume mounted here? The first table makes it, or make it yourself."
+            )
+            raise NotFoundError(message)
+        return tables
+
     @property
     def warehouse(self) -> str:
         """The folder or URL (``s3://bucket/path``) below which all tables of the connection live."""
@@ -85,7 +105,15 @@ class DynamicTableHook(BaseHook):
     def extra(self) -> dict[str, Any]:
         """The connection's extra."""
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
-        extra: dict[str, Any] = connection.extra_dejson
+        extra: object = connection.extra_dejson
+        if not isinstance(extra, dict):
+            from storage_lib.errors import InvalidInputError
+
+            message = (
+                f"The extra of connection {self.dynamic_table_conn_id!r} is JSON, but no object: write "
+                '{"warehouse": "/path/of/the/tables"}.'
+            )
+            raise InvalidInputError(message)
         return extra
 
     def test_connection(self) -> tuple[bool, str]:
@@ -93,7 +121,7 @@ class DynamicTableHook(BaseHook):
         from storage_lib.errors import StorageError
 
         try:
-            tables = self.get_conn().list_tables()
+            tables = self.list_tables()
             said = f"The warehouse answers; it holds {len(tables)} table(s)."
             if "log.kafka.bootstrap.servers" not in self.options:
                 return True, f"{said} No Kafka servers are named."

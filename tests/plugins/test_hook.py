@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from dynamic_table.hook import DynamicTableHook
 from local_kafka import LocalKafka
 from local_s3 import LocalS3
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, NotFoundError
 
 
 def test_options_and_secrets_come_from_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +52,31 @@ def test_the_connection_test_counts_the_tables(warehouse: Path) -> None:
         True,
         "The warehouse answers; it holds 0 table(s). No Kafka servers are named.",
     )
+
+
+def test_a_warehouse_that_is_not_mounted_is_not_taken_for_one_without_tables(warehouse: Path) -> None:
+    with pytest.raises(NotFoundError, match=f"no directory {warehouse}.*mounted"):
+        DynamicTableHook().list_tables()
+
+    answers, said = DynamicTableHook().test_connection()
+
+    assert (answers, str(warehouse) in said) == (False, True)
+
+
+def test_a_store_without_tables_is_one_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"warehouse": "s3://bucket/tables"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+    monkeypatch.setattr(DynamicTableHook, "get_conn", lambda _: SimpleNamespace(list_tables=lambda _database: []))
+
+    assert DynamicTableHook(dynamic_table_conn_id="lake").list_tables() == []
+
+
+def test_an_extra_that_is_no_object_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": "[1]"}))
+
+    answers, said = DynamicTableHook(dynamic_table_conn_id="lake").test_connection()
+
+    assert (answers, "no object" in said) == (False, True)
 
 
 def test_the_connection_test_tells_why_the_warehouse_does_not_answer(warehouse: Path) -> None:

@@ -39,4 +39,4 @@ class ListTablesOperator(CatalogOperator):
         """Return the names, sorted."""
         if chosen := checked_names(self.tables, "tables"):
             return sorted(set(chosen))
-        return sorted(self.hook.get_conn().list_tables(self.database))
+        return sorted(self.hook.list_tables(self.database))

@@ -52,7 +52,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         full = checked_flag(self.full, "full")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
         catalog = self.hook.get_conn()
-        names = sorted(set(chosen)) or catalog.list_tables()
+        names = sorted(set(chosen)) or self.hook.list_tables()
         sizes = {name: size for name in names if (size := self._size_in_need(catalog, name, full, retain_last)) >= 0}
         self.log.info("%d of %d tables need care", len(sizes), len(names))
         return sorted(sizes, key=lambda name: (-sizes[name], name))
