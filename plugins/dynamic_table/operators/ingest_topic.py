@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ class IngestOperator(TableOperator):
     :param format: of the topic, as ``storage_lib.ingest`` knows it. (templated)
     :param source: the name that the table's snapshots remember the topic by; default: the topic's. (templated)
     :param startup: where the first run begins: ``full``, ``latest`` or ``from-timestamp``. (templated)
+    :param timestamp_millis: where ``from-timestamp`` begins, in milliseconds of the epoch. (templated)
     :param options: of the source, over the connection's, such as ``log.kafka.bootstrap.servers``. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "options")
+    template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "timestamp_millis", "options")
     announces = True
     ui_color = "#dceaf2"
 
@@ -39,7 +41,8 @@ class IngestOperator(TableOperator):
         format: str = "debezium-json",  # noqa: A002  the field's word for it
         source: str | None = None,
         startup: str = "full",
-        options: Mapping[str, str] | None = None,
+        timestamp_millis: int | str | None = None,
+        options: Mapping[str, str] | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -47,19 +50,23 @@ class IngestOperator(TableOperator):
         self.format = format
         self.source = source
         self.startup = startup
-        self.options = options
+        self.timestamp_millis = timestamp_millis
+        self.options: Any = options
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None if nothing was new) and how many rows there were."""
         from storage_lib import ingest
 
-        result = ingest(
-            self.hook.load_table(self.table),
-            self.topic,
-            options={**self.hook.options, **(self.options or {})},
-            format=self.format,
-            source=self.source,
-            startup=self.startup,
-        )
+        arguments: dict[str, Any] = {
+            "topic": checked_text(self.topic, "topic"),
+            "format": checked_text(self.format, "format"),
+            "source": None if is_nothing(self.source) else checked_text(self.source, "source"),
+            "startup": checked_text(self.startup, "startup"),
+        }
+        if not is_nothing(self.timestamp_millis):
+            arguments["timestamp_millis"] = checked_count(self.timestamp_millis, "timestamp_millis")
+        options = {} if is_nothing(self.options) else checked_options(self.options, "options")
+        table = self.hook.load_table(self.table)
+        result = ingest(table, options={**self.hook.options, **options}, **arguments)
         version = None if result.snapshot is None else result.snapshot.id
         return announce(context, table=self.table, op="ingest", version=version, rows=result.row_count)

@@ -123,7 +123,9 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     monkeypatch.setattr("storage_lib.ingest", ingest)
     servers = {"log.kafka.bootstrap.servers": "kafka:9092"}
     monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.options", servers)
-    task = IngestOperator(task_id="ingest", table="db.t", topic="cdc", options={"log.kafka.client.id": "x"})
+    task = IngestOperator(
+        task_id="ingest", table="db.t", topic="cdc", options={"log.kafka.client.id": "x"}, timestamp_millis="5"
+    )
     context = task_context(task)
 
     results = [task.execute(context), task.execute(context)]
@@ -133,9 +135,28 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
         {"table": "db.t", "version": None, "op": "ingest", "partitions": [], "rows": 0},
     ]
     assert [event["version"] for event in announced(context)] == [7]
-    opened, topic, named = calls[0]
-    assert (opened, topic, named["format"], named["startup"]) == (table, "cdc", "debezium-json", "full")
+    opened, named = calls[0]
+    assert (opened, named["topic"], named["format"], named["startup"]) == (table, "cdc", "debezium-json", "full")
     assert named["options"] == {**servers, "log.kafka.client.id": "x"}
+    assert named["timestamp_millis"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"topic": "None"}, "topic is 'None'"),
+        ({"options": "{'a': 'b'}"}, "options is \"{'a': 'b'}\""),
+        ({"source": 3}, "source is 3"),
+        ({"startup": None}, "startup is None"),
+        ({"timestamp_millis": "noon"}, "timestamp_millis is 'noon'"),
+    ],
+)
+@pytest.mark.usefixtures("table")
+def test_what_a_template_made_of_an_ingest_is_refused_by_its_name(arguments: dict[str, Any], message: str) -> None:
+    task = IngestOperator(task_id="ingest", table="db.t", **{"topic": "cdc", **arguments})
+
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        task.execute(task_context(task))
 
 
 def test_a_declared_asset_gets_the_event_instead_of_the_alias(table: RecordingTable) -> None:
