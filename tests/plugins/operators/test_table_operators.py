@@ -462,6 +462,19 @@ def test_a_warning_passes_with_its_count(table: RecordingTable) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
 @pytest.mark.usefixtures("warehouse")
+def test_a_table_that_is_empty_passes_with_a_word_about_it(
+    table: RecordingTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.rows = table.rows.slice(0, 0)
+    expected = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
+    task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[expected])
+
+    assert task.execute(task_context(task))["rows"] == 0
+    assert "db.t is empty: whatever is expected of its values is met" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
+@pytest.mark.usefixtures("warehouse")
 def test_validation_reads_the_named_partition_at_the_named_snapshot(table: RecordingTable) -> None:
     expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
     task = ValidateTableOperator(
