@@ -151,3 +151,28 @@ SELECT * FROM sink;
 --> 11 | a
 --> 12 | b
 --> 2 | b
+
+-- case: a snapshot's watermark follows the newest event, of a stream as of a batch
+CREATE TABLE clicks (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('write-mode' = 'append-only');
+--> table default.clicks created
+CREATE TABLE seen (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, PRIMARY KEY (n) NOT ENFORCED);
+--> table default.seen created
+INSERT INTO clicks VALUES (1, TIMESTAMP_NTZ '2026-11-22 12:00:00'), (2, TIMESTAMP_NTZ '2026-11-22 11:00:00');
+--> default.clicks: snapshot 1
+INSERT INTO clicks VALUES (3, TIMESTAMP_NTZ '2026-11-22 11:30:00');
+--> default.clicks: snapshot 2
+SELECT snapshot_id, CAST(timestamp_millis(watermark) AS STRING) AS watermark FROM clicks$snapshots;
+--> snapshot_id | watermark
+--> 1 | 2026-11-22 11:59:00
+--> 2 | 2026-11-22 11:59:00
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO seen /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM clicks;
+--> default.seen: stream <uuid> runs from <warehouse>/checkpoints/default.seen
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+SELECT CAST(timestamp_millis(max(watermark)) AS STRING) AS watermark FROM seen$snapshots;
+--> watermark
+--> 2026-11-22 11:59:55
