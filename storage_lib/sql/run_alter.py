@@ -20,6 +20,7 @@ from storage_lib.schema.schema_changes import (
     SetComment,
     SetNullable,
     SetOption,
+    type_of,
 )
 from storage_lib.schema.table_options import canonical_key, option_keys
 from storage_lib.spark.distributed_compaction import compact
@@ -172,8 +173,9 @@ def _added(table: DynamicTable, column: ColumnDefinition) -> AddColumn:
 
 
 def _modified(table: DynamicTable, column: ColumnDefinition) -> list[SchemaChange]:
-    changes: list[SchemaChange] = [AlterType(column.name, column.type)]
     field = next((each for each in table.schema.fields if each.name == column.name), None)
+    has_type = field is not None and type_of(column.type).with_nullable(nullable=field.type.nullable) == field.type
+    changes: list[SchemaChange] = [] if has_type else [AlterType(column.name, column.type)]
     if field is not None and field.type.nullable is not column.nullable:
         is_key = column.name in table.schema.primary_keys
         changes += [] if is_key else [SetNullable(column.name, nullable=column.nullable)]

@@ -5,24 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from storage_lib.errors import StorageError
-from tests.support.sql_cases import (
-    FOLDER,
-    REWRITE,
-    SqlCase,
-    Step,
-    load_sql_cases,
-    masked,
-    outcome,
-    result_of,
-    write_sql_cases,
-)
+from tests.support.sql_cases import FOLDER, REWRITE, SqlCase, load_sql_cases, steps_given, write_steps_given
 
 if TYPE_CHECKING:
     from storage_lib.sql import Session
@@ -34,21 +21,9 @@ CASES = [case for file in sorted(FOLDER.glob("*.sql")) for case in load_sql_case
 def test_the_case_gives_what_the_file_says(
     case: SqlCase, sql: Session, warehouse: str, request: pytest.FixtureRequest
 ) -> None:
-    steps = []
-    for step in case.steps:
-        ordered = "ORDER BY" in step.statement.upper() or not step.statement.upper().startswith(("SELECT", "WITH"))
-        lines = outcome(
-            partial(result_of, sql, step.statement.replace("<warehouse>", warehouse)),
-            ordered=ordered,
-            errors=(StorageError,),
-        )
-        steps.append(Step(step.statement, masked(lines, warehouse)))
-
+    steps = steps_given(case, sql, warehouse)
     if request.config.getoption(REWRITE):
-        others = [
-            replace(each, steps=tuple(steps)) if each.name == case.name else each for each in load_sql_cases(case.file)
-        ]
-        write_sql_cases(case.file, others)
+        write_steps_given(case, steps)
         return
     assert [(step.statement, step.expected) for step in steps] == [
         (step.statement, step.expected) for step in case.steps

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from storage_lib.errors import StorageError
 
 if TYPE_CHECKING:
     from storage_lib.sql import Session
@@ -142,3 +145,19 @@ def masked(lines: list[str], warehouse: str) -> tuple[str, ...]:
     text = re.sub(r"(last-modified \| )\d.*", r"\1<moment>", text)
     text = re.sub(r"(size \| )\d+", r"\1<bytes>", text)
     return tuple(text.split("\n"))
+
+
+def steps_given(case: SqlCase, sql: Session, warehouse: str) -> list[Step]:
+    """The case's statements, run, and what each gave."""
+    steps = []
+    for step in case.steps:
+        ordered = "ORDER BY" in step.statement.upper() or not step.statement.upper().startswith(("SELECT", "WITH"))
+        run = partial(result_of, sql, step.statement.replace("<warehouse>", warehouse))
+        steps.append(Step(step.statement, masked(outcome(run, ordered=ordered, errors=(StorageError,)), warehouse)))
+    return steps
+
+
+def write_steps_given(case: SqlCase, steps: Sequence[Step]) -> None:
+    """Let what was given be what is expected."""
+    changed = replace(case, steps=tuple(steps))
+    write_sql_cases(case.file, [changed if each.name == case.name else each for each in load_sql_cases(case.file)])

@@ -152,6 +152,7 @@ SELECT * FROM sink;
 --> 12 | b
 --> 2 | b
 
+<<<<<<< HEAD
 -- case: a snapshot's watermark follows the newest event, of a stream as of a batch
 CREATE TABLE clicks (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('write-mode' = 'append-only');
 --> table default.clicks created
@@ -176,3 +177,26 @@ SET 'execution.runtime-mode' = 'batch';
 SELECT CAST(timestamp_millis(max(watermark)) AS STRING) AS watermark FROM seen$snapshots;
 --> watermark
 --> 2026-11-22 11:59:55
+=======
+-- case: queries whose rows are made of several changes
+CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+CREATE TABLE u (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.u created
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT DISTINCT id, v FROM t;
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t LIMIT 1;
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT row_number() OVER (ORDER BY id), v FROM t;
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t UNION ALL SELECT id, v FROM t;
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE id IN (SELECT id FROM u);
+--> InvalidInputError: line 1, column 56: Invalid subquery: Streaming query is not allowed in subquery expressions
+-->   INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE id IN (SELECT id FROM u)
+-->                                                          ^
+>>>>>>> 784c5ae (Let SQL cases run over a broker, and notice what no case noticed)

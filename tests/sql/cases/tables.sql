@@ -445,3 +445,42 @@ DESCRIBE u;
 --> name | type | nullable | key | comment
 --> moment | TIMESTAMP(3) | true |  | NULL
 --> n | INT | false | primary key | NULL
+
+-- case: only what a query needs is computed
+CREATE TABLE t (a INT, b INT, sum_of_both AS (a + b), at TIMESTAMP(3));
+--> table default.t created
+INSERT INTO t VALUES (1, 2, NULL);
+--> default.t: snapshot 1
+SELECT sum_of_both FROM t;
+--> sum_of_both
+--> 3
+CREATE TABLE late (at TIMESTAMP(3), WATERMARK FOR at AS at - INTERVAL '1' MONTH);
+--> InvalidInputError: WATERMARK FOR at AS at - INTERVAL '1' MONTH: a watermark follows its column at a distance; write at - INTERVAL '5' SECOND (or another unit), or at alone
+
+-- case: a table like one that was rewritten
+CREATE TABLE t (id BIGINT COMMENT 'k', PRIMARY KEY (id) NOT ENFORCED);
+--> table default.t created
+INSERT INTO t VALUES (1);
+--> default.t: snapshot 1
+ALTER TABLE t SET ('bucket' = '3');
+--> table default.t rewritten
+ALTER TABLE t MODIFY id BIGINT COMMENT 'the key';
+--> table default.t altered
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | the key
+CREATE TABLE u LIKE t;
+--> table default.u created
+SHOW OPTIONS FROM u;
+--> option | value
+--> bucket | 3
+--> dynamic-table.uuid | <uuid>
+--> log.system | none
+--> partition.legacy-name | false
+--> snapshot.num-retained.max | 2147483647
+--> snapshot.num-retained.min | 2147483647
+INSERT INTO u SELECT * FROM t;
+--> default.u: snapshot 1
+SELECT * FROM u;
+--> id
+--> 1

@@ -244,3 +244,33 @@ INSERT INTO t VALUES (array(NULL), named_struct('x', NULL));
 --> default.t: snapshot 2
 CREATE TABLE u AS SELECT 1 AS id, NULL AS nothing;
 --> InvalidInputError: table u: column 'nothing' is NULL in every row, which tells no type; write CAST(NULL AS STRING) AS nothing or the like
+
+-- case: nested values that do not fit
+CREATE TABLE t (r ROW<x INT, y INT>, m MAP<INT, INT>);
+--> table default.t created
+INSERT INTO t VALUES (named_struct('x', 1), NULL);
+--> InvalidInputError: table default.t: column 'r' is ROW<x INT, y INT>, and the query gives STRUCT<x: INT> (col1); write CAST(... AS ROW<x INT, y INT>)
+INSERT INTO t VALUES (NULL, map('one', 1));
+--> InvalidInputError: table default.t: column 'm' is MAP<INT, INT>, and the query gives MAP<STRING, INT> (col2); write CAST(... AS MAP<INT, INT>)
+INSERT INTO t VALUES (NULL, map(1, 'one'));
+--> InvalidInputError: table default.t: column 'm' is MAP<INT, INT>, and the query gives MAP<INT, STRING> (col2); write CAST(... AS MAP<INT, INT>)
+INSERT INTO t VALUES (named_struct('a', 1, 'b', 2L), map(1S, 1L));
+--> default.t: snapshot 1
+SELECT * FROM t;
+--> r | m
+--> {'x': 1, 'y': 2} | [(1, 1)]
+
+-- case: a partition is emptied
+CREATE TABLE t (id BIGINT, dt STRING) PARTITIONED BY (dt);
+--> table default.t created
+INSERT INTO t VALUES (1, 'a'), (2, 'b');
+--> default.t: snapshot 1
+TRUNCATE TABLE t PARTITION (dt = 'a');
+--> default.t: snapshot 2
+SELECT * FROM t;
+--> id | dt
+--> 2 | b
+TRUNCATE TABLE t;
+--> default.t: snapshot 3
+SELECT * FROM t;
+--> id | dt
