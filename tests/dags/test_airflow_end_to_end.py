@@ -243,8 +243,8 @@ def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
     rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable
 ) -> None:
     ready(rest, "light_stream_deferred")
-    triggerer = json.loads((airflow.home / "local_airflow.json").read_text())["pids"]["triggerer"]
-    os.kill(triggerer, signal.SIGSTOP)
+    # Killed, and not held: one that stands still in the midst of a write holds SQLite's one lock, and all writers wait.
+    airflow.kill("triggerer")
     try:
         run = rest.trigger("light_stream_deferred")
         job = running_job(airflow, events)
@@ -254,7 +254,7 @@ def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
 
         wait_until(lambda: job.report().state is SinkState.CANCELLED, seconds=30)
     finally:
-        os.kill(triggerer, signal.SIGCONT)
+        airflow.restart("triggerer")
 
 
 def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
