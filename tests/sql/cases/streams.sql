@@ -152,7 +152,6 @@ SELECT * FROM sink;
 --> 12 | b
 --> 2 | b
 
-<<<<<<< HEAD
 -- case: a snapshot's watermark follows the newest event, of a stream as of a batch
 CREATE TABLE clicks (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('write-mode' = 'append-only');
 --> table default.clicks created
@@ -177,7 +176,7 @@ SET 'execution.runtime-mode' = 'batch';
 SELECT CAST(timestamp_millis(max(watermark)) AS STRING) AS watermark FROM seen$snapshots;
 --> watermark
 --> 2026-11-22 11:59:55
-=======
+
 -- case: queries whose rows are made of several changes
 CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.t created
@@ -199,4 +198,3 @@ INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE
 --> InvalidInputError: line 1, column 56: Invalid subquery: Streaming query is not allowed in subquery expressions
 -->   INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE id IN (SELECT id FROM u)
 -->                                                          ^
->>>>>>> 784c5ae (Let SQL cases run over a broker, and notice what no case noticed)
