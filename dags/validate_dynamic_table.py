@@ -28,6 +28,8 @@ with DAG(
             description='Like {"flight_date": "2013-01-01"}; none: the whole table.',
         ),
         "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot id", description="None: the newest."),
+        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
+        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
     },
 ):
     ValidateTableOperator(
@@ -36,4 +38,6 @@ with DAG(
         expectations="{{ params.expectations }}",
         partition="{{ params.partition }}",
         snapshot_id="{{ params.snapshot_id }}",
+        engine="{{ params.engine }}",
+        master="{{ params.master }}",
     )

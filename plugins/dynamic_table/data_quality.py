@@ -1,4 +1,4 @@
-"""Great Expectations on an Arrow table: which expectations are not met, as lines a person can read.
+"""Great Expectations on rows in Arrow or of Spark: which expectations are not met, as lines a person can read.
 
 Imported inside functions: Great Expectations takes seconds to import, and DAG files import this package.
 """
@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dynamic_table.docs_index import STYLE
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from dynamic_table.data_docs import DataDocs
 
@@ -29,8 +30,8 @@ KEYS = ("type", "kwargs", "severity")
 # What Great Expectations writes beside them into an exported suite; it changes nothing here.
 REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
-# What Great Expectations calls the table's rows.
-SOURCE, ASSET = "table", "rows"
+# What Great Expectations calls the table's rows; a source of its project is of one engine for good.
+ARROW_SOURCE, SPARK_SOURCE, ASSET = "table", "spark", "rows"
 # Put by it into every page that it makes.
 CUSTOM_STYLE = Path("gx", "plugins", "custom_data_docs", "styles", "data_docs_custom_styles.css")
 
@@ -45,7 +46,7 @@ class QualityReport:
 
 
 def check_expectations(
-    rows: pa.Table, expectations: object, *, docs: DataDocs | None = None, run_name: str = "check"
+    rows: pa.Table | DataFrame, expectations: object, *, docs: DataDocs | None = None, run_name: str = "check"
 ) -> QualityReport:
     """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked.
 
@@ -64,7 +65,7 @@ def check_expectations(
 
 
 def _results(
-    rows: pa.Table, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
+    rows: pa.Table | DataFrame, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
 ) -> list[dict[str, Any]]:
     """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
@@ -75,13 +76,13 @@ def _results(
     suite = gx.ExpectationSuite(name=name, expectations=[_built(spec) for spec in specs])
     if docs is None:
         context = _quiet(gx.get_context(mode="ephemeral"))
-        batch = _rows_of(context).get_batch({"dataframe": rows.to_pandas()})
+        batch = _definition_of(context, rows).get_batch(_parameters_of(rows))
         return [_plain(result) for result in batch.validate(suite, result_format="SUMMARY").results]
     with docs.turn():
         return [_plain(result) for result in _kept_validation(docs, suite, rows, run_name).results]
 
 
-def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table, run_name: str) -> Any:
+def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run_name: str) -> Any:
     """Validate in the table's project: the result is stored there, and its page and the index are made."""
     import great_expectations as gx
     from great_expectations.core.run_identifier import RunIdentifier
@@ -93,13 +94,15 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table, run_name: str) 
     context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
     shutil.copyfile(STYLE, docs.project / CUSTOM_STYLE)
     kept = context.suites.add_or_update(suite)
-    definition = gx.ValidationDefinition(name=docs.table, data=_rows_of(context), suite=kept)
+    definition = gx.ValidationDefinition(name=docs.table, data=_definition_of(context, rows), suite=kept)
     definition = context.validation_definitions.add_or_update(definition)
     run = RunIdentifier(run_name=run_name)
-    validation = definition.run(batch_parameters={"dataframe": rows.to_pandas()}, result_format="SUMMARY", run_id=run)
+    validation = definition.run(batch_parameters=_parameters_of(rows), result_format="SUMMARY", run_id=run)
     of_suite = ExpectationSuiteIdentifier(name=docs.table)
     of_result = ValidationResultIdentifier(
-        expectation_suite_identifier=of_suite, run_id=run, batch_identifier=f"{SOURCE}-{ASSET}"
+        expectation_suite_identifier=of_suite,
+        run_id=run,
+        batch_identifier=f"{ARROW_SOURCE if _is_arrow(rows) else SPARK_SOURCE}-{ASSET}",
     )
     # Only these, and the index: what was found before has its pages already.
     context.build_data_docs(resource_identifiers=[of_suite, of_result])
@@ -113,9 +116,21 @@ def _quiet(context: Any) -> Any:
     return context
 
 
-def _rows_of(context: Any) -> Any:
-    source = context.data_sources.add_or_update_pandas(SOURCE)
+def _definition_of(context: Any, rows: pa.Table | DataFrame) -> Any:
+    sources = context.data_sources
+    is_arrow = _is_arrow(rows)
+    source = sources.add_or_update_pandas(ARROW_SOURCE) if is_arrow else sources.add_or_update_spark(SPARK_SOURCE)
     return source.add_dataframe_asset(ASSET).add_batch_definition_whole_dataframe("all")
+
+
+def _parameters_of(rows: pa.Table | DataFrame) -> dict[str, Any]:
+    return {"dataframe": rows.to_pandas() if _is_arrow(rows) else rows}
+
+
+def _is_arrow(rows: pa.Table | DataFrame) -> TypeGuard[pa.Table]:
+    import pyarrow as pa
+
+    return isinstance(rows, pa.Table)
 
 
 def _built(spec: Mapping[str, Any]) -> Any:

@@ -53,9 +53,10 @@ class RecordingTable:
     def partitions(self) -> pa.Table:
         return self.rows.select(["dt"])
 
-    def plan(self, *, filter: Any = None) -> Any:  # noqa: A002  the table's own name for it
+    def plan(self, *, filter: Any = None, snapshot_id: int | None = None) -> Any:  # noqa: A002  the table's own name
         """Every partition that is asked for is there."""
-        return SimpleNamespace(snapshot=SimpleNamespace(id=7), splits=lambda: ("one",) if filter else ())
+        split = SimpleNamespace(files=())
+        return SimpleNamespace(snapshot=SimpleNamespace(id=snapshot_id or 7), splits=lambda: (split,) if filter else ())
 
     def to_arrow(self, **arguments: Any) -> pa.Table:
         self._note("to_arrow", arguments)

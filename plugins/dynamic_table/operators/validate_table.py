@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +13,7 @@ from dynamic_table.data_docs import DataDocs, DataDocsLink, docs_root
 from dynamic_table.data_quality import check_expectations
 from dynamic_table.expectation_suites import expectations_of
 from dynamic_table.lineage import table_lineage
-from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partition, partition_label
 from dynamic_table.partition_listing import partition_filter
 from dynamic_table.rendered_argument import checked_count, checked_names, is_nothing
@@ -20,9 +21,13 @@ from dynamic_table.table_branch import aspect_of, load_branch
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from airflow.sdk import Context
+    from pyspark.sql import DataFrame
+
+    from storage_lib import DynamicTable
 
 __all__ = ["DataQualityError", "ValidateTableOperator"]
 
@@ -33,9 +38,10 @@ class DataQualityError(AirflowFailException):
     """A critical expectation was not met; the same snapshot would fail again, so there is no second try."""
 
 
-class ValidateTableOperator(TableOperator):
+class ValidateTableOperator(EngineOperator):
     """Fails at once when a critical expectation is not met; one of less severity passes and is counted.
 
+    Rows are read into this process's memory, or by Spark where they are too many for it (``engine``).
     Results are kept by snapshot, with the pages of Great Expectations, to which the task's link *Data Docs* leads.
 
     :param expectations: plain data, ``[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"},
@@ -48,8 +54,14 @@ class ValidateTableOperator(TableOperator):
     :param branch: check this branch; None: the table itself. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "expectations", "partition", "columns", "snapshot_id", "branch")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json", "partition": "json"}
+    template_fields: Sequence[str] = (
+        "table", "expectations", "partition", "columns", "snapshot_id", "branch", *ENGINE_FIELDS,
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "expectations": "json",
+        "partition": "json",
+        "spark_conf": "json",
+    }
     announces = True
     operator_extra_links = (DataDocsLink(),)
     ui_color = "#f6f0d4"
@@ -80,20 +92,18 @@ class ValidateTableOperator(TableOperator):
         partition = checked_partition(self.partition) if self.partition else None
         newest = table.plan().snapshot
         snapshot_id = self._chosen_snapshot() or (newest.id if newest else None)
-        where = partition_filter(table, partition) if partition else None
-        columns = checked_names(self.columns, "columns") or None
-        rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
-        if partition and not rows.num_rows:
-            message = f"{table.name} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
-            raise NotFoundError(message)
-        if not rows.num_rows:
-            self.log.warning("%s is empty: whatever is expected of its values is met", table.name)
-        expectations = expectations_of(self.expectations, self.table, Path(context["dag"].folder))
-        docs = DataDocs(root=docs_root(self.hook), table=table.name)
-        report = check_expectations(rows, expectations, docs=docs, run_name=f"snapshot-{snapshot_id}")
+        with self._rows(table, partition, snapshot_id) as (rows, row_count):
+            if partition and not row_count:
+                message = f"{table.name} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
+                raise NotFoundError(message)
+            if not row_count:
+                self.log.warning("%s is empty: whatever is expected of its values is met", table.name)
+            expectations = expectations_of(self.expectations, self.table, Path(context["dag"].folder))
+            docs = DataDocs(root=docs_root(self.hook), table=table.name)
+            report = check_expectations(rows, expectations, docs=docs, run_name=f"snapshot-{snapshot_id}")
         page = docs.page_of(f"snapshot-{snapshot_id}")
         self._link(context, docs, page)
-        facts: dict[str, Any] = {"rows": rows.num_rows, "checked": report.checked, "failed": report.failed}
+        facts: dict[str, Any] = {"rows": row_count, "checked": report.checked, "failed": report.failed}
         docs.note_last(
             {
                 "snapshot_id": snapshot_id,
@@ -119,6 +129,25 @@ class ValidateTableOperator(TableOperator):
             **facts,
             docs=self.docs_url,
         )
+
+    @contextmanager
+    def _rows(
+        self, table: DynamicTable, partition: Mapping[str, Any] | None, snapshot_id: int | None
+    ) -> Iterator[tuple[pa.Table | DataFrame, int]]:
+        """The rows to check, and how many they are: in Arrow, or as a data frame while its session lasts."""
+        where = partition_filter(table, partition) if partition else None
+        columns = checked_names(self.columns, "columns") or None
+        splits = table.plan(filter=where, snapshot_id=snapshot_id).splits()
+        size = sum(file.file_size for split in splits for file in split.files)
+        if not self.uses_spark(size):
+            rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
+            yield rows, rows.num_rows
+            return
+        from storage_lib.spark import read
+
+        with self.spark() as spark:
+            frame = read(spark, table, columns=columns, filter=where, snapshot_id=snapshot_id)
+            yield frame, frame.count()
 
     def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  it makes none
         return table_lineage(self.hook, reads=[self.table])

@@ -10,6 +10,7 @@ import pytest
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.validate_table import ValidateTableOperator
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError
 from tests.support.task_context import task_context
@@ -72,6 +73,7 @@ def test_a_reprocessing_has_one_source() -> None:
 
 @pytest.mark.spark
 @pytest.mark.integration
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
 def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import SparkSession
 
@@ -80,6 +82,13 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
     spark: dict[str, Any] = {"table": "shop.orders", "engine": "spark", "master": "local[1]"}
     partitions = [{"day": "it's"}]
     orders.append(pa.table({"day": ["c"], "id": [7]}, schema=ROWS))
+    expected = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "id", "max_value": 1}}
+    validate = [
+        ValidateTableOperator(
+            task_id="validate", partition={"day": "b"}, expectations=[{**expected, "severity": "warning"}], **engine
+        )
+        for engine in (spark, {"table": "shop.orders", "engine": "local"})
+    ]
     compact = CompactTableOperator(task_id="compact", **spark)
     by_function = ReprocessPartitionsOperator(
         task_id="function", partitions=partitions, rows=f"{__name__}:frame_of_day", **spark
@@ -92,6 +101,7 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
         master="local[1]",
     )
 
+    validated = [task.execute(task_context(task)) for task in validate]
     compacted = compact.execute(task_context(compact))
     files = orders.files().num_rows
     first = by_function.execute(task_context(by_function))
@@ -101,6 +111,8 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
     assert running is not None
     stop(running)
 
+    facts = {"rows": 2, "checked": 1, "failed": {"critical": 0, "warning": 1, "info": 0}}
+    assert [{key: each[key] for key in facts} for each in validated] == [facts, facts]
     assert (compacted["version"], files) == (4, 3)
     assert (first["rows"], after_function) == (
         3,
