@@ -38,6 +38,29 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "host:port of some brokers, with commas between; empty: tables without a log.",
                         "schema": {"type": ["string", "null"]},
                     },
+                    "security_protocol": {
+                        "label": "Kafka security",
+                        "description": "How brokers are spoken to; empty: PLAINTEXT.",
+                        "schema": {
+                            "type": ["string", "null"],
+                            "enum": [None, "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+                        },
+                    },
+                    "sasl_mechanism": {
+                        "label": "Kafka SASL mechanism",
+                        "description": "How user and password are told; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                    "catalog": {
+                        "label": "Catalog",
+                        "description": "sql, hive, or one that a package adds; empty: the warehouse's own directories.",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                    "catalog_uri": {
+                        "label": "Address of the catalog",
+                        "description": "postgresql://user@host/db, sqlite:////path, thrift://host:9083.",
+                        "schema": {"type": ["string", "null"]},
+                    },
                     "spark_master": {
                         "label": "Spark master",
                         "description": "spark://host:7077, local[2], ...; empty: what Spark is configured with.",

@@ -1,8 +1,9 @@
 """From an Airflow connection to a catalog of dynamic tables.
 
 The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``,
-``spark_master``, and ``options`` (defaults for CREATE and everything a Kafka client or a schema registry needs). Login
-and password, where given, are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
+``security_protocol``, ``sasl_mechanism``, ``catalog``, ``catalog_uri``, ``spark_master``, and ``options`` (defaults for
+CREATE and everything else that a Kafka client, a catalog or a schema registry needs). Login and password, where given,
+are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
 
 __all__ = ["DynamicTableHook"]
+
+OPTION_OF_FIELD = {
+    "bootstrap_servers": "log.kafka.bootstrap.servers",
+    "security_protocol": "log.kafka.security.protocol",
+    "sasl_mechanism": "log.kafka.sasl.mechanism",
+    "catalog": "metastore",
+    "catalog_uri": "uri",
+}
 
 
 class DynamicTableHook(BaseHook):
@@ -89,8 +98,7 @@ class DynamicTableHook(BaseHook):
         """The catalog's options. They may hold secrets: do not log or return them."""
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
         options = {key: str(value) for key, value in self._given_options().items()}
-        given = {
-            "log.kafka.bootstrap.servers": self.extra.get("bootstrap_servers"),
+        given = {option: self.extra.get(field) for field, option in OPTION_OF_FIELD.items()} | {
             "log.kafka.sasl.plain.username": connection.login,
             "log.kafka.sasl.plain.password": connection.password,
         }

@@ -12,6 +12,7 @@ import pytest
 from dynamic_table.hook import DynamicTableHook
 from local_kafka import LocalKafka
 from local_s3 import LocalS3
+from storage_lib.catalog.sql_catalog import SqlCatalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 
 
@@ -29,6 +30,26 @@ def test_options_and_secrets_come_from_the_connection(monkeypatch: pytest.Monkey
         "log.kafka.sasl.plain.username": "ann",
         "log.kafka.sasl.plain.password": "sesame",
     }
+
+
+def test_the_fields_of_the_form_are_options_of_the_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    extra = {
+        "warehouse": str(tmp_path / "tables"),
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "catalog": "sql",
+        "catalog_uri": f"sqlite:///{tmp_path}/catalog.db",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+    hook = DynamicTableHook(dynamic_table_conn_id="lake")
+
+    assert hook.options == {
+        "log.kafka.security.protocol": "SASL_SSL",
+        "log.kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "metastore": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+    }
+    assert isinstance(hook.get_conn(), SqlCatalog)
 
 
 def test_what_the_options_say_wins_over_the_fields_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:

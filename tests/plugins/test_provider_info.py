@@ -34,6 +34,10 @@ def test_the_connection_has_a_form_in_airflow() -> None:
     assert set(form.extra_fields or ()) == {
         "warehouse",
         "bootstrap_servers",
+        "security_protocol",
+        "sasl_mechanism",
+        "catalog",
+        "catalog_uri",
         "spark_master",
         "options",
         "jobs_directory",

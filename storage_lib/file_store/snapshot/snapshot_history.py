@@ -182,6 +182,9 @@ class SnapshotHistory:
     def _read(self, snapshot_id: int) -> Snapshot:
         earliest_id = self.earliest_id()
         path = self._paths.snapshot_path(snapshot_id)
+        if snapshot_id < FIRST_ID:
+            message = f"there is no snapshot {snapshot_id} ({path}); their ids begin at {FIRST_ID}"
+            raise NotFoundError(message)
         if earliest_id is not None and snapshot_id < earliest_id:
             raise SnapshotExpiredError(_expired_text(path, snapshot_id, earliest_id))
         try:

@@ -68,6 +68,12 @@ def test_a_snapshot_that_is_not_there_yet_is_not_found(history: SnapshotHistory)
         history.load(201)
 
 
+def test_a_snapshot_from_before_the_first_never_was(history: SnapshotHistory) -> None:
+    for number in (0, -1):
+        with pytest.raises(NotFoundError, match=f"there is no snapshot {number} .* begin at 1"):
+            history.load(number)
+
+
 def test_expired_snapshots_are_told_from_missing_ones(files: FaultyFileIO, history: SnapshotHistory) -> None:
     assert history.expire_below(5) == [1, 2, 3, 4]
     for each in (history, SnapshotHistory(files, PATHS)):
