@@ -46,6 +46,14 @@ with DAG(
         "partition_by": Param(
             ["flight_date"], type=["null", "array"], title="Partition columns", description="One per line, or none."
         ),
+        "ddl": Param(
+            None,
+            type=["null", "string"],
+            format="multiline",
+            title="Instead: CREATE TABLE",
+            description="A statement that says it all: columns, keys, partitions, options and comment.",
+            section="More",
+        ),
         "options": Param({"bucket": "2"}, type=["null", "object"], title="Table options", section="More"),
         "pool_slots": Param(
             None,
@@ -63,10 +71,11 @@ with DAG(
     ProvisionTableOperator(
         task_id="provision_table",
         table="{{ params.table }}",
-        columns="{{ params.columns }}",
-        primary_key="{{ params.primary_key }}",
-        partition_by="{{ params.partition_by }}",
-        options="{{ params.options }}",
-        comment="{{ params.comment }}",
+        ddl="{{ params.ddl }}",
+        columns="{{ None if params.ddl else params.columns }}",
+        primary_key="{{ None if params.ddl else params.primary_key }}",
+        partition_by="{{ None if params.ddl else params.partition_by }}",
+        options="{{ None if params.ddl else params.options }}",
+        comment="{{ None if params.ddl else params.comment }}",
         table_pool_slots="{{ params.pool_slots }}",
     )

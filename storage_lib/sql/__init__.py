@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from storage_lib.sql.result import Result
     from storage_lib.sql.script import is_complete, statements_of
     from storage_lib.sql.session import Session
+    from storage_lib.sql.table_declaration import declared_table
     from storage_lib.sql.tree_reader import Statement, parse
 
 _HOMES = {
     "Result": "result",
     "Session": "session",
     "Statement": "tree_reader",
+    "declared_table": "table_declaration",
     "is_complete": "script",
     "parse": "tree_reader",
     "statements_of": "script",
 }
 
-__all__ = ["Result", "Session", "Statement", "is_complete", "parse", "statements_of"]
+__all__ = ["Result", "Session", "Statement", "declared_table", "is_complete", "parse", "statements_of"]
 
 
 def __getattr__(name: str) -> object:

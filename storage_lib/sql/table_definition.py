@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,12 +13,12 @@ from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_precedence import merged_options
 from storage_lib.schema.schema_changes import type_of
 from storage_lib.schema.table_options import OWN_PREFIX, canonical_key
-from storage_lib.sql.session_state import SessionState
 from storage_lib.sql.statements.table_statements import CreateTable
 from storage_lib.sql.virtual_columns import is_virtual, options_of_virtual_columns
 
 if TYPE_CHECKING:
     from storage_lib.schema.data_types import DataType
+    from storage_lib.sql.session_state import SessionState
     from storage_lib.table.dynamic_table import DynamicTable
 
 _NOT_COPIED = ("log.kafka.topic",)
@@ -31,6 +31,17 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
     ``of_query`` are the columns of CREATE TABLE AS SELECT. Raises ``InvalidInputError`` naming column and remedy.
     """
     like = None if statement.like is None else state.load(statement.like.source)
+    return _described(statement, like, state.settings.table_options, of_query)
+
+
+def plain_descriptor_of(statement: CreateTable) -> TableDescriptor:
+    """The table of a statement that names neither another table nor a query, without a session's options."""
+    return _described(statement, None, {}, None)
+
+
+def _described(
+    statement: CreateTable, like: DynamicTable | None, session_options: Mapping[str, str], of_query: pa.Schema | None
+) -> TableDescriptor:
     included = _included(statement)
     columns = [] if like is None else [(field.name, field.type) for field in like.schema.fields]
     columns += _declared_columns(statement)
@@ -44,7 +55,7 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
         partition_by = partition_by or (like.schema.partition_keys if "PARTITIONS" in included else ())
         declared |= _options_like(like, included)
     declared |= _declared_options(statement)
-    options = merged_options(table=declared, session=state.settings.table_options)
+    options = merged_options(table=declared, session=session_options)
     options |= options_of_virtual_columns(statement.computed, statement.watermarks)
     names = [name for name, _ in columns]
     _check_names(statement, names)

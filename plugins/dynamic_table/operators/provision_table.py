@@ -37,6 +37,8 @@ class ProvisionTableOperator(TableOperator):
     error, or with ``on_drift="warn"`` in the log and the result.
 
     :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
+    :param ddl: instead of the columns and all that follows up to ``comment``: a statement ``CREATE TABLE ...`` for the
+        same table; ``{% include "orders.sql" %}`` takes it from a file beside the DAG. (templated)
     :param primary_key: the key's columns; none: rows have no identity. (templated)
     :param partition_by: the partition columns. (templated)
     :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
@@ -51,6 +53,7 @@ class ProvisionTableOperator(TableOperator):
     template_fields: Sequence[str] = (
         "table",
         "columns",
+        "ddl",
         "primary_key",
         "partition_by",
         "options",
@@ -58,14 +61,15 @@ class ProvisionTableOperator(TableOperator):
         "on_drift",
         "table_pool_slots",
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "options": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {"columns": "json", "ddl": "sql", "options": "json"}
     announces = True
     ui_color = "#e4ecd8"
 
     def __init__(
         self,
         *,
-        columns: Mapping[str, str] | str,
+        columns: Mapping[str, str] | str | None = None,
+        ddl: str | None = None,
         primary_key: Sequence[str] | str = (),
         partition_by: Sequence[str] | str = (),
         options: Mapping[str, str] | str | None = None,
@@ -77,6 +81,7 @@ class ProvisionTableOperator(TableOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.columns: Any = columns  # a template until it is rendered
+        self.ddl = ddl
         self.primary_key: Any = primary_key
         self.partition_by: Any = partition_by
         self.options: Any = options
@@ -136,6 +141,8 @@ class ProvisionTableOperator(TableOperator):
         from storage_lib import TableDescriptor
         from storage_lib.schema.type_spelling import parse_type
 
+        if not is_nothing(self.ddl):
+            return self._of_ddl(checked_text(self.ddl, "ddl"))
         columns = checked_mapping(self.columns, "columns")
         return TableDescriptor(
             schema=tuple(
@@ -146,3 +153,17 @@ class ProvisionTableOperator(TableOperator):
             options=checked_options(self.options, "options"),
             comment=self.comment,
         )
+
+    def _of_ddl(self, text: str) -> TableDescriptor:
+        from storage_lib.errors import InvalidInputError
+        from storage_lib.sql import declared_table
+
+        beside = ("columns", "primary_key", "partition_by", "options", "comment")
+        if said := next((name for name in beside if not is_nothing(getattr(self, name) or None)), None):
+            message = f"table {self.table}: {said} and ddl both say what it shall be; leave one of them out."
+            raise InvalidInputError(message)
+        parts, declared = declared_table(text)
+        if self.table.split(".")[-len(parts) :] != list(parts):
+            message = f"ddl creates {'.'.join(parts)}, but the task is about {self.table}; name the same table."
+            raise InvalidInputError(message)
+        return declared

@@ -32,6 +32,7 @@ from storage_lib.errors import (
     CommitOutcomeUnknownError,
     InvalidInputError,
     NotFoundError,
+    SqlSyntaxError,
 )
 from tests.support.task_context import DictStore, announced, task_context
 
@@ -570,6 +571,55 @@ def test_a_table_is_made_with_what_the_form_says_of_it(warehouse: Path) -> None:
     schema = open_catalog(str(warehouse)).load_table("shop.orders").schema
     assert [field.type.nullable for field in schema.fields] == [False, False, True]
     assert schema.comment == "what was sold"
+
+
+ORDERS_DDL = """
+    CREATE TABLE IF NOT EXISTS orders (
+      id BIGINT COMMENT 'ours', at TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED,
+      WATERMARK FOR at AS at - INTERVAL '5' SECOND
+    ) COMMENT 'what was sold' WITH ('bucket' = '4')
+"""
+
+
+def test_a_statement_declares_a_table_as_well(warehouse: Path) -> None:
+    task = ProvisionTableOperator(task_id="provision", table="shop.orders", ddl=ORDERS_DDL)
+
+    made, again = task.execute(task_context(task)), task.execute(task_context(task))
+
+    schema = open_catalog(str(warehouse)).load_table("shop.orders").schema
+    assert (made["version"], again["version"], again["drift"]) == (0, None, [])
+    assert (schema.primary_keys, schema.comment, schema.fields[0].description) == (("id",), "what was sold", "ours")
+    assert (schema.options["bucket"], schema.options["watermark.at"]) == ("4", "5 SECOND")
+    other = ProvisionTableOperator(
+        task_id="provision", table="shop.orders", ddl=ORDERS_DDL.replace("at TIMESTAMP(3)", "at TIMESTAMP(6)")
+    )
+    with pytest.raises(AlreadyExistsError, match=r"column at: .*TIMESTAMP\(6\)"):
+        other.execute(task_context(other))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        ({"columns": {"id": "BIGINT"}}, "columns and ddl both say"),
+        ({"comment": "sold"}, "comment and ddl both say"),
+        ({"table": "shop.others"}, r"ddl creates orders, but the task is about shop\.others"),
+        ({"ddl": "CREATE TABLE web.orders (id BIGINT)"}, r"ddl creates web\.orders"),
+        ({"ddl": "DROP TABLE orders"}, "declares no table"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT"}, "line 1, column 31"),
+        ({"ddl": "CREATE TABLE orders AS SELECT 1 AS id"}, "no AS SELECT"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT, twice AS (id * 2))"}, "no computed column"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT, WATERMARK FOR id AS id)"}, "WATERMARK FOR id: that column is BIGINT"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT) WITH ('connector' = 'parquet')"}, "no 'connector'"),
+    ],
+)
+def test_a_statement_that_does_not_declare_the_table_is_refused(
+    warehouse: Path, arguments: dict[str, Any], refusal: str
+) -> None:
+    task = ProvisionTableOperator(**{"task_id": "p", "table": "shop.orders", "ddl": ORDERS_DDL, **arguments})
+
+    with pytest.raises((InvalidInputError, SqlSyntaxError), match=refusal):
+        task.execute(task_context(task))
+    assert not list(warehouse.rglob("schema-*"))
 
 
 @pytest.mark.usefixtures("warehouse")
