@@ -64,7 +64,9 @@ def run_shell(
         output=shown,
     )
     note(f"{catalog.warehouse}: {_WORDS_OF_HELP}")
+    streams: list[Result] = []
     while True:
+        _tell_failures(streams)
         try:
             text = prompt.prompt(lambda: HTML("<b>{}</b>> ").format(session.database))
         except KeyboardInterrupt:
@@ -73,15 +75,17 @@ def run_shell(
             return
         if text.strip().rstrip(";").lower() in _LEAVE:
             return
-        _run(session, text, printer)
+        streams += _run(session, text, printer)
         completer.refresh(session.database)
 
 
-def _run(session: Statements, text: str, printer: ResultPrinter) -> None:
-    """Run what was typed; an error is told, and the shell goes on."""
+def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]:
+    """Run what was typed; an error is told, and the shell goes on. Returns the streams that it has started."""
+    streams: list[Result] = []
     try:
         for result in session.execute_script(text):
             printer.add(result)
+            streams += [result] if result.stream is not None else []
     except (StorageError, OSError) as error:
         note(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
@@ -90,6 +94,16 @@ def _run(session: Statements, text: str, printer: ResultPrinter) -> None:
         note(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         printer.finish()
+    return streams
+
+
+def _tell_failures(streams: list[Result]) -> None:
+    """Say, once, which of the streams behind the shell have failed since it last asked."""
+    for each in list(streams):
+        error = None if each.stream is None else each.stream.error()
+        if error is not None:
+            note(f"{each.message}: it has failed. {type(error).__name__}: {error}")
+            streams.remove(each)
 
 
 def is_finished(text: str) -> bool:

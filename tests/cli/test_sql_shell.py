@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -62,6 +64,12 @@ class Recorder:
         if "unforeseen" in text:
             message = "nobody thought of that\nand this is how it came about"
             raise KeyError(message)
+        if "stream" in text:
+            failed = InvalidInputError("the source has no such column")
+            yield Result(
+                message="shop.orders: stream 1 runs", stream=cast("Any", SimpleNamespace(error=lambda: failed))
+            )
+            return
         yield Result(rows=pa.table({"id": [1, 2]}), message="done")
 
 
@@ -72,6 +80,17 @@ def typed(catalog: Catalog, *keys: str) -> Recorder:
             given.send_text(each)
         run_shell(session, catalog, ResultPrinter(as_json=False), given=given, shown=DummyOutput())
     return session
+
+
+def test_a_stream_that_fails_behind_the_shell_is_told_once(
+    catalog: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(catalog, "INSERT a stream;\n", "SHOW TABLES;\n", "quit\n")
+
+    told = capsys.readouterr().err
+    assert (
+        told.count("shop.orders: stream 1 runs: it has failed. InvalidInputError: the source has no such column") == 1
+    )
 
 
 def test_a_statement_ends_with_its_semicolon_however_many_lines_it_has(
