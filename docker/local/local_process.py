@@ -103,7 +103,7 @@ class LocalProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sent)
             deadline = time.monotonic() + timeout
-            while self.pid is not None and time.monotonic() < deadline:
+            while _is_there(pid) and time.monotonic() < deadline:
                 time.sleep(0.02)
         if self._guarding_pipe is not None:
             os.close(self._guarding_pipe)
@@ -138,6 +138,15 @@ class LocalServer(ABC):
     @abstractmethod
     def stop(self) -> None:
         """End it. Does nothing when it is down."""
+
+
+def _is_there(pid: int) -> bool:
+    """Whether any thread of the process is left: one that is ending has lost its command line, but not yet its ports.
+
+    A zombie has neither; one whose threads still end bears an ``l``.
+    """
+    state = subprocess.run(("ps", "-o", "stat=", "-p", str(pid)), capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not (state.startswith("Z") and "l" not in state)
 
 
 def is_free(port: int) -> bool:
