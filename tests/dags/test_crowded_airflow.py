@@ -112,11 +112,13 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     crowded: LocalAirflow, catalog: Catalog, kafka: LocalKafka
 ) -> None:
     rest, began = crowded.rest, time.monotonic()
-    for dag_id in ("stream", "reprocess", "maintain", "lost_race_daily"):
+    for dag_id in ("provision", "stream", "reprocess", "maintain", "lost_race_daily"):
         rest.wait_for_dag(dag_id)
-    table = catalog.create_table(
-        "crowd.daily", ROWS, primary_key=["day", "id"], partition_by=["day"], options={"bucket": "1"}
-    )
+    # By its DAG, as people do: Airflow fails one of two tasks that are the first to tell of a table in one moment.
+    columns = "(day STRING, id BIGINT, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day) WITH ('bucket' = '1')"
+    made = {"table": "crowd.daily", "ddl": f"CREATE TABLE crowd.daily {columns}"}
+    rest.run("provision", conf=made)
+    table = catalog.load_table("crowd.daily")
     topic, servers = "crowd.changes", kafka.bootstrap_servers
     shop = Shop(servers, topic)
     shop.round()
