@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param
 
-from dynamic_table.dag_head import dag_head
+from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
@@ -24,14 +24,7 @@ with DAG(
         "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
-        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
-        "master": Param(
-            None,
-            type=["null", "string"],
-            title="Spark master",
-            description="None: that of the connection, else what Spark is configured with.",
-            section="More",
-        ),
+        **engine_params(),
     },
 ):
     tables = ListTablesInNeedOperator(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
-from dynamic_table.dag_head import dag_head
+from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 
 with DAG(
@@ -37,14 +37,7 @@ with DAG(
             section="More",
         ),
         "rows_kwargs": Param(None, type=["null", "object"], title="Arguments of the source", section="More"),
-        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
-        "master": Param(
-            None,
-            type=["null", "string"],
-            title="Spark master",
-            description="None: that of the connection, else what Spark is configured with.",
-            section="More",
-        ),
+        **engine_params(),
         "change_tracking": Param(
             False,
             type="boolean",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from dynamic_table.dag_head import dag_head
+from dynamic_table.dag_head import dag_head, master_param
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 
 with DAG(
@@ -47,13 +47,7 @@ with DAG(
             description='Like {"change-tracking": false}.',
             section="More",
         ),
-        "master": Param(
-            "local[2]",
-            type=["null", "string"],
-            title="Spark master",
-            description="None: that of the connection, else what Spark is configured with.",
-            section="More",
-        ),
+        "master": master_param("local[2]"),
         "spark_conf": Param(None, type=["null", "object"], title="Spark settings", section="More"),
     },
 ):

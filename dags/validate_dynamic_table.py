@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from dynamic_table.dag_head import dag_head
+from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.validate_table import ValidateTableOperator
 
 with DAG(
@@ -28,8 +28,7 @@ with DAG(
             description='Like {"flight_date": "2013-01-01"}; none: the whole table.',
         ),
         "snapshot_id": Param(None, type=["null", "integer"], title="Snapshot id", description="None: the newest."),
-        "engine": Param("auto", enum=["auto", "local", "spark"], title="Engine", section="More"),
-        "master": Param(None, type=["null", "string"], title="Spark master", section="More"),
+        **engine_params(),
     },
 ):
     ValidateTableOperator(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf
+from airflow.sdk import Param, conf
 
 from dynamic_table.dotted_callable import load_callable
+from dynamic_table.operators.engine_operator import ENGINES
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["OWNER", "TAG", "dag_head", "tell_failure"]
+__all__ = ["OWNER", "TAG", "dag_head", "engine_params", "master_param", "tell_failure"]
 
 OWNER = "dynamic-tables"
 TAG = "dynamic table"
@@ -28,6 +29,22 @@ def dag_head(documentation: str | None, **default_args: Any) -> dict[str, Any]:
         "doc_md": documentation,
         "catchup": False,
     }
+
+
+def engine_params() -> dict[str, Param]:
+    """Return the fields of a form by which an ``EngineOperator`` is told what does its work."""
+    return {"engine": Param("auto", enum=list(ENGINES), title="Engine", section="More"), "master": master_param(None)}
+
+
+def master_param(default: str | None) -> Param:
+    """Return the field for Spark's master."""
+    return Param(
+        default,
+        type=["null", "string"],
+        title="Spark master",
+        description="None: that of the connection, else what Spark is configured with.",
+        section="More",
+    )
 
 
 def tell_failure(context: Context) -> None:
