@@ -29,9 +29,9 @@ def with_whole_deletes(
     """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
     A deletion with a null beside its key may lack something, and is looked up by ``find``, from keys to the rows that
-    there are of them. Needs a table with a primary key.
+    there are of them. Where none lacks anything, the very same are returned. Needs a table with a primary key.
     """
-    lacks = may_lack_something(primary_keys, rows, kinds)
+    lacks = _may_lack_something(primary_keys, rows, kinds)
     if not lacks.any():
         return rows, kinds
     keys = rows.select(list(primary_keys))
@@ -60,7 +60,7 @@ def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
     return rows.append_column(pa.field(name, pa.string()), pa.array(ROW_KIND_SYMBOLS).take(kinds))
 
 
-def may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
+def _may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
     """Which rows are deletions with a null beside their key."""
     is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
     beside = [rows.column(name) for name in rows.column_names if name not in primary_keys]

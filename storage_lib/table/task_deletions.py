@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.schema.row_kind import RowKind
-from storage_lib.table.complete_deletes import may_lack_something, with_kind_column, with_whole_deletes
+from storage_lib.table.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.input_rows import InputRows
 
 if TYPE_CHECKING:
@@ -87,10 +87,8 @@ class TaskDeletions:
         conformed = [self._input.conform(batch) for batch in batches]
         rows = pa.Table.from_batches([each for each, _ in conformed])
         kinds = pa.concat_arrays([each for _, each in conformed])
-        if not may_lack_something(self._primary_keys, rows, kinds).any():
-            return batches
-        rows, kinds = with_whole_deletes(self._primary_keys, rows, kinds, self._rows_of)
-        return (with_kind_column(rows, kinds, self._kind_column),)
+        whole, kinds = with_whole_deletes(self._primary_keys, rows, kinds, self._rows_of)
+        return batches if whole is rows else (with_kind_column(whole, kinds, self._kind_column),)
 
     def _rows_of(self, keys: pa.Table) -> pa.Table:
         found = self._lookup.rows_of(self._base, keys, added=_by_bucket(self._files_so_far()))
