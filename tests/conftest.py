@@ -30,6 +30,7 @@ from local_s3 import LocalS3
 from quick_spark import quick_spark
 from storage_lib.log_store.kafka_cluster import close_connections
 from tests.support.chromium import PROGRAM as CHROMIUM
+from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 from tests.support.sql_cases import REWRITE
@@ -67,6 +68,10 @@ PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "pytho
 
 # Every Spark that a test starts, in this process or in another, lives for seconds.
 os.environ.update(quick_spark())
+
+# What `tmp_path` gives; `--basetemp` says otherwise.
+if in_memory := memory_disk():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory))
 
 # Chance is seeded: the same examples at every run, everywhere.
 settings.register_profile("seeded", derandomize=True)
