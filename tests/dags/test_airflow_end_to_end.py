@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,6 +168,24 @@ def pools_of(rest: AirflowRest, dag_id: str, run_id: str) -> dict[str, str]:
         " ".join(filter(None, (one["task_id"], one["rendered_map_index"]))): one["pool"]
         for one in rest.task_instances(dag_id, run_id)
     }
+
+
+def test_people_who_click_at_once_do_not_wait_for_each_other(rest: AirflowRest) -> None:
+    ready(rest, "lost_race_daily", "publish")
+    rest.patch("/dags/lost_race_daily", {"is_paused": True})
+
+    def trigger_and_delete() -> None:
+        for _ in range(10):
+            rest.delete_run("lost_race_daily", rest.trigger("lost_race_daily"))
+
+    def pause() -> None:
+        for _ in range(20):
+            rest.patch("/dags/publish", {"is_paused": False})
+
+    # The first few would stand still for SQLite's 60 s of patience, and be told that nobody answers.
+    with ThreadPoolExecutor(2) as pool:
+        for person in [pool.submit(click) for click in (trigger_and_delete, pause)]:
+            person.result()
 
 
 def test_a_bad_value_in_the_form_starts_nothing(rest: AirflowRest) -> None:
