@@ -2,8 +2,8 @@
 
 SQLite has one lock for all writers. A request that has written keeps it until the event loop lets its commit run; the
 audit of the next request writes in the event loop itself, and waits there for that lock. Both wait until SQLite's
-patience ends: five seconds, and then an error, unless somebody made it longer. It takes two clicks at once, or one click
-while a task tells of itself. Databases that lock rows have no such lock to wait for, and are left alone.
+patience ends: five seconds, and then an error, unless somebody made it longer. It takes two clicks at once, or one
+click while a task tells of itself. Databases that lock rows have no such lock to wait for, and are left alone.
 """
 
 from __future__ import annotations
