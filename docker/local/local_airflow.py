@@ -39,6 +39,9 @@ COMPONENTS = {
     "triggerer": ("triggerer", "--skip-serve-logs"),
 }
 
+DEAD = "ZX"
+"""States of a process that has ended, though its parent has not asked how."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAirflow:
@@ -82,11 +85,11 @@ class LocalAirflow:
         # The components end their own children; whoever outlives the time limit is killed, session by session.
         for pid in sessions:
             _send(pid, signal.SIGTERM)
-        # Whoever has lost his parent waits for it for ever.
-        for pid in _members({pid for pid in sessions if not _start_ticks(pid)}):
-            _send(pid, signal.SIGKILL)
         deadline = time.monotonic() + timeout
         while _members(sessions) and time.monotonic() < deadline:
+            # Whoever has lost his parent waits for it for ever.
+            for pid in _members({pid for pid in sessions if not _start_ticks(pid)}):
+                _send(pid, signal.SIGKILL)
             time.sleep(0.1)
         for pid in _members(sessions):
             _send(pid, signal.SIGKILL)
@@ -241,11 +244,12 @@ def _free_port() -> int:
 
 
 def _start_ticks(pid: int) -> int:
-    """Return when the process started, in ticks since boot; 0 when there is none."""
+    """Return when the process started, in ticks since boot; 0 when there is none, or one that nobody has buried."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
+    return 0 if fields[0] in DEAD else int(fields[19])
 
 
 def _members(sessions: set[int]) -> set[int]:
@@ -259,7 +263,7 @@ def _members(sessions: set[int]) -> set[int]:
             state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):
             continue
-        if int(session) in sessions and state != "Z":
+        if int(session) in sessions and state not in DEAD:
             found.add(int(entry.name))
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_rest import AirflowError, AirflowRest
-from local_airflow import LocalAirflow
+from local_airflow import LocalAirflow, _start_ticks
 
 pytestmark = pytest.mark.airflow
 
@@ -54,6 +54,24 @@ def test_a_number_that_is_now_somebody_elses_process_is_not_ours(tmp_path: Path)
         assert somebody.poll() is None
         somebody.kill()
     assert not (tmp_path / "local_airflow.json").exists()
+
+
+@pytest.mark.timeout(30)  # it waited for the whole of its patience
+def test_what_a_component_left_that_died_is_ended_at_once(tmp_path: Path) -> None:
+    local = LocalAirflow(home=tmp_path)
+    leaves_a_child = "(trap '' TERM; echo is there; exec sleep 3600) & exec sleep 3600"
+    with subprocess.Popen(["sh", "-c", leaves_a_child], start_new_session=True, stdout=subprocess.PIPE) as component:
+        assert component.stdout is not None
+        component.stdout.readline()
+        started = _start_ticks(component.pid)
+        state = {"port": 1, "pids": {"scheduler": component.pid}, "started": {"scheduler": started}}
+        (tmp_path / "local_airflow.json").write_text(json.dumps(state))
+        # Nobody asks how it ended before the body is left, as nobody does of a component.
+        local.kill("scheduler")
+
+        local.stop(timeout=3600)
+
+        assert local.process_ids() == set()
 
 
 def test_nothing_of_an_outer_airflow_shines_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
