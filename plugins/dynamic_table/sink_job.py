@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 JOBS_KEPT = 100
+# What it execs keeps its pid. Who started it may be killed before anybody can find the job again: it has no "go" then.
+WHEN_TOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sink")
 BY_HAND = "a person ended or cleared the task"
 SINK_JOB_KEY = "sink_job"  # of a task's state store
 
@@ -121,14 +123,18 @@ class SinkJob:
         return _text_of(self.spec_path)
 
     def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
-        """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's."""
+        """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's.
+
+        It begins once its process can be found again, and never does if we die before: nobody would know of it, and
+        the next try would start another one beside it.
+        """
         self.spec_path.write_text(spec_json, encoding="utf-8")
         with self.log_path.open("wb") as log:
             process = subprocess.Popen(  # noqa: S603  the operator's own command
-                [*command, "--spec", str(self.spec_path)],
+                [*WHEN_TOLD, *command, "--spec", str(self.spec_path)],
                 env={name: value for name, value in os.environ.items() if "AIRFLOW" not in name} | dict(environment),
                 cwd=self.directory,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -137,6 +143,7 @@ class SinkJob:
         process.returncode = 0
         known = {"pid": process.pid, "started": _started(process.pid)}
         self._process_path.write_text(json.dumps(known), encoding="utf-8")
+        process.communicate(b"go\n")
 
     def report(self) -> SinkReport:
         """Say how the job is, from its heartbeat and from whether its process lives."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,3 +185,31 @@ def test_only_the_newest_jobs_are_kept_and_those_that_run(
 
     assert sorted(path.name for path in table.glob("job-*")) == ["job-0001", "job-0003", "job-0004"]
     assert newest_job(table) == SinkJob(table / "job-0004")
+
+
+def test_a_job_whose_starter_is_killed_before_anybody_can_find_it_ends_by_itself(tmp_path: Path) -> None:
+    """Found by no one it would write on, beside the one that the next try starts."""
+    job = open_job_directory(tmp_path / "db.t")
+    starter = f"""
+import os, signal
+from pathlib import Path
+from dynamic_table import sink_job
+sink_job._started = lambda pid: os.kill(os.getpid(), signal.SIGKILL)  # asked for what process.json holds
+sink_job.SinkJob(Path({str(job.directory)!r})).launch(["sh", "-c", "echo begun; sleep 60"], "{{}}", environment={{}})
+"""
+
+    ended = subprocess.run([sys.executable, "-c", starter], check=False).returncode
+
+    assert ended == -signal.SIGKILL
+    assert job.report().state is SinkState.LOST
+    wait_until(lambda: not processes_in(job.directory))
+    assert job.log_tail() == ""
+
+
+def processes_in(directory: Path) -> list[str]:
+    """Who works there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):  # it has ended meanwhile, or is none of ours
+            found += [path.parent.name] if path.readlink() == directory else []
+    return found
