@@ -12,14 +12,16 @@ older snapshots have been expired, changes nothing for the run.
 
 from __future__ import annotations
 
+from calendar import timegm
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # their stub lacks it
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     import pyarrow as pa
     from airflow.sdk import Context
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["IntervalChanges", "changes_in_interval", "interval_changes", "run_interval"]
 
 STORE_KEY = "interval_changes"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 # Between the moment a commit takes as its time and the moment it is there to be seen.
 SETTLE_SECONDS = 5.0
@@ -160,4 +161,5 @@ def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> Non
 
 def _millis(moment: datetime) -> int:
     """Epoch milliseconds; of neighbouring intervals one ends where the other begins, whatever is cut off."""
-    return (moment - EPOCH) // timedelta(milliseconds=1)
+    # Whole numbers throughout; the difference of two of Airflow's moments can't be divided.
+    return timegm(moment.utctimetuple()) * 1000 + moment.microsecond // 1000

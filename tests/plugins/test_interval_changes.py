@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import jinja2.nativetypes
+import pendulum
 import pyarrow as pa
 import pytest
 
@@ -75,8 +76,11 @@ def orders(warehouse: Path, clock: SetClock) -> DynamicTable:
     return table
 
 
-def in_interval(context: Context, start: datetime = NOON, end: datetime = NOON + HOUR) -> Context:
-    cast("dict[str, Any]", context).update(data_interval_start=start, data_interval_end=end)
+def in_interval(context: Context, start: datetime | None = NOON, end: datetime | None = NOON + HOUR) -> Context:
+    """The context of a run whose interval are moments of Airflow's own kind."""
+    given = {"data_interval_start": start, "data_interval_end": end}
+    moments = {name: pendulum.instance(moment) if moment else None for name, moment in given.items()}
+    cast("dict[str, Any]", context).update(moments)
     return context
 
 
@@ -174,7 +178,7 @@ def test_the_changes_of_one_partition_are_read_from_its_files_alone(monkeypatch:
 
 def test_a_partitioned_run_reads_from_its_partition_date_on(orders: DynamicTable) -> None:
     context = task_context(task := processing("ids", partition_hours=0.5))
-    cast("dict[str, Any]", context).update(partition_date=NOON, partition_key="2024-05-14T12")
+    cast("dict[str, Any]", context).update(partition_date=pendulum.instance(NOON), partition_key="2024-05-14T12")
 
     assert task.execute(context)["result"] == [2]
     assert run_interval(context) == (NOON, NOON + timedelta(days=1))
