@@ -71,7 +71,7 @@ def test_the_programs_of_a_section_run_and_print_what_is_shown(
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
         check=False,
     )
 

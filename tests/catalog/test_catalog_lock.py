@@ -107,7 +107,7 @@ def test_a_holder_that_dies_blocks_others_for_its_time_out_only(home: CatalogHom
 
 
 def test_a_holder_that_lives_is_not_taken_over_however_long_it_acts(home: CatalogHome) -> None:
-    lock = lock_of(home.open({**QUICK, "lock-acquire-timeout": "2500 ms"}))
+    lock = lock_of(home.open({**QUICK, "lock.timeout": "2 s", "lock-acquire-timeout": "3500 ms"}))
     with lock.hold(home.database, "orders") as held:
         with pytest.raises(UnavailableError, match="still shows life"):
             lock.run_with_lock(home.database, "orders", lambda: 1)
@@ -206,7 +206,7 @@ def test_processes_that_race_on_a_store_without_create_if_absent_lose_and_repeat
 ) -> None:
     home, started = racers
     for each in started:
-        _, said = each.communicate(timeout=240)
+        _, said = each.communicate(timeout=500)
         assert each.returncode == 0, said
 
     table = open_catalog(home.warehouse, {"log.system": "none", **home.options}).load_table("shop.events")

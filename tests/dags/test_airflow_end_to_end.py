@@ -101,7 +101,7 @@ def test_partitions_are_dropped_only_when_somebody_approves(
     rest.wait_for_task("drop_old_partitions", run, "approve_drop", "awaiting_input")
     # Whoever answers before the scheduler knows that the worker has gone makes Airflow ask once more.
     gone = f"executor event with state success for .*task_id='approve_drop', run_id='{re.escape(run)}'"
-    wait_until(lambda: re.search(gone, (airflow.home / "scheduler.log").read_text()), seconds=60)
+    wait_until(lambda: re.search(gone, (airflow.home / "scheduler.log").read_text()))
     before = table.to_arrow().num_rows
     rest.answer("drop_old_partitions", run, "approve_drop", "Approve")
 
@@ -229,7 +229,7 @@ def test_a_sink_survives_the_death_of_its_worker_and_is_found_again(
     sink_pid = pid_of(job)
 
     os.kill(parent_of(sink_pid), signal.SIGKILL)
-    wait_until(lambda: len(rest.tries("light_stream_on_worker", run, "stream_sink")) == 2, seconds=60)
+    wait_until(lambda: len(rest.tries("light_stream_on_worker", run, "stream_sink")) == 2)
     rest.wait_for_task("light_stream_on_worker", run, "stream_sink", "running")
 
     assert (newest_job(job.directory.parent), pid_of(job)) == (job, sink_pid)
@@ -254,7 +254,7 @@ def test_marking_the_task_stops_its_sink_cleanly(
 
     rest.mark(dag_id, run, "stream_sink", verdict)
 
-    wait_until(lambda: job.report().state is SinkState.CANCELLED, seconds=30)
+    wait_until(lambda: job.report().state is SinkState.CANCELLED)
     assert rest.wait(dag_id, run) == verdict
 
 
@@ -271,7 +271,7 @@ def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
 
         rest.mark("light_stream_deferred", run, "stream_sink", "success")
 
-        wait_until(lambda: job.report().state is SinkState.CANCELLED, seconds=30)
+        wait_until(lambda: job.report().state is SinkState.CANCELLED)
     finally:
         airflow.restart("triggerer")
 
@@ -284,9 +284,9 @@ def test_a_sink_that_fails_after_some_batches_is_started_again_within_its_try(
     earlier = newest_job(folder)
     run = rest.trigger("light_stream_faltering")
 
-    wait_until(lambda: (job := newest_job(folder)) != earlier and job, seconds=60)
+    wait_until(lambda: (job := newest_job(folder)) != earlier and job)
     first = newest_job(folder)
-    wait_until(lambda: newest_job(folder) != first, seconds=60)
+    wait_until(lambda: newest_job(folder) != first)
 
     rest.mark("light_stream_faltering", run, "stream_sink", "success")
     assert rest.wait("light_stream_faltering", run) == "success"
@@ -332,7 +332,7 @@ def running_job(airflow: LocalAirflow, table: DynamicTable) -> SinkJob:
         job = newest_job(folder)
         return job is not None and job.report().state is SinkState.RUNNING
 
-    wait_until(running, seconds=60)
+    wait_until(running)
     job = newest_job(folder)
     assert job is not None
     return job

@@ -129,7 +129,7 @@ def test_an_unknown_table_is_told_and_not_a_blank_page(
 def test_a_button_opens_the_dags_form_filled_in_and_starts_it_through_airflows_own_api(
     browser: Chromium, rest: AirflowRest, visits: DynamicTable
 ) -> None:
-    rest.wait_until(lambda: "maintain" in rest.dag_ids(), "the DAG to be parsed", timeout=60)
+    rest.wait_until(lambda: "maintain" in rest.dag_ids(), "the DAG to be parsed", timeout=240)
     opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('#actions button')")
 
     browser.run("document.querySelector('#actions button').click()")

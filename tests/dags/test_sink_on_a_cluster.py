@@ -89,9 +89,7 @@ def upserts(keys: range, text: str) -> list[dict[str, object] | None]:
 
 
 def wait_for_rows(job: SinkJob, count: int) -> None:
-    wait_until(
-        lambda: (beat := job.report()).heartbeat.get("row_count", 0) >= count or beat.state.is_ended, seconds=120
-    )
+    wait_until(lambda: (beat := job.report()).heartbeat.get("row_count", 0) >= count or beat.state.is_ended)
     assert job.report().state is SinkState.RUNNING, job.log_tail()
 
 
@@ -125,7 +123,7 @@ def test_a_sink_on_a_cluster_whose_driver_is_killed_is_started_again_once(
     wait_for_rows(second, 5)
 
     second.request_stop("enough")
-    wait_until(lambda: second.report().state.is_ended, seconds=60)
+    wait_until(lambda: second.report().state.is_ended)
     assert (first.directory.name, second.directory.name) == ("job-0001", "job-0002")
     assert second.report().state is SinkState.STOPPED
     assert applications(tmp_path) == 2

@@ -40,7 +40,7 @@ def declare(airflow: LocalAirflow, **seconds: int) -> None:
 def sink(airflow: LocalAirflow, name: str) -> SinkJob:
     """Wait for a table's sink to run."""
     folder = airflow.home / "dynamic_table_jobs" / f"kept.{name}"
-    wait_until(lambda: (job := newest_job(folder)) and job.report().state is SinkState.RUNNING, seconds=120)
+    wait_until(lambda: (job := newest_job(folder)) and job.report().state is SinkState.RUNNING)
     job = newest_job(folder)
     assert job is not None
     return job
@@ -89,7 +89,7 @@ def test_every_declared_stream_has_one_sink_whatever_dies_and_changes(
     [run] = active_runs(rest)
     rest.patch(f"/dags/{DAG_ID}/dagRuns/{run}", {"state": "success"})
     for job in (same, new, sink_of(airflow, "other")):
-        wait_until(lambda job=job: job.report().state.is_ended, seconds=60)  # type: ignore[misc]
+        wait_until(lambda job=job: job.report().state.is_ended)  # type: ignore[misc]
 
 
 def sink_of(airflow: LocalAirflow, name: str) -> SinkJob:

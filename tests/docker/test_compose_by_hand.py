@@ -63,8 +63,8 @@ def test_spark_comes_up_by_the_compose_files_commands_and_its_health_checks_tell
     assert not spark["healthy"]("spark-master")
 
     spark["start"]("spark-master")
-    wait_until(lambda: spark["healthy"]("spark-master"), seconds=60)
+    wait_until(lambda: spark["healthy"]("spark-master"))
     spark["start"]("spark-worker")
 
-    wait_until(lambda: spark["healthy"]("spark-worker"), seconds=60)
-    wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"), seconds=60)
+    wait_until(lambda: spark["healthy"]("spark-worker"))
+    wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"))

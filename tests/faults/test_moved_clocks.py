@@ -38,7 +38,7 @@ def tables_of(kafka: LocalKafka, directory: Path, **options: str) -> dict[str, D
         for name, hours in HOURS.items()
     }
     topic = f"clocks-{os.urandom(6).hex()}"
-    orders(catalogs["ahead"], **{"log.kafka.topic": topic, "bucket": "2", "lease.wait-timeout": "20 s", **options})
+    orders(catalogs["ahead"], **{"log.kafka.topic": topic, "bucket": "2", "lease.wait-timeout": "120 s", **options})
     return {name: catalog.load_table(NAME) for name, catalog in catalogs.items()}
 
 

@@ -39,7 +39,7 @@ def warehouse(tmp_path: Path) -> str:
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
     """A broker that may be killed; see tests/log_store/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-    with LocalKafka(tmp_path / "broker", port=20_000 + os.getpid() % 10_000, settings=quick) as broker:
+    with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
     close_connections()
 
@@ -69,7 +69,7 @@ def _process(warehouse: str, servers: str, *arguments: str) -> Iterator[subproce
 
 
 def _finish(process: subprocess.Popen[str]) -> str:
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=400)
     assert process.returncode == 0, errors
     return output
 
@@ -134,7 +134,7 @@ def test_a_writer_stopped_in_the_middle_of_its_turn_finds_out_and_leaves_nothing
         table.append(own_rows("2", 1), commit_user="2", commit_identifier=1)
         waited = time.monotonic() - started
         sleeper.send_signal(signal.SIGCONT)
-        output, errors = sleeper.communicate("go on\n", timeout=60)
+        output, errors = sleeper.communicate("go on\n", timeout=240)
 
     assert output == "LeaseLostError\n", errors
     assert waited >= 2

@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
     """A broker that may be killed; see tests/log_store/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-    with LocalKafka(tmp_path / "broker", port=20_000 + os.getpid() % 10_000, settings=quick) as broker:
+    with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
     close_connections()
 
@@ -109,7 +109,7 @@ def test_a_stalled_tierer_that_was_replaced_finds_out_and_leaves_nothing(shop: S
         os.kill(sleeper.pid, signal.SIGSTOP)
         assert shop.table.tier_log(compact=False) is not None
         os.kill(sleeper.pid, signal.SIGCONT)
-        output, _ = sleeper.communicate("go on\n", timeout=60)
+        output, _ = sleeper.communicate("go on\n", timeout=240)
 
     assert output.strip() == "LeaseLostError"
     shop.check(own_changes("1", 1))
@@ -123,7 +123,7 @@ def test_tierers_that_race_beside_writers_put_each_record_into_the_files_once(sh
         shop.process("tier", "2", 8) as other,
     ):
         assert (line_of(first), line_of(second)) == ("written", "written")
-        assert (tierer.wait(120), other.wait(120)) == (0, 0)
+        assert (tierer.wait(240), other.wait(240)) == (0, 0)
 
     shop.table.tier_log(compact=False)
 

@@ -49,9 +49,7 @@ def brokers(tmp_path: Path) -> Iterator[dict[int, LocalKafka]]:
 
 def test_a_leader_dies_between_and_within_transactions(brokers: dict[int, LocalKafka], tmp_path: Path) -> None:
     servers = ",".join(broker.bootstrap_servers for broker in brokers.values())
-    wait_until(
-        lambda: len(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=20).brokers) == 3, seconds=60
-    )
+    wait_until(lambda: len(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=120).brokers) == 3)
     catalog = open_catalog(str(tmp_path / "warehouse"), {"log.kafka.bootstrap.servers": servers})
     options = {"bucket": "3", "log.kafka.topic": "replicated"}
     table = catalog.create_table("db.replicated", COLUMNS, primary_key=["id"], options=options)
@@ -78,7 +76,7 @@ def test_a_leader_dies_between_and_within_transactions(brokers: dict[int, LocalK
         streamed.extend(polled(stream))
         return len(streamed) >= len(expected)
 
-    wait_until(has_all, seconds=60)
+    wait_until(has_all)
     assert sorted(streamed) == [id_ for id_, _ in expected]
 
 
@@ -96,5 +94,5 @@ def polled(stream: HybridSource) -> list[int]:
 
 
 def leaders(servers: str, topic: str) -> list[int]:
-    described = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=20).topics[topic]
+    described = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=120).topics[topic]
     return [partition.leader for partition in described.partitions.values()]

@@ -56,7 +56,7 @@ def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
     """A broker that may be killed. Its port is none that the system gives to clients: they would take it meanwhile."""
     # A controller takes back a broker that died no sooner than its old session is over.
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-    with LocalKafka(tmp_path / "broker", port=20_000 + os.getpid() % 10_000, settings=quick) as broker:
+    with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
 
 
@@ -128,7 +128,8 @@ def test_a_timeout_longer_than_the_brokers_is_refused_with_the_remedy(kafka_serv
 
 
 def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker: LocalKafka) -> None:
-    log = open_store(own_broker.bootstrap_servers, "restarted")
+    # The client waits while the broker starts anew, which takes a busy machine longer than its 30 s.
+    log = open_store(own_broker.bootstrap_servers, "restarted", limit_ms=120_000)
     log.create()
     transaction = log.begin(0)
     transaction.write(0, *changes(SCHEMA, "+I 1 a"))
@@ -190,7 +191,7 @@ def test_a_broker_that_goes_away_for_good_is_unavailable_in_bounded_time(own_bro
         started = time.monotonic()
         with pytest.raises(UnavailableError, match=own_broker.bootstrap_servers):
             act()
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 25, "sooner than by the limit that it has when nobody says one"
     transaction.abort()
 
 
@@ -201,7 +202,7 @@ def test_a_kafka_that_is_down_from_the_start_is_named_with_the_remedy() -> None:
     for act in (log.create, log.drop, log.description, lambda: log.begin(0), log.earliest_offsets):
         with pytest.raises(UnavailableError, match=r"Is Kafka running at 127\.0\.0\.1:1"):
             act()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 def write_more(transaction: object) -> None:

@@ -159,7 +159,7 @@ def test_a_foreign_value_is_named_by_topic_bucket_and_offset(
     transaction.flush()
     log.end(transaction.handle, commit=True)
     producer = KafkaProducer(bootstrap_servers=kafka_servers)
-    producer.send(topic, value=b"hello", partition=0).get(timeout=10)
+    producer.send(topic, value=b"hello", partition=0).get(timeout=120)
     producer.close()
 
     with pytest.raises(CorruptFileError, match=rf"'{topic}', bucket 0, offset 2.*hello"):

@@ -187,8 +187,7 @@ class Soak:
 
 def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False, with_spark: bool = False) -> str:
     """Run it on a broker of its own, which is not killed if that is spared; what was survived, in words."""
-    port = 20_000 + os.getpid() % 10_000
-    with LocalKafka(directory / "broker", port=port, settings=BROKER) as broker:
+    with LocalKafka(directory / "broker", settings=BROKER) as broker:
         run = Soak(directory, broker, seed, spares_broker=spares_broker, with_spark=with_spark)
         started = time.monotonic()
         try:

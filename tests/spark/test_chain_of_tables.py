@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from local_kafka import LocalKafka
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(1500)]
 
 TABLES, ORDERS, TOTALS = (section.program for section in sections(REPOSITORY / "docs" / "chain.md"))
 BROKER = "127.0.0.1:9092"
@@ -47,14 +47,14 @@ def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(kafka: L
     changes, orders = _changes(dice)
     _write_input(tmp_path / "incoming", changes)
     chain = Chain(tmp_path, kafka.bootstrap_servers)
-    assert chain.run("tables", TABLES).wait(60) == 0, chain.said("tables")
+    assert chain.run("tables", TABLES).wait(240) == 0, chain.said("tables")
     victims = ["orders", "daily_totals"]
     dice.shuffle(victims)
 
     with chain.running("orders", ORDERS), chain.running("daily_totals", TOTALS):
         for victim in victims:
             chain.kill_after(victim, dice.choice(MOMENTS), count=dice.randint(1, 3))
-        wait_until(lambda: chain.totals() == _totals(orders), seconds=300)
+        wait_until(lambda: chain.totals() == _totals(orders), seconds=600)
 
     told = Counter(
         (each["op"], (each["after"] or each["before"])["order_id"]) for each in committed_values(chain.table("orders"))
@@ -105,7 +105,7 @@ class Chain:
     def kill_after(self, name: str, moment: str, *, count: int) -> None:
         """Kill the query, with its JVM and all workers, ``count`` batches further on; then start it again."""
         last = self._count(name, moment) + count
-        wait_until(lambda: self._all_run() and self._count(name, moment) >= last, seconds=240)
+        wait_until(lambda: self._all_run() and self._count(name, moment) >= last, seconds=600)
         self._kill(name)
         self._running[name] = self.run(name, self._programs[name])
 

@@ -19,7 +19,7 @@ from tests.support.spark_processes import clean_environment
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -49,7 +49,7 @@ def test_write_stream_compact_and_read_on_a_cluster(
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
 

@@ -23,7 +23,7 @@ from tests.support.spark_topics import committed_changes
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -95,5 +95,5 @@ def run_driver(
         text=True,
         start_new_session=True,
     ) as driver:
-        _, stderr = driver.communicate(timeout=120)
+        _, stderr = driver.communicate(timeout=400)
     return subprocess.CompletedProcess(driver.args, driver.returncode, None, stderr)

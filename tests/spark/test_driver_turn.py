@@ -51,8 +51,8 @@ def _beats_until(end: str) -> int:
 
     keep_alive(table, turn)
 
-    assert lease.ended.wait(30)
+    assert lease.ended.wait(120)
     for thread in threading.enumerate():
         if thread.name == f"turn-{OURS}":
-            thread.join(30)
+            thread.join(120)
     return lease.beats

@@ -41,7 +41,7 @@ def test_a_round_that_fails_is_told_and_the_next_one_is_tried(monkeypatch: pytes
     rounds.compaction = compaction
 
     compaction.start(until=lambda: rounds.are_over)
-    compaction._thread.join(30)
+    compaction._thread.join(120)
 
     assert rounds.errors_seen == [None, None, failure, None]
     assert compaction.snapshot_count == 2

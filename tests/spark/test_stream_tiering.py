@@ -57,7 +57,7 @@ def test_a_round_that_fails_is_told_and_the_next_one_is_tried() -> None:
 
     # The last round is the one when the stream has ended.
     tiering.start(until=lambda: len(table.outcomes) <= 1)
-    tiering._thread.join(30)  # type: ignore[union-attr]
+    tiering._thread.join(120)  # type: ignore[union-attr]
 
     assert table.errors_seen == [None, None, failure]
     assert table.outcomes == []

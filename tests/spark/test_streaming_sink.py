@@ -52,7 +52,7 @@ def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
         assert running.state is SinkState.RUNNING, running.error
         assert running.pid == sink.pid
         sink.send_signal(signal.SIGTERM)
-        assert sink.wait(60) == 0
+        assert sink.wait(240) == 0
 
     last = read_heartbeat(LocalFileIO(), spec.heartbeat_path)
     assert last is not None
@@ -73,7 +73,7 @@ def test_a_sink_that_can_not_start_says_why(tmp_path: Path) -> None:
     )
 
     with launch(spec, tmp_path) as sink:
-        assert sink.wait(60) == 1
+        assert sink.wait(240) == 1
 
     last = read_heartbeat(LocalFileIO(), spec.heartbeat_path)
     assert last is not None
@@ -89,7 +89,7 @@ def launch(spec: SinkSpec, directory: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
-def wait_for(spec: SinkSpec, ready: Callable[[SinkHeartbeat], bool], seconds: float = 90) -> SinkHeartbeat:
+def wait_for(spec: SinkSpec, ready: Callable[[SinkHeartbeat], bool], seconds: float = 240) -> SinkHeartbeat:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         beat = read_heartbeat(LocalFileIO(), spec.heartbeat_path)

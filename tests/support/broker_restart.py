@@ -17,4 +17,4 @@ def kill_and_restart(broker: LocalKafka) -> None:
         return True
 
     broker.kill()
-    wait_until(is_started, seconds=60)
+    wait_until(is_started)

@@ -62,7 +62,7 @@ class Chromium:
             answer = self._ask("Runtime.evaluate", expression=f"Boolean({condition})", returnByValue=True)
             return answer.get("result", {}).get("value") is True
 
-        wait_until(is_true, seconds=60)
+        wait_until(is_true)
 
     def press(self, key: str) -> None:
         """As a person at the keyboard."""
@@ -92,7 +92,7 @@ class Chromium:
     @staticmethod
     def _page_address(profile: Path) -> str:
         told = profile / "DevToolsActivePort"
-        wait_until(lambda: told.exists() and "\n" in told.read_text(), seconds=60)
+        wait_until(lambda: told.exists() and "\n" in told.read_text())
         port = told.read_text().splitlines()[0]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
             [page] = [each for each in json.load(answer) if each["type"] == "page"]

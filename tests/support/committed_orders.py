@@ -25,7 +25,7 @@ def committed_log(table: DynamicTable, servers: str) -> list[str]:
         for bucket in range(table.schema.bucket_count):
             consumer.assign([TopicPartition(topic, bucket, 0)])
             while True:
-                message = consumer.poll(30)
+                message = consumer.poll(120)
                 assert message is not None, "no end of the partition in 30 s"
                 if message.error() is not None:
                     break

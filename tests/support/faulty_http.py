@@ -127,7 +127,7 @@ class FaultyHttp:
     def _forward(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = http.client.HTTPConnection(self._upstream, timeout=30)
+        connection = http.client.HTTPConnection(self._upstream, timeout=120)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():

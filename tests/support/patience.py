@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def wait_until(happened: Callable[[], object], *, seconds: float = 20) -> None:
-    """Return as soon as ``happened()`` is true."""
+def wait_until(happened: Callable[[], object], *, seconds: float = 120) -> None:
+    """Return as soon as ``happened()`` is true. A shorter limit only tells a busy machine from a quick one."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"

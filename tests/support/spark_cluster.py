@@ -46,10 +46,10 @@ def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
             process = subprocess.Popen(
                 [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=log
             )
-            running.callback(process.wait, 20)
+            running.callback(process.wait, 120)
             running.callback(process.terminate)
             if "Master" in command[0]:
-                wait_until(lambda: _is_open(port), seconds=30)
+                wait_until(lambda: _is_open(port))
         yield master
 
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 
-def committed_changes(table: DynamicTable, *, timeout_seconds: float = 20) -> list[tuple[str, int, str]]:
+def committed_changes(table: DynamicTable, *, timeout_seconds: float = 120) -> list[tuple[str, int, str]]:
     """(op, id, v) of every change, in order within each bucket. An open transaction hides what comes after it."""
     changes = committed_values(table, timeout_seconds=timeout_seconds)
     rows = [(change["op"], change["after"] or change["before"]) for change in changes]
     return [(op, row["id"], row["v"]) for op, row in rows]
 
 
-def committed_values(table: DynamicTable, *, timeout_seconds: float = 20) -> list[dict[str, Any]]:
+def committed_values(table: DynamicTable, *, timeout_seconds: float = 120) -> list[dict[str, Any]]:
     """Every change as its JSON says, in order within each bucket."""
     consumer = Consumer(
         {
@@ -55,15 +55,15 @@ def committed_values(table: DynamicTable, *, timeout_seconds: float = 20) -> lis
 def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:
     """Write debezium-json as a CDC tool would, one message per change; None is a tombstone. Makes the topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    if topic not in admin.list_topics(timeout=20).topics:
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+    if topic not in admin.list_topics(timeout=120).topics:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(120)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for change in changes:
         producer.produce(topic, None if change is None else json.dumps(change), partition=0)
-    producer.flush(20)
+    assert producer.flush(120) == 0
 
 
 def topics_of_broker(bootstrap_servers: str) -> dict[str, int]:
     """Every topic and how many partitions it has."""
-    metadata = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(timeout=20)
+    metadata = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(timeout=120)
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}

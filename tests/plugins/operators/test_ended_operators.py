@@ -98,17 +98,17 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     process.start()
     request.addfinalizer(lambda: end(process))
     tells.close()  # a process that dies is heard of, too
-    assert hears.poll(120), "it did not get as far as that"
+    assert hears.poll(240), "it did not get as far as that"
     assert hears.recv() == "here"
     family = descendants(process.pid)
 
     os.kill(process.pid, signal.SIGTERM)
     # Airflow gives it five seconds before it kills it; a machine that is busy may take longer.
-    process.join(60)
+    process.join(240)
 
     assert process.exitcode == ENDED
     # A JVM goes when it sees that its Python has gone.
-    wait_until(lambda: not any(lives(pid) for pid in family), seconds=30)
+    wait_until(lambda: not any(lives(pid) for pid in family))
     if table is None:
         with pytest.raises(NotFoundError):
             catalog.load_table(f"ended.{kind}")
@@ -145,7 +145,7 @@ def end(process: Any) -> None:
         for pid in descendants(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    process.join(60)
+    process.join(240)
 
 
 def descendants(pid: int) -> set[int]:

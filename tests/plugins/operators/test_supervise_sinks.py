@@ -63,7 +63,7 @@ def keep(run_id: str, **declared: Any) -> tuple[SinkJob, StreamSinkTrigger]:
         command=LIGHT_SINK,
         deferrable=True,
         poll_seconds=0.02,
-        stop_timeout_seconds=5,
+        stop_timeout_seconds=120,
     )
     with pytest.raises(TaskDeferred) as deferred:
         task.execute(task_context(task, store=DictStore(), run_id=run_id))
