@@ -25,7 +25,7 @@ from java_runtime import find_java
 from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_free
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
 __all__ = ["KafkaNotSetUpError", "LocalKafka", "LocalKafkaError", "PortInUseError"]
@@ -37,7 +37,12 @@ JVM = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Xlog:cds=off",
+    "-Xlog:cds+dynamic=off",
 )
+# Kafka's classes, parsed and verified, of which `make servers` made an archive (`kafka_archive.py`; JEP 350). A JVM
+# that it does not fit goes on without it.
+ARCHIVE = JARS.parents[1] / "kafka_classes" / "classes.jsa"
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
     "controller.listener.names": "CONTROLLER",
@@ -76,7 +81,7 @@ class LocalKafka(LocalServer):
     ``settings`` go over the broker's own; with another ``protocol`` than PLAINTEXT they say where its certificates and
     users are. With ``joins`` it is one more broker of that one's cluster, which must be running, under a ``node_id`` of
     its own. A broker ends with the process that started it, however that ends, unless ``outlives_us``; then
-    ``LocalKafka(home).stop()`` ends it from any process.
+    ``LocalKafka(home).stop()`` ends it from any process. ``jvm_options`` are by default those of a quick start.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class LocalKafka(LocalServer):
         joins: LocalKafka | None = None,
         outlives_us: bool = False,
         jars: Path = JARS,
+        jvm_options: Sequence[str] | None = None,
     ) -> None:
         self.home = Path(home).resolve()
         self.node_id = node_id
@@ -98,6 +104,7 @@ class LocalKafka(LocalServer):
         self._wanted_port = port
         self._settings = dict(settings or {})
         self._jars = jars
+        self._jvm_options = _quick_start() if jvm_options is None else tuple(jvm_options)
         self._process = LocalProcess(self.home, str(self._properties), name="kafka", outlives_us=outlives_us)
 
     @property
@@ -218,7 +225,7 @@ class LocalKafka(LocalServer):
         return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
     def _java(self, java: Path, *arguments: str) -> list[str]:
-        return [str(java), *JVM, "-cp", f"{self._jars}/*", *arguments]
+        return [str(java), *JVM, *self._jvm_options, "-cp", f"{self._jars}/*", *arguments]
 
     def _wait_until_ready(self, port: int, deadline: float) -> None:
         try:
@@ -230,6 +237,10 @@ class LocalKafka(LocalServer):
                 raise
             msg = f"Port {port} on {LOOPBACK}, or the controller's, was taken while Kafka started.\n{error}"
             raise PortInUseError(msg) from error
+
+
+def _quick_start() -> tuple[str, ...]:
+    return (f"-XX:SharedArchiveFile={ARCHIVE}",) if ARCHIVE.exists() else ()
 
 
 def _new_cluster_id() -> str:

@@ -14,6 +14,7 @@ and, with them, another reader and writer of our files, and what the tests' many
 
     .local/paimon_core   Paimon's Java core, which runs on Hadoop's client
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
+    .local/kafka_classes Kafka's, so that brokers do
 
 Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
 stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from java_runtime import JavaMissingError, find_java
+from local_kafka import ARCHIVE as KAFKA_ARCHIVE
 from local_postgres import find_programs
 from quick_spark import ARCHIVE, archiving_spark
 
@@ -114,6 +116,8 @@ def set_up_servers(java: Path) -> None:
     unpack_registry()
     # A minute's work, which the many Sparks of the tests save again, and one demo does not.
     make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
+    kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
+    make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
     make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
 
 
@@ -194,6 +198,13 @@ def archive_spark() -> None:
     ARCHIVE.unlink(missing_ok=True)
     words = [f"{name}={value}" for name, value in archiving_spark(ARCHIVE).items()]
     run("env", *words, VENV / "bin" / "python", HERE / "spark_archive.py")
+
+
+def archive_kafka() -> None:
+    """Let a small broker write the classes it loads where later ones find them."""
+    KAFKA_ARCHIVE.parent.mkdir(exist_ok=True)
+    KAFKA_ARCHIVE.unlink(missing_ok=True)
+    run(VENV / "bin" / "python", HERE / "kafka_archive.py", KAFKA_ARCHIVE)
 
 
 def make_jars(place: Path, what: str, java: Path) -> bool:

@@ -31,17 +31,17 @@ def broker(tmp_path: Path) -> Iterator[LocalKafka]:
 
 def write(kafka: LocalKafka, *values: bytes) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic("words", num_partitions=1, replication_factor=1)])["words"].result(30)
+    admin.create_topics([NewTopic("words", num_partitions=1, replication_factor=1)])["words"].result(120)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all"})
     for value in values:
         producer.produce("words", value)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def read(kafka: LocalKafka, count: int) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "readers"})
     consumer.assign([TopicPartition("words", 0, 0)])
-    messages = consumer.consume(count, timeout=30)
+    messages = consumer.consume(count, timeout=120)
     consumer.close()
     return [message.value() for message in messages]
 
@@ -188,6 +188,33 @@ def test_a_broker_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
 
     with pytest.raises(LocalKafkaError, match=r"(?s)ended as soon.*kafka\.log.*kafka\.Kafka"):
         LocalKafka(tmp_path, jars=pretended_jars(tmp_path)).start()
+
+
+def test_brokers_start_from_the_archive_that_setup_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "classes.jsa"
+    monkeypatch.setattr("local_kafka.ARCHIVE", archive)
+
+    assert command_of(LocalKafka(tmp_path)) == command_of(LocalKafka(tmp_path, jvm_options=()))
+    archive.touch()
+    assert f"-XX:SharedArchiveFile={archive}" in command_of(LocalKafka(tmp_path))
+    assert f"-XX:SharedArchiveFile={archive}" not in command_of(LocalKafka(tmp_path, jvm_options=("-Xmx1g",)))
+
+
+@pytest.mark.kafka
+@pytest.mark.integration
+def test_an_archive_that_does_not_fit_is_done_without(tmp_path: Path) -> None:
+    if not JARS.exists():
+        pytest.skip("Kafka is not set up: run `make setup`")
+    archive = tmp_path / "classes.jsa"
+    archive.write_text("of another Java")
+
+    with LocalKafka(tmp_path / "kafka", jvm_options=(f"-XX:SharedArchiveFile={archive}",)) as kafka:
+        write(kafka, b"a")
+        assert read(kafka, 1) == [b"a"]
+
+
+def command_of(kafka: LocalKafka) -> list[str]:
+    return kafka._java(Path("java"), "kafka.Kafka")
 
 
 def addresses_of_this_machine() -> set[str]:
