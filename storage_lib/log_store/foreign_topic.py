@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError, NotFoundError
 from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
@@ -36,6 +36,9 @@ _TIMESTAMP = "log.scan.timestamp-millis"
 _ON_CORRUPT = "log.scan.on-corrupt"
 START = "log.scan.offsets"
 """JSON of partition -> offset to begin at, before anything that ``log.scan`` says."""
+
+START_ID = "log.scan.offsets-of"
+"""Kafka's id of the topic that those offsets are of."""
 
 COLUMN_TYPES = "column.types"
 """JSON of column -> type as a table spells it (``TIMESTAMP(3)``), where Spark's type does not tell how the topic does.
@@ -100,7 +103,7 @@ class ForeignTopic:
             message = "a changelog read needs .option('topic', <the topic>)"
             raise InvalidInputError(message)
         try:
-            start = None if START not in given else LogOffsets.from_json(given[START])
+            start = None if START not in given else LogOffsets.from_json(given[START], given.get(START_ID))
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
             spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
             on_corrupt = OnCorrupt(given.get(_ON_CORRUPT, OnCorrupt.FAIL))
@@ -195,10 +198,23 @@ class ForeignTopic:
         """What a table that it is read into remembers it by."""
         return self.source_name or self.name
 
+    def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
+        """Raise ``LogOffsetsExpiredError`` if ``reached`` is a place in a topic that is gone, not in ``log_id``."""
+        if not reached.is_of(log_id):
+            message = (
+                f"topic {self.name!r} was deleted and made anew after source {self.source!r} was read up to offsets "
+                f"{reached.to_json()}: nobody can tell whether records were lost. ingest(skip_expired=True) goes on at "
+                "the beginning of the new one, and so does a stream with a new checkpoint after it, or with option "
+                "source=<another name>"
+            )
+            raise LogOffsetsExpiredError(message)
+
     def first_offsets(self, log: LogStore) -> LogOffsets:
         """Where somebody starts who has read nothing of it yet."""
         if self.start is not None:
-            return self.start
+            log_id = log.log_id()
+            self.refuse_made_anew(self.start, log_id)
+            return self.start.in_log(log_id)
         if self.startup is StartupMode.LATEST:
             return log.latest_offsets()
         if self.startup is StartupMode.FROM_TIMESTAMP:

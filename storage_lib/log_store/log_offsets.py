@@ -35,6 +35,10 @@ class LogOffsets:
         """Whether these may be offsets of that log: unless both are known and differ."""
         return self.log_id is None or log_id is None or self.log_id == log_id
 
+    def is_same_place(self, other: LogOffsets | None) -> bool:
+        """Whether ``other`` is this place, and not one of the same numbers in another log."""
+        return self == other and self.is_of(other.log_id)
+
     def in_log(self, log_id: str | None) -> LogOffsets:
         """These offsets as ones of that log; its beginning if they are another's, for it came later."""
         return LogOffsets(self.next_offsets if self.is_of(log_id) else {}, log_id or self.log_id)

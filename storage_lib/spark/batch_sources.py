@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SOURCE = "source"
 """The key under which an offset of ours says whose it is, beside partition -> offset."""
 
+_TOPIC_ID = "topic-id"
+"""The key under which it says, where Kafka does, which topic of that name."""
+
 _HEADER_LINES = 2
 
 
@@ -65,7 +68,7 @@ class CheckpointSources:
             # A batch that is not done may have its snapshot already.
             allowed = (each.end,) if is_done else (each.start, each.end)
             reached = table.source_offsets(each.source)
-            if reached not in allowed:
+            if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
                 message = (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
                     f"{self.location} goes on from {_text(allowed[0])}: the table was rolled back, or its source was "
@@ -116,12 +119,14 @@ def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:
     return {
         **{str(partition): offset for partition, offset in sorted(offsets.next_offsets.items())},
         SOURCE: source,
+        **({} if offsets.log_id is None else {_TOPIC_ID: offsets.log_id}),
     }
 
 
 def offsets_in(offset: Mapping[str, Any]) -> LogOffsets:
     """Read what ``offset_of`` wrote."""
-    return LogOffsets({int(partition): int(at) for partition, at in offset.items() if partition != SOURCE})
+    places = {int(partition): int(at) for partition, at in offset.items() if partition not in (SOURCE, _TOPIC_ID)}
+    return LogOffsets(places, offset.get(_TOPIC_ID))
 
 
 def _text(offsets: LogOffsets | None) -> str:

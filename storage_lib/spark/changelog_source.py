@@ -87,13 +87,14 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return offset_of(self._topic.source, self._topic.first_offsets(log))
         begin = offsets_in(start)
         newest = log.latest_offsets() if self._target is None else self._target
+        self._topic.refuse_made_anew(begin, newest.log_id)
         behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
         if not behind:
             return start
         if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED:
             share = max(1, limit.max_rows // len(behind))
             behind = {partition: min(end, begin.of(partition) + share) for partition, end in behind.items()}
-        return offset_of(self._topic.source, begin.advanced_to(behind))
+        return offset_of(self._topic.source, begin.in_log(newest.log_id).advanced_to(behind))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Fix the end of this run."""
@@ -104,6 +105,8 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == START:
             return []
         begin = offsets_in(start)
+        # A batch that was planned before a restart is read without asking for the newest offsets again.
+        self._topic.refuse_made_anew(begin, self._topic.log().log_id())
         return [
             TopicPartition(partition, begin.of(partition), stop)
             for partition, stop in sorted(offsets_in(end).next_offsets.items())

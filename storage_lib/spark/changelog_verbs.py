@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from storage_lib.log_store.foreign_topic import START
+from storage_lib.log_store.foreign_topic import START, START_ID
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.spark.changelog_source import SOURCE_NAME
 from storage_lib.spark.table_source import register
@@ -43,6 +43,8 @@ def read_changelog(
     given = {**options, "topic": topic}
     if start is not None:
         given[START] = start.to_json()
+        if start.log_id is not None:
+            given[START_ID] = start.log_id
     if rows_per_trigger_max is not None:
         given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
     return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()

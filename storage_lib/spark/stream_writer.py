@@ -113,4 +113,4 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _agreed(reached: LogOffsets | None, begun: LogOffsets) -> LogOffsets | None:
-    return begun if reached == begun else None
+    return begun if begun.is_same_place(reached) else None

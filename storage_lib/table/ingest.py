@@ -63,7 +63,7 @@ def ingest(
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
     memory at a time, and more where the broker hands out more at once. With ``skip_expired`` it goes on behind records
-    that the topic's retention has deleted.
+    that the topic's retention has deleted, and with the beginning of a topic that was deleted and made anew.
 
     Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change (unless ``options`` say
     ``log.scan.on-corrupt=skip``), ``InvalidInputError``
@@ -109,7 +109,7 @@ class SourceReader:
         recorded = self._table.source_offsets(self._source)
         position = self._start(recorded)
         for rows, reached in self._batches(position, end):
-            if recorded == reached:
+            if recorded is not None and recorded.is_same_place(reached):
                 break
             snapshot = self._table.append(
                 self._whole(rows),
@@ -129,9 +129,14 @@ class SourceReader:
         return with_kind_column(rows, kinds, self._table.options.row_kind_field)
 
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:
-        if recorded is not None:
-            return recorded.advanced_to(self._log.earliest_offsets().next_offsets) if self._skip_expired else recorded
-        return self._foreign.first_offsets(self._log)
+        if recorded is None:
+            return self._foreign.first_offsets(self._log)
+        if self._skip_expired:
+            earliest = self._log.earliest_offsets()
+            return recorded.in_log(earliest.log_id).advanced_to(earliest.next_offsets)
+        log_id = self._log.log_id()
+        self._foreign.refuse_made_anew(recorded, log_id)
+        return recorded.in_log(log_id)
 
     def _batches(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.Table, LogOffsets]]:
         """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""

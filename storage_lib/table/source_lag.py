@@ -19,6 +19,8 @@ def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> i
     """
     foreign = ForeignTopic.parse({**options, "topic": topic}, table.arrow_schema)
     log = foreign.log()
-    reached = table.source_offsets(foreign.source) or log.earliest_offsets()
+    reached, earliest = table.source_offsets(foreign.source), log.earliest_offsets()
+    if reached is None or not reached.is_of(earliest.log_id):
+        reached = earliest
     ends = log.latest_offsets().next_offsets
     return sum(max(0, end - reached.of(partition)) for partition, end in ends.items())

@@ -17,6 +17,7 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.table_options import OWN_PREFIX
 
 SOURCES = f"{OWN_PREFIX}source-offsets"
+IDS = f"{OWN_PREFIX}source-ids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class SourceOffsets:
         """
         for each in by:
             reached = self.of(each.source)
-            if reached != each.start:
+            if not _is_same_place(reached, each.start):
                 message = (
                     f"source {each.source!r}: these are its records from {_text(each.start)} on, but the table has it "
                     f"up to {_text(reached)}: it was rolled back, or somebody else has read the same source into it. "
@@ -63,14 +64,20 @@ class SourceOffsets:
         """The snapshot properties; none without a source."""
         if not self.positions:
             return {}
-        value = {source: json.loads(offsets.to_json()) for source, offsets in sorted(self.positions.items())}
-        return {SOURCES: json.dumps(value)}
+        told = sorted(self.positions.items())
+        ids = {source: offsets.log_id for source, offsets in told if offsets.log_id is not None}
+        properties = {SOURCES: json.dumps({source: json.loads(offsets.to_json()) for source, offsets in told})}
+        return {**properties, IDS: json.dumps(ids)} if ids else properties
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> SourceOffsets:
         """What a snapshot of ours says."""
-        found = json.loads(properties.get(SOURCES, "{}"))
-        return cls(positions={source: LogOffsets.from_json(json.dumps(value)) for source, value in found.items()})
+        found, ids = (json.loads(properties.get(key, "{}")) for key in (SOURCES, IDS))
+        return cls(
+            positions={
+                source: LogOffsets.from_json(json.dumps(value), ids.get(source)) for source, value in found.items()
+            }
+        )
 
 
 SourcesOf: TypeAlias = Callable[[SourceOffsets], SourceOffsets]
@@ -80,6 +87,10 @@ SourcesOf: TypeAlias = Callable[[SourceOffsets], SourceOffsets]
 def as_they_were(sources: SourceOffsets) -> SourceOffsets:
     """Of a commit that reads no source."""
     return sources
+
+
+def _is_same_place(reached: LogOffsets | None, begun: LogOffsets | None) -> bool:
+    return begun is None if reached is None else reached.is_same_place(begun)
 
 
 def _text(offsets: LogOffsets | None) -> str:

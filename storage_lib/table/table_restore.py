@@ -150,7 +150,8 @@ class TableRestore:
             raise InvalidInputError(message)
 
     def _are_others(self, offsets: SourceOffsets, than_of: Snapshot | None) -> bool:
-        return offsets != self._commit.source_offsets(than_of)
+        # With the topics' ids, which offsets that are compared do not tell.
+        return offsets.to_properties() != self._commit.source_offsets(than_of).to_properties()
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
         return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))

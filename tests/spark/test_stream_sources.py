@@ -10,14 +10,14 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import InvalidInputError, ingest
+from storage_lib import InvalidInputError, LogOffsetsExpiredError, ingest
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_sink, write_stream
 from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.table.source_offsets import SourceRange
 from tests.support.orders_table import orders, rows
-from tests.support.spark_topics import committed_changes, produce
+from tests.support.spark_topics import committed_changes, delete, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +64,36 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
     produce(bootstrap_servers, topic, change("c", 3, "c"))
     stream("second", table.source_offsets(topic))
     assert (held(), table.source_offsets(topic)) == ({2: "b", 3: "c"}, LogOffsets({0: 5}))
+
+
+@pytest.mark.spark
+def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
+) -> None:
+    table, topic = make_table(log=True), f"anew-{tmp_path.name}"
+    options = {"log.kafka.bootstrap.servers": bootstrap_servers}
+
+    def stream(checkpoint: str, start: LogOffsets | None = None) -> None:
+        df = read_changelog(spark, topic=topic, schema="id BIGINT, v STRING", options=options, start=start)
+        location = str(tmp_path / checkpoint)
+        write_stream(df, table, checkpoint_location=location, available_now=True, compaction=False).awaitTermination()
+
+    produce(bootstrap_servers, topic, change("c", 1, "a"), change("c", 2, "b"))
+    stream("first")
+    reached = table.source_offsets(topic)
+    delete(bootstrap_servers, topic)
+    produce(bootstrap_servers, topic, *(change("c", key, "c") for key in (3, 4, 5)))
+
+    for place, start in (("first", None), ("second", reached)):
+        with pytest.raises(LogOffsetsExpiredError, match=r"topic .* was deleted and made anew"):
+            stream(place, start)
+
+    assert ingest(table, topic, options=options, skip_expired=True).row_count == 3
+    produce(bootstrap_servers, topic, change("c", 6, "d"))
+    with pytest.raises(InvalidInputError, match="new checkpoint"):
+        stream("first")
+    stream("third", table.source_offsets(topic))
+    assert {row["id"] for row in table.to_arrow().to_pylist()} == {1, 2, 3, 4, 5, 6}
 
 
 def checkpoint(directory: Path, *batches: str, done: int) -> CheckpointSources:

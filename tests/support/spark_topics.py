@@ -9,6 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.patience import wait_until
+
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -50,6 +52,13 @@ def committed_values(table: DynamicTable, *, timeout_seconds: float = 120) -> li
     finally:
         consumer.close()
     return seen
+
+
+def delete(bootstrap_servers: str, topic: str) -> None:
+    """Delete the topic, and return once nobody sees it any more."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(20)
+    wait_until(lambda: topic not in admin.list_topics(timeout=20).topics)
 
 
 def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:

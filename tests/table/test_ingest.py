@@ -56,6 +56,11 @@ class Topic:
         appender.write(partition, batch.select(COLUMNS.names), codes)
         appender.finish()
 
+    def make_anew(self) -> None:
+        """Delete it, and make one of the same name."""
+        self.log.drop()
+        self.log.create()
+
     def ingest(
         self,
         table: DynamicTable,
@@ -276,6 +281,51 @@ def test_records_that_the_topic_has_lost_are_not_passed_over_in_silence() -> Non
 
     assert topic.ingest(table, skip_expired=True).row_count == 1
     assert content(table) == {"a 1 10", "a 3 30"}
+
+
+@KINDS_OF_TABLES
+@pytest.mark.parametrize("records", [1, 2, 3], ids=["shorter", "as long", "longer"])
+def test_a_topic_that_was_made_anew_is_not_gone_on_with_in_its_middle(options: dict[str, str], records: int) -> None:
+    topic, table = Topic(), orders(None, options=options)
+    topic.tell(0, "+I a 1 10", "+I a 2 20")
+    topic.ingest(table)
+    topic.make_anew()
+    topic.tell(0, *(f"+I b {key} 30" for key in range(records)))
+
+    with pytest.raises(LogOffsetsExpiredError, match=r"'shop-cdc' was deleted and made anew .*skip_expired=True"):
+        topic.ingest(table)
+    assert content(table) == {"a 1 10", "a 2 20"}
+
+    assert topic.ingest(table, skip_expired=True).row_count == records
+    assert content(table) == {"a 1 10", "a 2 20", *(f"b {key} 30" for key in range(records))}
+    assert topic.ingest(table).row_count == 0
+
+
+def test_a_rollback_to_before_a_topic_was_made_anew_says_so_however_alike_the_numbers_are() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    before = topic.ingest(table).snapshot
+    topic.make_anew()
+    topic.tell(0, "+I a 1 10")
+    topic.ingest(table, skip_expired=True)
+    assert before is not None
+
+    table.rollback_to(snapshot_id=before.id)
+
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        topic.ingest(table)
+
+
+def test_offsets_of_older_snapshots_which_name_no_topic_are_those_of_the_one_that_is_there() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    table.append(rows("+I a 1 10"), source=SourceRange(source=SOURCE, start=None, end=LogOffsets({0: 1})))
+    topic.tell(0, "+I a 2 20")
+
+    assert topic.ingest(table).row_count == 1
+    topic.make_anew()
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        topic.ingest(table)
 
 
 def test_a_fast_forward_brings_the_offsets_of_the_branch() -> None:
