@@ -286,7 +286,7 @@ def test_records_that_the_topic_has_lost_are_not_passed_over_in_silence() -> Non
 @KINDS_OF_TABLES
 @pytest.mark.parametrize("records", [1, 2, 3], ids=["shorter", "as long", "longer"])
 def test_a_topic_that_was_made_anew_is_not_gone_on_with_in_its_middle(options: dict[str, str], records: int) -> None:
-    topic, table = Topic(), orders(None, options=options)
+    topic, table = Topic(), orders(None, **options)
     topic.tell(0, "+I a 1 10", "+I a 2 20")
     topic.ingest(table)
     topic.make_anew()
