@@ -17,20 +17,33 @@ __all__ = ["table_lineage"]
 
 
 def table_lineage(
-    hook: DynamicTableHook, *, reads: Sequence[str] = (), writes: Sequence[str] = (), version: int | None = None
+    hook: DynamicTableHook,
+    *,
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    drops: Sequence[str] = (),
+    version: int | None = None,
 ) -> Any:
-    """Return the ``OperatorLineage``; a table that can't be opened any more (it was dropped) has no facets."""
+    """Return the ``OperatorLineage``; a table that can't be opened has no columns, and what is no name is none."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     return OperatorLineage(
-        inputs=[_dataset(hook, name, None) for name in reads],
-        outputs=[_dataset(hook, name, version) for name in writes],
+        inputs=[_dataset(hook, name, None) for name in reads if _is_name(name)],
+        outputs=[
+            *(_dataset(hook, name, version) for name in writes if _is_name(name)),
+            *(_dataset(hook, name, None, dropped=True) for name in drops if _is_name(name)),
+        ],
     )
 
 
-def _dataset(hook: DynamicTableHook, name: str, version: int | None) -> Any:
+def _is_name(name: object) -> bool:
+    """Not so where a template made nothing of it; the task fails by that, and lineage is told of its failure."""
+    return isinstance(name, str) and name != ""
+
+
+def _dataset(hook: DynamicTableHook, name: str, version: int | None, *, dropped: bool = False) -> Any:
     from openlineage.client.event_v2 import Dataset
-    from openlineage.client.facet_v2 import dataset_version_dataset, schema_dataset
+    from openlineage.client.facet_v2 import dataset_version_dataset, lifecycle_state_change_dataset, schema_dataset
 
     from storage_lib.errors import StorageError
 
@@ -46,4 +59,7 @@ def _dataset(hook: DynamicTableHook, name: str, version: int | None) -> Any:
         facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=fields)
     if version is not None:
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(version))
+    if dropped:
+        change = lifecycle_state_change_dataset.LifecycleStateChange.DROP
+        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(change)
     return Dataset(namespace=namespace, name=name, facets=facets)

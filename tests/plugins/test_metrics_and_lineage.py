@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 from dynamic_table.metrics import tell_sink
+from dynamic_table.operators.create_tag import CreateTagOperator
+from dynamic_table.operators.drop_table import DropTableOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.operators.tier_log import TierLogOperator
 from dynamic_table.operators.validate_table import ValidateTableOperator
 from storage_lib import open_catalog
 from tests.support.task_context import task_context
@@ -99,3 +102,19 @@ def test_lineage_names_the_table_its_columns_and_the_snapshot(orders: Any, wareh
     assert "version" not in begun.outputs[0].facets
     read = reader.get_openlineage_facets_on_complete(ended)
     assert ([each.name for each in read.inputs], read.outputs) == (["shop.orders"], [])
+
+
+def test_lineage_is_told_that_a_table_was_dropped_and_nothing_of_what_is_no_name(orders: Any) -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="the extra lineage is not installed")
+    ended: Any = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: None)
+
+    dropped = DropTableOperator(task_id="drop", table=orders.name).get_openlineage_facets_on_complete(ended)
+    nameless = [
+        kind(task_id="nameless", table=None, **more).get_openlineage_facets_on_start()
+        for kind, more in ((DropTableOperator, {}), (CreateTagOperator, {"tag": "kept"}), (TierLogOperator, {}))
+    ]
+
+    [output] = dropped.outputs
+    assert (output.name, output.facets["lifecycleStateChange"].lifecycleStateChange.value) == (orders.name, "DROP")
+    assert dropped.inputs == []
+    assert [(told.inputs, told.outputs) for told in nameless] == [([], [])] * 3

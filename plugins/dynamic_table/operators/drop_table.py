@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_flag, checked_text
 
@@ -43,3 +44,6 @@ class DropTableOperator(TableOperator):
         existed = catalog.table_exists(name)
         catalog.drop_table(name, if_exists=if_exists)
         return {"table": name, "op": "drop_table", "existed": existed}
+
+    def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  there is none of a table that is gone
+        return table_lineage(self.hook, drops=[self.table])
