@@ -49,11 +49,23 @@ with DAG(
             description="None: where the table has one.",
             section="More",
         ),
+        "time_retained": Param(
+            "7 d",
+            type=["null", "string"],
+            title="Keep the branch for",
+            description="Where it is not published, or is kept: maintain deletes it then. None: for ever.",
+            section="More",
+        ),
         "keep_branch": Param(False, type="boolean", title="Keep the branch when it is published", section="More"),
     },
 ):
     chain(
-        CreateBranchOperator(task_id="create_branch", table="{{ params.table }}", branch=BRANCH),
+        CreateBranchOperator(
+            task_id="create_branch",
+            table="{{ params.table }}",
+            branch=BRANCH,
+            time_retained="{{ params.time_retained }}",
+        ),
         ReprocessPartitionsOperator(
             task_id="write_rows", table="{{ params.table }}", branch=BRANCH, partitions=DAY, rows="{{ params.rows }}"
         ),

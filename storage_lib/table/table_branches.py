@@ -8,10 +8,10 @@ A branch never touches the table's log. A fast-forward does, where the table has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
-from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
@@ -23,7 +23,7 @@ from storage_lib.schema.table_options import OWN_PREFIX
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.identity import identity_of
 from storage_lib.table.table_restore import TableRestore
-from storage_lib.table.table_tags import TableTags
+from storage_lib.table.table_tags import TableTags, retained_millis
 
 RESTORED_BRANCH = f"{OWN_PREFIX}restored.branch"
 RESTORED_SNAPSHOT = f"{OWN_PREFIX}restored.snapshot"
@@ -56,9 +56,17 @@ class TableBranches:
         self._has_log = has_log
         self._of_newest_schema = of_newest_schema
 
-    def create(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
+    def create(
+        self,
+        name: str,
+        *,
+        tag: str | None = None,
+        snapshot_id: int | None = None,
+        time_retained: timedelta | str | None = None,
+    ) -> None:
         """Make a branch that begins with a tag's snapshot, a snapshot, or (by default) the newest one.
 
+        It stays until it is deleted, or with ``time_retained`` ("7 d") for so long: ``expire`` deletes it then.
         Raises ``AlreadyExistsError`` for a branch of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
         tag or snapshot, ``InvalidInputError`` for a name that is none.
         """
@@ -66,6 +74,7 @@ class TableBranches:
         if tag is not None and snapshot_id is not None:
             message = f"table {self._table}: branch {name!r} begins with one snapshot; give its tag or its id, not both"
             raise InvalidInputError(message)
+        retained_ms = retained_millis(self._table, time_retained)
         store = self._file_store
         kept = None if tag is None else store.tags.load(tag)
         if kept is not None:
@@ -78,6 +87,7 @@ class TableBranches:
             schemas=self._schemas(None if start is None or is_newest else start.schema_id),
             snapshot=start,
             tag=kept,
+            retained_until_ms=None if retained_ms is None else self._environment.clock.now_millis() + retained_ms,
         )
         if start is not None and not self._is_kept(start, tag):
             store.branches.delete(name)
@@ -90,6 +100,14 @@ class TableBranches:
     def list(self) -> tuple[str, ...]:
         """The names of all branches, sorted; the table itself is none."""
         return tuple(self._file_store.branches.names())
+
+    def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete the branches whose time has passed, whatever was written to them, or only tell which; their names."""
+        self._refuse_on_branch()
+        names = tuple(self._file_store.branches.expired(self._environment.clock.now_millis()))
+        for name in () if dry_run else names:
+            self.delete(name)
+        return names
 
     def delete(self, name: str) -> None:
         """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""
@@ -185,12 +203,9 @@ class TableBranches:
 
     def _origin(self, name: str, branch: SnapshotHistory) -> int:
         """The snapshot that the branch was made from; 0 if it began empty."""
-        path = self._paths.of_branch(name).branch_origin_path
-        try:
-            return int(json.loads(self._environment.file_io.read_bytes(path))["snapshot"])
-        except NotFoundError:
-            # Another engine's: such a branch begins with a copy of the snapshot, or empty.
-            return branch.earliest_id() or 0
+        made_from = self._file_store.branches.origin(name)
+        # Another engine's begins with a copy of the snapshot, or empty.
+        return (branch.earliest_id() or 0) if made_from is None else made_from
 
     def _take_over_schemas(self, name: str) -> bool:
         """Files of the branch may be of schemas that the table lacks; whether it has a newer one than this object."""

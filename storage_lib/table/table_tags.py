@@ -36,7 +36,7 @@ class TableTags:
         if snapshot is None:
             message = f"table {self._table} has no snapshot to tag yet; commit something first"
             raise InvalidInputError(message)
-        return self._keep(name, snapshot, _millis(self._table, time_retained))
+        return self._keep(name, snapshot, retained_millis(self._table, time_retained))
 
     def delete(self, name: str) -> None:
         """Delete a tag, and the files that only it kept; ``NotFoundError`` if there is none."""
@@ -50,11 +50,11 @@ class TableTags:
         """Every tag, by name."""
         return tuple(self._file_store.tags.load_all())
 
-    def expire(self) -> tuple[str, ...]:
-        """Delete the tags whose time has passed; their names."""
+    def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete the tags whose time has passed, or only tell which they are; their names."""
         now_ms = self._environment.clock.now_millis()
         names = tuple(tag.name for tag in self.list() if tag.is_expired(now_ms))
-        for name in names:
+        for name in () if dry_run else names:
             self.delete(name)
         return names
 
@@ -110,7 +110,8 @@ class TableTags:
             self._environment.file_io.delete(path)
 
 
-def _millis(table: str, duration: timedelta | str | None) -> int | None:
+def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
+    """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for what is no time."""
     if duration is None:
         return None
     if isinstance(duration, timedelta):
@@ -122,6 +123,6 @@ def _millis(table: str, duration: timedelta | str | None) -> int | None:
             message = f"table {table}: time_retained={duration!r}; {error}"
             raise InvalidInputError(message) from error
     if millis <= 0:
-        message = f"table {table}: time_retained={duration!r} is no time to keep a tag for"
+        message = f"table {table}: time_retained={duration!r} is no time to keep something for"
         raise InvalidInputError(message)
     return millis

@@ -22,6 +22,7 @@ class RecordingTable:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.failures: list[Exception] = []
         self.nothing_to_do = False
+        self.tags = self.branches = SimpleNamespace(expire=lambda: ())
         self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
         self.arrow_schema = self.rows.schema
         self.schema = new_table_schema(

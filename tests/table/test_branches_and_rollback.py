@@ -306,6 +306,25 @@ def test_a_published_branch_may_be_deleted_and_either_side_expire() -> None:
     assert data_files(table) == all_stores(table)
 
 
+def test_a_branch_whose_time_has_passed_goes_when_asked_with_what_only_it_kept() -> None:
+    table = table_of("none")
+    before = data_files(table)
+    for name, time_retained in (("for-a-day", "1 d"), ("for-an-hour", timedelta(hours=1)), ("for-ever", None)):
+        table.branches.create(name, time_retained=time_retained)
+        table.branch(name).append(rows("+I c 3 30"))
+
+    assert table.branches.expire() == ()
+    table.environment.clock.sleep(3600)
+    assert table.branches.expire(dry_run=True) == ("for-an-hour",)
+    assert table.branches.list() == ("for-a-day", "for-an-hour", "for-ever")
+    assert table.branches.expire() == ("for-an-hour",)
+    table.environment.clock.sleep(23 * 3600)
+    assert table.branches.expire() == ("for-a-day",)
+    assert table.branches.list() == ("for-ever",)
+    table.branches.delete("for-ever")
+    assert data_files(table) == before
+
+
 def test_what_can_not_be_a_branch_is_refused() -> None:
     table = table_of("none")
     table.branches.create("dev")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_text
+from dynamic_table.rendered_argument import checked_text, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,23 +24,27 @@ class CreateBranchOperator(TableOperator):
     branch of that name which this task did not make is left alone, with an error.
 
     :param branch: the branch's name; one for each run, unless runs never overlap. (templated)
+    :param time_retained: how long to keep it, such as ``7 d``, if nobody deletes it; None: for ever. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "branch")
+    template_fields: Sequence[str] = ("table", "branch", "time_retained")
     ui_color = "#e8e0f4"
 
     def __init__(
         self,
         *,
         branch: str,
+        time_retained: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.branch = branch
+        self.time_retained = time_retained
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the branch and return its name and the snapshot it begins with."""
         name = checked_text(self.branch, "branch")
+        retained = None if is_nothing(self.time_retained) else checked_text(self.time_retained, "time_retained")
         table = self.hook.load_table(self.table)
         store = context.get("task_state_store")
         is_there = name in table.branches.list()
@@ -49,6 +53,6 @@ class CreateBranchOperator(TableOperator):
             table.branches.delete(name)
         elif not is_there and store is not None:
             store.set(BRANCH_KEY, name)
-        table.branches.create(name)
+        table.branches.create(name, time_retained=retained)
         begin = table.branch(name).plan().snapshot
         return {"table": self.table, "op": "create_branch", "branch": name, "version": begin.id if begin else None}

@@ -1,4 +1,4 @@
-"""Expires a table's old snapshots and the files that only they need."""
+"""Expires a table's old snapshots, tags and branches whose time has passed, and the files that only they need."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ HOUR_MILLIS = 3_600_000
 
 class ExpireSnapshotsOperator(TableOperator):
     """Removes old snapshots; the newest ones, tagged ones and those that a consumer needs stay.
+
+    Tags and branches that were made to be kept for a time (``time_retained``) are removed once that has passed.
 
     :param retain_last: how many of the newest snapshots stay in any case. (templated)
     :param older_than_hours: expire only what is older; None: age does not matter. (templated)
@@ -43,7 +45,10 @@ class ExpireSnapshotsOperator(TableOperator):
         """Expire, and return how many snapshots and files went. Repeating it is harmless: it makes no commit."""
         hours = None if is_nothing(self.older_than_hours) else checked_number(self.older_than_hours, "older_than_hours")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
-        expired = self.hook.load_table(self.table).expire_snapshots(
+        table = self.hook.load_table(self.table)
+        # First: of what they kept more can be expired then.
+        tags, branches = table.tags.expire(), table.branches.expire()
+        expired = table.expire_snapshots(
             retain_last=retain_last,
             older_than_millis=None if hours is None else int(time.time() * 1000 - hours * HOUR_MILLIS),
         )
@@ -52,4 +57,6 @@ class ExpireSnapshotsOperator(TableOperator):
             "op": "expire",
             "snapshots": expired.snapshot_count,
             "data_files": expired.data_file_count,
+            "tags": list(tags),
+            "branches": list(branches),
         }

@@ -20,7 +20,7 @@ __all__ = ["ListTablesInNeedOperator"]
 
 
 class ListTablesInNeedOperator(CatalogOperator):
-    """Returns ``database.table`` of the tables of which a bucket is due for compaction, or snapshots for expiry.
+    """Returns ``database.table`` of the tables in need: buckets to compact, or snapshots, tags or branches to expire.
 
     The largest come first: started last, they would be what everybody waits for. A table that can't be looked at is
     among them, so that its own task fails and says why.
@@ -66,11 +66,15 @@ class ListTablesInNeedOperator(CatalogOperator):
             health = table.health()
             tell_health(name, health, int(time.time() * 1000))
             due = len(table.plan_compaction(full=full))
+            outlived = [*table.tags.expire(dry_run=True), *table.branches.expire(dry_run=True)]
         except StorageError as error:
             self.log.warning("%s can't be looked at: %s", name, error)
             return 0
         too_many = max(0, health.snapshot_count - retain_last)
-        if not due and not too_many:
+        if not due and not too_many and not outlived:
             return -1
-        self.log.info("%s: %d bucket(s) to compact, %d snapshot(s) to expire", name, due, too_many)
+        self.log.info(
+            "%s: %d bucket(s) to compact, %d snapshot(s) and %d tag(s) or branch(es) to expire",
+            name, due, too_many, len(outlived),
+        )  # fmt: skip
         return health.size_bytes

@@ -22,6 +22,8 @@ from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
+_RETAINED_UNTIL = "retainedUntil"
+
 
 class BranchDirectory:
     """Makes and deletes branches of one table; ``paths`` may be those of any of its branches."""
@@ -79,7 +81,13 @@ class BranchDirectory:
         return [MAIN_BRANCH, *self.names()]
 
     def create(
-        self, name: str, *, schemas: Sequence[TableSchema], snapshot: Snapshot | None, tag: Tag | None = None
+        self,
+        name: str,
+        *,
+        schemas: Sequence[TableSchema],
+        snapshot: Snapshot | None,
+        tag: Tag | None = None,
+        retained_until_ms: int | None = None,
     ) -> None:
         """Make a branch that begins with ``snapshot`` (None: empty), ``schemas`` being all up to its newest, ascending.
 
@@ -96,13 +104,32 @@ class BranchDirectory:
         self._file_io.delete_tree(paths.history_directory)
         if tag is not None:
             self.tags(name).create(tag)
-        origin = json.dumps({"snapshot": 0 if snapshot is None else snapshot.id})
-        self._file_io.write_bytes(paths.branch_origin_path, origin.encode())
+        origin = {"snapshot": 0 if snapshot is None else snapshot.id}
+        if retained_until_ms is not None:
+            origin[_RETAINED_UNTIL] = retained_until_ms
+        self._file_io.write_bytes(paths.branch_origin_path, json.dumps(origin).encode())
         if snapshot is not None:
             self.history(name).begin_with(snapshot)
         history = SchemaHistory(self._file_io, paths)
         for schema in schemas:
             history.append(schema)
+
+    def origin(self, name: str) -> int | None:
+        """The snapshot that a branch was made from, 0 if it began empty; None if another engine made it."""
+        snapshot_id: int | None = self._origin(name).get("snapshot")
+        return snapshot_id
+
+    def expired(self, now_ms: int) -> list[str]:
+        """The branches that were to be kept until now, or less."""
+        return [name for name in self.names() if self._origin(name).get(_RETAINED_UNTIL, now_ms + 1) <= now_ms]
+
+    def _origin(self, name: str) -> dict[str, int]:
+        path = self._paths.of_branch(name).branch_origin_path
+        try:
+            origin: dict[str, int] = json.loads(self._file_io.read_bytes(path))
+        except NotFoundError:
+            return {}
+        return origin
 
     def delete(self, name: str) -> None:
         """Delete what a branch has of its own; its data files are left to the caller."""

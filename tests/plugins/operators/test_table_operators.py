@@ -411,7 +411,9 @@ def test_expiry_counts_hours_back_from_now(table: RecordingTable) -> None:
     [(_, arguments)] = table.calls
     assert arguments["retain_last"] == 5
     assert -1 <= arguments["older_than_millis"] - (before - 1_800_000) < 60_000
-    assert result == {"table": "db.t", "op": "expire", "snapshots": 2, "data_files": 3}
+    assert result == {
+        "table": "db.t", "op": "expire", "snapshots": 2, "data_files": 3, "tags": [], "branches": []
+    }  # fmt: skip
 
 
 def test_expiry_by_count_alone_names_no_time(table: RecordingTable) -> None:
