@@ -1,4 +1,8 @@
-"""Every hour: compact the tables that need it and expire their snapshots; one mapped task each, large tables first."""
+"""Every hour: compact the tables that need it and expire their snapshots, large tables first.
+
+Each table has a mapped task of its own; a table of which more is due than one task should do has several, each for some
+of its buckets, side by side as far as the slots of its pool go.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from airflow.sdk import DAG, Param
 from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.list_compactions import ListCompactionsOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
 from dynamic_table.table_events import TABLE_EVENTS
 
@@ -24,6 +29,14 @@ with DAG(
         "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
         "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
         "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
+        "gib_per_task": Param(
+            16,
+            type=["null", "number"],
+            exclusiveMinimum=0,
+            title="Compact so many GiB in one task",
+            description="A table of which more is due has several tasks, each for some of its buckets. None: one task.",
+            section="More",
+        ),
         **engine_params(),
     },
 ):
@@ -33,14 +46,17 @@ with DAG(
         full="{{ params.full }}",
         retain_last="{{ params.retain_last }}",
     ).output
+    compactions = ListCompactionsOperator(
+        task_id="list_compactions", tables=tables, full="{{ params.full }}", gib_per_task="{{ params.gib_per_task }}"
+    ).output
     compact = CompactTableOperator.partial(
         task_id="compact_table",
         full="{{ params.full }}",
         engine="{{ params.engine }}",
         master="{{ params.master }}",
         outlets=[TABLE_EVENTS],
-        map_index_template="{{ task.table }}",
-    ).expand(table=tables)
+        map_index_template="{{ task.label }}",
+    ).expand_kwargs(compactions)
     expire = ExpireSnapshotsOperator.partial(
         task_id="expire_snapshots",
         retain_last="{{ params.retain_last }}",

@@ -58,7 +58,9 @@ class FileStoreCompact:
             for task in self._tasks(partition, bucket, counts[partition, bucket], files, full=full)
         )
 
-    def plan_buckets(self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]]) -> tuple[CompactionTask, ...]:
+    def plan_buckets(
+        self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]], *, full: bool = False
+    ) -> tuple[CompactionTask, ...]:
         """As ``plan`` for just these buckets (partition and number); costs what they hold, not what the table holds."""
         live = self._scan.live_files(snapshot, partitions={partition for partition, _ in buckets})
         tasks: list[CompactionTask] = []
@@ -66,7 +68,7 @@ class FileStoreCompact:
             entries = list(live.of(partition, bucket))
             if entries:
                 files = [entry.file for entry in entries]
-                tasks += self._tasks(partition, bucket, entries[0].total_buckets, files)
+                tasks += self._tasks(partition, bucket, entries[0].total_buckets, files, full=full)
         return tuple(tasks)
 
     def crowded(

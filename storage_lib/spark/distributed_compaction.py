@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
@@ -27,11 +27,12 @@ def compact(
     *,
     partition: Mapping[str, object] | None = None,
     full: bool = True,
+    buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     tasks_max: int | None = None,
 ) -> Snapshot | None:
-    """Compact ``partition`` (None: all) on the cluster; None if there was nothing to do.
+    """Compact ``partition`` or ``buckets`` (None: all) on the cluster; None if there was nothing to do.
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
     ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
@@ -39,7 +40,7 @@ def compact(
     ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
     others committed, for a bucket whose values can't be merged (a sum too large).
     """
-    tasks = table.plan_compaction(partition=partition, full=full)
+    tasks = table.plan_compaction(partition=partition, full=full, buckets=buckets)
     if not tasks:
         return None
     key = key_of(table)

@@ -10,7 +10,7 @@ Engines write from many tasks: the driver opens (``new_commit``), tasks write (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -621,19 +621,25 @@ class DynamicTable:
         *,
         partition: Mapping[str, object] | None = None,
         full: bool = True,
+        buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
         """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
 
-        None if there was nothing to do.
+        None if there was nothing to do. ``buckets``: only these, each by its whole partition and its number; who
+        compacts others meanwhile is no conflict.
         Never stops a writer. A bucket whose files another commit replaced meanwhile is left to the next compaction;
         raises ``CommitConflictError`` if that is all of them: the work is dropped, run it again. Raises
         ``InvalidInputError`` for a bucket whose rows can't be merged (a sum too large for its column), after the others
         were compacted.
         """
         return self._care.compact(
-            partition=partition, full=full, commit_user=commit_user, commit_identifier=commit_identifier
+            partition=partition,
+            full=full,
+            buckets=buckets,
+            commit_user=commit_user,
+            commit_identifier=commit_identifier,
         )
 
     def compact_after(
@@ -653,10 +659,14 @@ class DynamicTable:
             self._inline_compaction.compact(written, buckets)
 
     def plan_compaction(
-        self, partition: Mapping[str, object] | None = None, *, full: bool = True
+        self,
+        partition: Mapping[str, object] | None = None,
+        *,
+        full: bool = True,
+        buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
     ) -> list[CompactionTask]:
         """What ``compact`` would do, one picklable task a bucket, for an engine to run side by side."""
-        return self._care.plan_compaction(partition, full=full)
+        return self._care.plan_compaction(partition, full=full, buckets=buckets)
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Do one task; its files are durable but not yet part of the table."""

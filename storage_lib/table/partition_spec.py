@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.comparisons import Equal, IsNull
 from storage_lib.schema.literal import typed_literal
+from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.predicate import And, Or, Predicate
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.write_order import OverwriteScope
@@ -37,6 +38,11 @@ class PartitionSpecs:
             raise InvalidInputError(message)
         predicates = [predicate for spec in specs if (predicate := self.predicate(spec)) is not None]
         return reduce(Or, predicates)
+
+    def buckets(self, named: Iterable[tuple[Mapping[str, object], int]]) -> set[tuple[bytes, int]]:
+        """Buckets by their whole partition and number; ``InvalidInputError`` as ``PartitionCodec.encode``."""
+        codec = PartitionCodec(self._schema)
+        return {(codec.encode(partition), bucket) for partition, bucket in named}
 
     def predicate_of(self, scope: OverwriteScope) -> Predicate | None:
         """Partitions that a scope names; None if it names all. Raises as ``predicate``."""

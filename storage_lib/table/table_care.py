@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -32,6 +32,10 @@ _COMPACTIONS_AT_ONCE = 4
 _SIDE_BY_SIDE_BYTES_MIN = 32 * 1024 * 1024
 
 
+Buckets = Iterable[tuple[Mapping[str, object], int]]
+"""Some of a table's, each by its whole partition and its number."""
+
+
 class TableCare:
     """The care verbs of ``DynamicTable``, which says what they promise."""
 
@@ -55,6 +59,7 @@ class TableCare:
         *,
         partition: Mapping[str, object] | None,
         full: bool,
+        buckets: Buckets | None,
         commit_user: str | None,
         commit_identifier: int | None,
     ) -> Snapshot | None:
@@ -63,7 +68,7 @@ class TableCare:
         earlier = self._commit.committed(user, identifier)
         if earlier is not None:
             return earlier
-        tasks = self.plan_compaction(partition, full=full)
+        tasks = self.plan_compaction(partition, full=full, buckets=buckets)
         return self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
 
     def run_and_commit(
@@ -107,11 +112,19 @@ class TableCare:
             raise refused[0]
         return committed
 
-    def plan_compaction(self, partition: Mapping[str, object] | None, *, full: bool) -> list[CompactionTask]:
+    def plan_compaction(
+        self, partition: Mapping[str, object] | None, *, full: bool, buckets: Buckets | None = None
+    ) -> list[CompactionTask]:
         """One task a bucket that has something to merge."""
-        predicate = None if not partition else self._partitions.predicate(partition)
+        if partition and buckets is not None:
+            message = f"table {self._table}: buckets are named by their partitions; give partition or buckets, not both"
+            raise InvalidInputError(message)
         snapshot = self._file_store.snapshots.latest()
         store = self._file_store.of_newest_schema()
+        if buckets is not None:
+            named = self._partitions.buckets(buckets)
+            return [] if snapshot is None else list(store.compact.plan_buckets(snapshot, named, full=full))
+        predicate = None if not partition else self._partitions.predicate(partition)
         return list(store.compact.plan(snapshot, full=full, partition_filter=predicate))
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:

@@ -124,8 +124,10 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     unpooled = catalog.create_table("life.unpooled", DAILY, primary_key=["day", "id"], partition_by=["day"])
     for one in (1, 2):
         for table in (catalog.load_table(name), unpooled):
-            table.append(pa.table({"day": ["a"], "id": [one]}, schema=DAILY))
-    maintained = rest.run("maintain", conf={"tables": [name, unpooled.name], "full": True, "retain_last": 1})
+            table.append(pa.table({"day": ["a", "b"], "id": [one] * 2}, schema=DAILY))
+    # A share of a compaction is no smaller than a bucket.
+    form_of_care = {"tables": [name, unpooled.name], "full": True, "retain_last": 9, "gib_per_task": 1e-9}
+    maintained = rest.run("maintain", conf=form_of_care)
     other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
 
     assert [rest.result("provision", run, "provision_table")["pool"] for run in made] == [pool, pool]
@@ -134,12 +136,18 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     assert pools_of(rest, "reprocess", other) == {"reprocess_partitions": "default_pool"}
     assert pools_of(rest, "maintain", maintained) == {
         "list_tables": "default_pool",
-        f"compact_table {name}": pool,
-        f"compact_table {unpooled.name}": MAINTENANCE_POOL,
+        "list_compactions": "default_pool",
+        f"compact_table {name} day=a: 0": pool,
+        f"compact_table {name} day=b: 0": pool,
+        f"compact_table {unpooled.name} day=a: 0": MAINTENANCE_POOL,
+        f"compact_table {unpooled.name} day=b: 0": MAINTENANCE_POOL,
         f"expire_snapshots {name}": MAINTENANCE_POOL,
         f"expire_snapshots {unpooled.name}": MAINTENANCE_POOL,
         "maintained": "default_pool",
     }
+    shares = catalog.load_table(name)
+    assert shares.snapshots()["commit_kind"].to_pylist()[-2:] == ["COMPACT", "COMPACT"]
+    assert shares.plan_compaction(full=True) == []
     changed = rest.trigger("provision", conf={**form, "pool_slots": 3})
     assert rest.wait("provision", changed) == "failed"
     assert f"pool {pool} has 2 slots, declared are 3" in rest.log("provision", changed, "provision_table")

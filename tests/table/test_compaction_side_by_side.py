@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from storage_lib import CorruptFileError, DynamicTable, open_catalog
+from storage_lib import CorruptFileError, DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.compact import CompactionTask
 from storage_lib.table import table_care
 
@@ -60,3 +61,39 @@ def test_when_one_bucket_fails_nothing_of_the_others_stays(
 
     assert sorted(Path(table.location).rglob("*.parquet")) == before
     assert table.snapshots().num_rows == 2
+
+
+def test_compactions_of_some_buckets_each_do_not_conflict_and_leave_the_others_alone(table: DynamicTable) -> None:
+    shares: list[list[tuple[dict[str, object], int]]] = [[({}, 0), ({}, 2)], [({}, 1)]]
+    planned = [table.plan_compaction(buckets=share) for share in shares]
+    done = [[table.run_compaction(task) for task in tasks] for tasks in planned]
+
+    committed = [table.commit_compaction([message for message in messages if message]) for messages in done]
+
+    assert [snapshot.id for snapshot in committed if snapshot] == [3, 4]
+    runs = Counter(table.files()["bucket"].to_pylist())
+    assert runs == {0: 1, 1: 1, 2: 1, 3: 2}
+    assert table.compact(buckets=shares[0]) is None, "nothing is left to be done there"
+    assert table.compact() is not None
+    assert sorted(table.to_arrow()["name"].to_pylist()) == ["new"] * 100
+
+
+def test_buckets_are_named_with_their_whole_partition_and_without_another(tmp_path: Path) -> None:
+    table = open_catalog(str(tmp_path)).create_table(
+        "db.days",
+        pa.schema([("day", pa.date32()), ("hour", pa.int32()), ("id", pa.int64())]),
+        partition_by=["day", "hour"],
+        options={"bucket": "1", "write-only": "true", "bucket-key": "id"},
+    )
+    for hour in (1, None):
+        for _ in range(2):
+            table.append(pa.table({"day": ["2024-05-14"], "hour": [hour], "id": [1]}).cast(table.arrow_schema))
+
+    assert table.compact(buckets=[({"day": "2024-05-14", "hour": None}, 0)]) is not None
+
+    assert Counter(table.files()["partition"].to_pylist()).most_common()[0][1] == 2
+    assert table.files().num_rows == 3
+    with pytest.raises(InvalidInputError, match=r"named by \(day, hour\), not by \(day\)"):
+        table.compact(buckets=[({"day": "2024-05-14"}, 0)])
+    with pytest.raises(InvalidInputError, match="partition or buckets, not both"):
+        table.compact(partition={"hour": 1}, buckets=[({"day": "2024-05-14", "hour": 1}, 0)])

@@ -1,13 +1,14 @@
-"""Compacts a table, or one partition of it."""
+"""Compacts a table, or one partition or some buckets of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.commit_identity import CommitIdentity, commit_identity
+from dynamic_table.compaction_shares import checked_share, share_label, size_of
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partition
-from dynamic_table.rendered_argument import checked_flag
+from dynamic_table.rendered_argument import checked_flag, is_nothing
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from dynamic_table.compaction_shares import Share
     from storage_lib import DynamicTable
 
 __all__ = ["CompactTableOperator"]
@@ -27,11 +29,12 @@ class CompactTableOperator(EngineOperator):
     behind, and the DAG's retry policy runs it again.
 
     :param partition: ``{column: value}`` of the partition to compact; None: the whole table. (templated)
+    :param buckets: only these, as ``ListCompactionsOperator`` names them. (templated)
     :param full: merge everything into one run per bucket, instead of only what is due. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "partition", "full", *ENGINE_FIELDS)
-    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json", "spark_conf": "json"}
+    template_fields: Sequence[str] = ("table", "partition", "buckets", "full", *ENGINE_FIELDS)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partition": "json", "buckets": "json", "spark_conf": "json"}
     announces = True
     ui_color = "#e6e0f2"
 
@@ -39,38 +42,49 @@ class CompactTableOperator(EngineOperator):
         self,
         *,
         partition: Mapping[str, Any] | str | None = None,
+        buckets: Share | str | None = None,
         full: bool | str = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.partition = partition
+        self.buckets: Any = buckets
         self.full = full
+
+    @property
+    def label(self) -> str:
+        """The table, and which share of it: for the ``map_index_template`` of tasks that are mapped."""
+        return f"{self.table} {share_label(self.buckets)}" if self.buckets else self.table
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact and return the snapshot's id, None if nothing was to be done."""
         partition = None if self.partition is None else checked_partition(self.partition)
-        full = checked_flag(self.full, "full")
+        what: dict[str, Any] = {
+            "partition": partition,
+            "full": checked_flag(self.full, "full"),
+            "buckets": None if is_nothing(self.buckets) else checked_share(self.buckets),
+        }
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            size = sum(
-                file.file_size
-                for task in table.plan_compaction(partition=partition, full=full)
-                for file in task.unit.files
-            )
-            if self.uses_spark(size):
-                snapshot = self._compact_by_spark(table, partition, full, identity)
+            if self.uses_spark(sum(map(size_of, table.plan_compaction(**what)))):
+                snapshot = self._compact_by_spark(table, what, identity)
             else:
-                snapshot = table.compact(partition=partition, full=full, **identity.arguments())
+                snapshot = table.compact(**what, **identity.arguments())
         return announce(
             context,
             table=self.table,
             op="compact",
             version=snapshot.id if snapshot else None,
-            partitions=[partition] if partition else [],
+            partitions=self._partitions(partition),
         )
 
-    def _compact_by_spark(self, table: DynamicTable, partition: Any, full: bool, identity: CommitIdentity) -> Any:  # noqa: FBT001
+    def _partitions(self, partition: Mapping[str, str] | None) -> list[Mapping[str, str | None]]:
+        if self.buckets:
+            return [each["partition"] for each in self.buckets if each["partition"]]
+        return [partition] if partition else []
+
+    def _compact_by_spark(self, table: DynamicTable, what: Mapping[str, Any], identity: CommitIdentity) -> Any:
         from storage_lib.spark import compact
 
         with self.spark() as spark:
-            return compact(spark, table, partition=partition, full=full, **identity.arguments())
+            return compact(spark, table, **what, **identity.arguments())

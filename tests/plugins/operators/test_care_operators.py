@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from dynamic_table.operators.compact_table import CompactTableOperator
+from dynamic_table.operators.create_branch import CreateBranchOperator
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
+from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
+from dynamic_table.operators.list_compactions import ListCompactionsOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
 from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperator
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tests.support.patience import wait_until
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
@@ -148,6 +153,81 @@ def test_a_table_is_dropped_once_and_its_absence_is_fine_or_not(orders: DynamicT
     assert run()["existed"] is False
     with pytest.raises(NotFoundError, match=r"shop\.orders"):
         run(if_exists="false")
+
+
+def test_tags_and_branches_whose_time_has_passed_go_with_the_snapshots(orders: DynamicTable) -> None:
+    orders.tags.create("short", 1, time_retained="1 ms")
+    orders.tags.create("kept", 2, time_retained="1 d")
+    branch = task_context(
+        task := CreateBranchOperator(task_id="branch", table="shop.orders", branch="audit", time_retained="1 ms")
+    )
+    task.execute(branch)
+    wait_until(lambda: orders.tags.expire(dry_run=True) and orders.branches.expire(dry_run=True))
+    listed = ListTablesInNeedOperator(task_id="list", retain_last=10)
+    expire = ExpireSnapshotsOperator(task_id="expire", table="shop.orders", retain_last=10)
+
+    assert listed.execute(task_context(listed)) == ["shop.orders"]
+    assert expire.execute(task_context(expire)) == {
+        "table": "shop.orders", "op": "expire", "snapshots": 0, "data_files": 0, "tags": ["short"],
+        "branches": ["audit"],
+    }  # fmt: skip
+    assert listed.execute(task_context(listed)) == []
+    assert [tag.name for tag in orders.tags.list()] == ["kept"]
+
+
+def test_what_is_due_of_a_large_table_is_divided_among_tasks_the_largest_first(warehouse: Path) -> None:
+    catalog = open_catalog(str(warehouse))
+    options = {"log.system": "none", "write-only": "true", "bucket": "2"}
+    keys = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("day", "id")])
+    large = catalog.create_table("shop.large", keys, primary_key=["day", "id"], partition_by=["day"], options=options)
+    small = catalog.create_table("shop.small", keys, primary_key=["day", "id"], options=options | {"bucket": "1"})
+    for _ in range(2):
+        large.append(pa.table({"day": [1] * 1000 + [2] * 9000, "id": range(10000)}, schema=keys))
+        small.append(pa.table({"day": [1], "id": [1]}, schema=keys))
+    broken = catalog.create_table("shop.broken", keys, primary_key=["day", "id"], options=options)
+    broken.append(pa.table({"day": [1], "id": [1]}, schema=keys))
+    Path(broken.location, "snapshot", "snapshot-1").write_text("{")
+    half = large.health().size_bytes / 2 / 1024**3
+    names = ["shop.small", "shop.large", "shop.broken"]
+
+    def listed(**arguments: Any) -> list[dict[str, Any]]:
+        task = ListCompactionsOperator(task_id="list", tables=names, full=True, **arguments)
+        return task.execute(task_context(task))
+
+    def compacted(arguments: dict[str, Any]) -> dict[str, Any]:
+        task = CompactTableOperator(task_id="compact", **arguments)
+        return task.execute(task_context(task))
+
+    whole = [{"table": name, "buckets": None} for name in ("shop.large", "shop.small", "shop.broken")]
+    assert listed() == listed(gib_per_task="None") == listed(gib_per_task=1) == whole
+    with pytest.raises(InvalidInputError, match="gib_per_task is 0"):
+        listed(gib_per_task=0)
+    shares = listed(gib_per_task=half)
+    assert [one["table"] for one in shares] == ["shop.large", "shop.large", "shop.small", "shop.broken"]
+    assert [[place["partition"]["day"] for place in one["buckets"]] for one in shares[:2]] == [["1", "2"]] * 2
+    done = [compacted(one) for one in shares[:2]]
+    assert [one["version"] for one in done] == [3, 4]
+    assert done[0]["partitions"] == [{"day": "1"}, {"day": "2"}]
+    assert large.files().num_rows == 4
+    assert [one["table"] for one in listed(gib_per_task=1)] == ["shop.small", "shop.broken"]
+
+
+def test_the_buckets_of_a_compaction_are_checked_and_told(orders: DynamicTable) -> None:
+    days = [{"partition": {"day": f"2024-05-1{day}"}, "buckets": [0, 3]} for day in range(5)]
+
+    def task(buckets: Any, **more: Any) -> CompactTableOperator:
+        return CompactTableOperator(task_id="compact", table=orders.name, buckets=buckets, **more)
+
+    assert task(None).label == orders.name
+    assert task([{"partition": {}, "buckets": [0, 3]}]).label == "shop.orders 0, 3"
+    assert task(days).label == (
+        "shop.orders day=2024-05-10: 0, 3; day=2024-05-11: 0, 3; day=2024-05-12: 0, 3; and 2 more partitions"
+    )
+    for wrong in ([], [{"buckets": [0]}], [{"partition": {}, "buckets": ["0"]}], "[0, 1]"):
+        with pytest.raises(InvalidInputError, match="buckets are a list like"):
+            (bad := task(wrong)).execute(task_context(bad))
+    with pytest.raises(InvalidInputError, match="named by"):
+        (bad := task(days[:1])).execute(task_context(bad))
 
 
 def test_only_tables_in_need_are_listed_the_largest_first(warehouse: Path) -> None:

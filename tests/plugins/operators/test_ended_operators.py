@@ -35,6 +35,7 @@ OTHERS = {
     "ApproveDropOperator",
     "AwaitStreamChangesOperator",
     "EngineOperator",
+    "ListCompactionsOperator",
     "ListTablesInNeedOperator",
     "ListTablesOperator",
     "PartitionDropOperator",

@@ -1,0 +1,80 @@
+"""Lists the compactions that are due, for tasks that are mapped over them: a table's, or a share of a large table's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import conf
+
+from dynamic_table.compaction_shares import shares_of
+from dynamic_table.operators.table_operator import CatalogOperator
+from dynamic_table.rendered_argument import checked_flag, checked_names, checked_number, is_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+__all__ = ["ListCompactionsOperator"]
+
+GIB = 1024**3
+LEAST_GIB = 1 / GIB
+
+
+class ListCompactionsOperator(CatalogOperator):
+    """Returns arguments of ``CompactTableOperator``, for ``expand_kwargs``, the largest compaction first.
+
+    A table of which more is due than ``gib_per_task`` is compacted by several tasks, each for some of its buckets: they
+    go on side by side, and one that fails loses its own work only. A bucket is not divided. A table that can't be
+    looked at is among them, so that its own task fails and says why.
+
+    :param tables: look at these; the tables of ``ListTablesInNeedOperator``, say. (templated)
+    :param full: whatever can be compacted is due. (templated)
+    :param gib_per_task: about so much is read by one task; None: one task a table. (templated)
+    """
+
+    template_fields: Sequence[str] = ("tables", "full", "gib_per_task")
+    ui_color = "#e6f1f2"
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str] | Any,
+        full: bool | str = False,
+        gib_per_task: float | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.tables = tables
+        self.full = full
+        self.gib_per_task = gib_per_task
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:  # noqa: ARG002  Airflow's signature
+        """Return them."""
+        names = checked_names(self.tables, "tables")
+        full = checked_flag(self.full, "full")
+        bytes_per_task = float("inf")
+        if not is_nothing(self.gib_per_task):
+            bytes_per_task = GIB * checked_number(self.gib_per_task, "gib_per_task", least=LEAST_GIB)
+        found = [one for name in names for one in self._compactions(name, full, bytes_per_task)]
+        found.sort(key=lambda one: -one[0])
+        # Airflow maps no task over more, and fails the one that asks for it.
+        tasks_max = conf.getint("core", "max_map_length", fallback=1024)
+        if len(found) > tasks_max:
+            self.log.warning("%d compactions are due; the %d largest are done by this run", len(found), tasks_max)
+        return [arguments for _, arguments in found[:tasks_max]]
+
+    def _compactions(self, name: str, full: bool, bytes_per_task: float) -> list[tuple[int, dict[str, Any]]]:  # noqa: FBT001
+        from storage_lib.errors import StorageError
+
+        try:
+            table = self.hook.load_table(name)
+            tasks = table.plan_compaction(full=full)
+            shares = shares_of(table, tasks, bytes_per_task) if tasks else []
+        except StorageError as error:
+            self.log.warning("%s can't be looked at: %s", name, error)
+            return [(0, {"table": name, "buckets": None})]
+        self.log.info("%s: %d bucket(s) to compact, by %d task(s)", name, len(tasks), len(shares))
+        if len(shares) == 1:  # of the whole table, whatever is due by then
+            return [(shares[0][0], {"table": name, "buckets": None})]
+        return [(size, {"table": name, "buckets": share}) for size, share in shares]
