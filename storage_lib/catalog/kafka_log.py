@@ -43,6 +43,7 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
         format=options.log_format,
         key_format=options.log_key_format,
         registry_options=options.log_schema_registry,
+        on_corrupt=options.log_scan_on_corrupt,
     )
     return KafkaLogStore(schema, settings, clock)
 

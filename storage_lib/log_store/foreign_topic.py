@@ -15,9 +15,8 @@ from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.skipping_decoder import SkippingDecoder
 from storage_lib.log_store.upsert_json import UpsertJson
-from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, StartupMode, canonical_key
+from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, OnCorrupt, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.type_spelling import parse_type
 from storage_lib.schema.variant import has_variants
@@ -63,14 +62,6 @@ class ForeignFormat(StrEnum):
     def is_upsert(self) -> bool:
         """Whether a record is the newest row of its key, and a deletion only the key."""
         return self in (ForeignFormat.UPSERT_KAFKA, ForeignFormat.UPSERT_KAFKA_AVRO)
-
-
-class OnCorrupt(StrEnum):
-    """What becomes of a record that is no change."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    """It is passed over with a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +147,9 @@ class ForeignTopic:
         from storage_lib.log_store.kafka_log_store import KafkaLogStore
 
         clock = SystemClock()
-        settings = KafkaLogSettings(topic=self.name, table_uuid="", client_options=self.client_options)
+        settings = KafkaLogSettings(
+            topic=self.name, table_uuid="", client_options=self.client_options, on_corrupt=self.on_corrupt
+        )
         cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         try:
             partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
@@ -177,10 +170,7 @@ class ForeignTopic:
                 for each in table.fields
             )
             schema = replace(table, fields=fields, options=buckets, partition_keys=())
-        decoder = self._decoder(schema)
-        if self.on_corrupt is OnCorrupt.SKIP:
-            decoder = SkippingDecoder(decoder, self.name)
-        return KafkaLogStore(schema, settings, clock, decoder)
+        return KafkaLogStore(schema, settings, clock, self._decoder(schema))
 
     def _decoder(self, schema: TableSchema) -> ChangeDecoder:
         if self.format is ForeignFormat.UPSERT_KAFKA:

@@ -10,7 +10,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.kafka_cluster import CLIENT_DEFAULTS
 from storage_lib.log_store.kafka_compression import Compression
 from storage_lib.schema.nearest import nearest
-from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat
+from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat, OnCorrupt
 
 _SERVERS = "bootstrap.servers"
 _COMPRESSION = "compression.type"
@@ -59,6 +59,7 @@ class KafkaLogSettings:
     retention_ms: int | None = None
     transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     limit_ms: int = _LIMIT_MS
+    on_corrupt: OnCorrupt = OnCorrupt.FAIL
 
     def __post_init__(self) -> None:
         """Refuse options that the client would not understand."""

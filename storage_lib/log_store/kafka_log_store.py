@@ -24,6 +24,8 @@ from storage_lib.log_store.log_codecs import codec_of
 from storage_lib.log_store.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
 from storage_lib.log_store.log_offsets import LogOffsets, made_anew
 from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
+from storage_lib.log_store.skipping_decoder import SkippingDecoder
+from storage_lib.schema.table_options import OnCorrupt
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -47,7 +49,9 @@ class KafkaLogStore:
         self._clock = clock
         self._codec: LogCodec = codec_of(schema, settings)
         self._foreign = decoder
-        self._decoder = decoder or self._codec
+        self._decoder: ChangeDecoder = decoder or self._codec
+        if settings.on_corrupt is OnCorrupt.SKIP:
+            self._decoder = SkippingDecoder(self._decoder, settings.topic)
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         self._topic = KafkaTopic(self._cluster, settings.topic, mark_of(settings.table_uuid), clock)
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)

@@ -78,7 +78,7 @@ def read_columns(codec: ChangeDecoder, columns: LogColumns, *, log: str, bucket:
     except CorruptRecordError as error:
         value = columns.values[error.index].as_py() or b""
         excerpt = value[:_EXCERPT_BYTES]
-        remedy = "Find out who else writes this topic"
+        remedy = "Find out who else writes this topic; log.scan.on-corrupt=skip passes over what nobody can read"
         if codec.name == "debezium-json" and b'"payload"' in value:
             remedy = "It has a schema beside its payload: that is the format debezium-json-schema"
         message = (

@@ -35,6 +35,8 @@ _FIXED = frozenset(
     }
 )
 _FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
+_READERS_PREFIX = "log.scan"
+"""Of options that say how the log is read, and nothing of what is in it."""
 """How rows are laid out, merged and logged: files and records that are there already were made by them."""
 
 _NAMING_COLUMNS = ("bucket-key", "sequence.field", "partial-update.remove-record-on-sequence-group")
@@ -48,7 +50,7 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     name = canonical_key(key)
     if options.get(name) == value:
         return dict(options)
-    if name in _FIXED or name.startswith(_FIXED_PREFIXES):
+    if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not name.startswith(_READERS_PREFIX)):
         message = (
             f"option {key} was fixed when the table was created, for its files and its log depend on it; create a "
             "new table"

@@ -143,6 +143,14 @@ class StartupMode(StrEnum):
     FROM_TIMESTAMP = "from-timestamp"
 
 
+class OnCorrupt(StrEnum):
+    """What becomes of a record of a topic that is no change."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    """It is passed over with a warning."""
+
+
 class ScanNormalize(StrEnum):
     """How a stream of upserts gets the rows before them."""
 
@@ -434,6 +442,12 @@ class TableOptions:
     log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
     log_scan_timestamp_millis: int | None = _option(
         "log.scan.timestamp-millis", None, parse_moment, "For log.scan=from-timestamp: epoch milliseconds."
+    )
+    log_scan_on_corrupt: OnCorrupt = _option(
+        "log.scan.on-corrupt",
+        OnCorrupt.FAIL,
+        parse_word(OnCorrupt),
+        "A record that somebody else has put into the log and nobody can read: fail, or skip it with a warning.",
     )
     lease_timeout_ms: int = _option(
         "lease.timeout", 30_000, parse_wait, "A writer that shows no life for so long loses its turn."
