@@ -47,14 +47,30 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
         environment={"AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},
     )
     local.start()
-    try:
-        yield local
-    finally:
+    _running.append(local)
+    yield local
+    end_airflow()
+
+
+_running: list[LocalAirflow] = []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """An Airflow that nobody asks takes a quarter of a core: it ends with the last test of this folder."""
+    if nextitem is None or not nextitem.path.is_relative_to(HERE):
+        end_airflow()
+
+
+def end_airflow() -> None:
+    """Stop it, if it runs, and see that nothing of it is left."""
+    while _running:
+        local = _running.pop()
         started = local.process_ids()
         local.stop()
         assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
         assert not any(lives(pid) for pid in started), "stopping left a process behind"
-        for directory in home.glob("dynamic_table_jobs/*/job-*"):
+        for directory in local.home.glob("dynamic_table_jobs/*/job-*"):
             SinkJob(directory).kill()
 
 
