@@ -67,7 +67,8 @@ def end_airflow() -> None:
     while _running:
         local = _running.pop()
         started = local.process_ids()
-        local.stop()
+        # Its triggerer would wait for its child for ten seconds after that has gone, and more with triggers of assets.
+        local.stop(timeout=3)
         assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
         assert not any(lives(pid) for pid in started), "stopping left a process behind"
         for directory in local.home.glob("dynamic_table_jobs/*/job-*"):

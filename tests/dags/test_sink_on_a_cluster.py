@@ -18,7 +18,7 @@ from dynamic_table.sink_job import SinkJob, SinkState
 from storage_lib import open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from tests.support.patience import wait_until
-from tests.support.spark_cluster import spark_cluster
+from tests.support.spark_cluster import QUICK_EXECUTORS, spark_cluster
 from tests.support.spark_topics import produce
 from tests.support.task_context import DictStore, task_context
 
@@ -69,6 +69,7 @@ def task(
             "spark.executor.memory": "700m",
             "spark.sql.shuffle.partitions": "1",
             "spark.ui.enabled": "false",
+            **QUICK_EXECUTORS,
         },
         deferrable=True,
         retries=3,

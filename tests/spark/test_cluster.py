@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.support.spark_cluster import spark_cluster
+from tests.support.spark_cluster import QUICK_EXECUTORS, spark_cluster
 from tests.support.spark_processes import clean_environment
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def test_write_stream_compact_and_read_on_a_cluster(
         "warehouse": table.address.warehouse,
         "catalog_options": dict(table.address.options),
         "table": table.name,
-        "conf": {**spark_conf, "spark.executor.memory": "700m", "spark.executor.cores": "1"},
+        "conf": {**spark_conf, "spark.executor.memory": "700m", "spark.executor.cores": "1", **QUICK_EXECUTORS},
         "directory": str(tmp_path),
     }
 

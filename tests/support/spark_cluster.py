@@ -10,9 +10,12 @@ from pathlib import Path
 
 from local_process import LOOPBACK, free_port
 from tests.support.patience import wait_until
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import QUICK, clean_environment
 
-__all__ = ["spark_cluster"]
+__all__ = ["QUICK_EXECUTORS", "spark_cluster"]
+
+QUICK_EXECUTORS = {"spark.executor.extraJavaOptions": QUICK.get("SPARK_SUBMIT_OPTS", "")}
+"""For a driver's settings: its executors start as quickly as it does."""
 
 
 @contextmanager
@@ -39,6 +42,8 @@ def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
+        # Master and workers live for seconds too.
+        "SPARK_DAEMON_JAVA_OPTS": QUICK.get("SPARK_SUBMIT_OPTS", ""),
     }
     with ExitStack() as running:
         log = running.enter_context((directory / "cluster.log").open("wb"))
