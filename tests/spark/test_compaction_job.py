@@ -39,6 +39,18 @@ def test_each_bucket_becomes_one_run_and_the_content_stays(
     assert read(spark, table).count() == 30
 
 
+def test_only_the_buckets_that_are_named_are_compacted(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(bucket=3)
+    for version in range(2):
+        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+
+    assert compact(spark, table, buckets=[({}, 0), ({}, 2)]) is not None
+
+    assert Counter(table.files()["bucket"].to_pylist()) == {0: 1, 1: 2, 2: 1}
+
+
 def test_there_is_nothing_to_compact_twice(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     for _ in range(2):
