@@ -6,8 +6,9 @@ later each time, and one that fails ten times in a row without a batch in betwee
 error. Clear that task to begin anew; mark it as success to stop the sink until the next run.
 
 When the file changes, the run hands over and ends, and the next one, within a minute, starts what is new, restarts what
-is declared otherwise, stops what is gone, and goes on watching the rest, which never noticed. To stop all sinks, pause
-this DAG and mark its run as success.
+is declared otherwise, stops what is gone, and goes on watching the rest, which never noticed. That the variable names
+another file is noticed within ten minutes, or at once if the run is marked as success. To stop all sinks, pause this
+DAG and mark its run as success.
 """
 
 from __future__ import annotations

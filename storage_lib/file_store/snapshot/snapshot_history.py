@@ -205,4 +205,7 @@ class SnapshotHistory:
 
 
 def _expired_text(path: str, snapshot_id: int, earliest_id: int) -> str:
-    return f"snapshot {snapshot_id} ({path}) has been expired; the earliest kept is {earliest_id}: plan again from it"
+    return (
+        f"snapshot {snapshot_id} ({path}) has been expired; the earliest kept is {earliest_id}: take that or a newer "
+        "one, or a tag"
+    )
