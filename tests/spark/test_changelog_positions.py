@@ -36,6 +36,12 @@ class GrowingTopic:
     def first_offsets(self, log: Any) -> LogOffsets:
         return ForeignTopic.first_offsets(cast("ForeignTopic", self), log)
 
+    def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
+        ForeignTopic.refuse_made_anew(cast("ForeignTopic", self), reached, log_id)
+
+    def log_id(self) -> str | None:
+        return None
+
     def latest_offsets(self) -> LogOffsets:
         return LogOffsets(dict(enumerate(self.ends)))
 
