@@ -106,9 +106,11 @@ def test_lineage_names_the_table_its_columns_and_the_snapshot(orders: Any, wareh
 
 def test_lineage_is_told_that_a_table_was_dropped_and_nothing_of_what_is_no_name(orders: Any) -> None:
     pytest.importorskip("airflow.providers.openlineage", reason="the extra lineage is not installed")
-    ended: Any = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: None)
+    drop = DropTableOperator(task_id="drop", table=orders.name)
+    done = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: {"existed": True})
+    failed = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: None)
 
-    dropped = DropTableOperator(task_id="drop", table=orders.name).get_openlineage_facets_on_complete(ended)
+    dropped, kept = (drop.get_openlineage_facets_on_complete(ended) for ended in (done, failed))
     nameless = [
         kind(task_id="nameless", table=None, **more).get_openlineage_facets_on_start()
         for kind, more in ((DropTableOperator, {}), (CreateTagOperator, {"tag": "kept"}), (TierLogOperator, {}))
@@ -117,4 +119,5 @@ def test_lineage_is_told_that_a_table_was_dropped_and_nothing_of_what_is_no_name
     [output] = dropped.outputs
     assert (output.name, output.facets["lifecycleStateChange"].lifecycleStateChange.value) == (orders.name, "DROP")
     assert dropped.inputs == []
+    assert [set(told.outputs[0].facets) for told in (kept, drop.get_openlineage_facets_on_start())] == [{"schema"}] * 2
     assert [(told.inputs, told.outputs) for told in nameless] == [([], [])] * 3

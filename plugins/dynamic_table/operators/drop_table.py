@@ -45,5 +45,11 @@ class DropTableOperator(TableOperator):
         catalog.drop_table(name, if_exists=if_exists)
         return {"table": name, "op": "drop_table", "existed": existed}
 
-    def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  there is none of a table that is gone
-        return table_lineage(self.hook, drops=[self.table])
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Tell OpenLineage which table this is about."""
+        return table_lineage(self.hook, writes=[self.table])
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Tell that the table was dropped; asked after a failure as well, when it may be there still."""
+        done = task_instance.xcom_pull(task_ids=self.task_id, map_indexes=task_instance.map_index)
+        return table_lineage(self.hook, drops=[self.table]) if done else self.get_openlineage_facets_on_start()
