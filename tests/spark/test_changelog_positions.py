@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from storage_lib.errors import LogOffsetsExpiredError
 from storage_lib.log_store.foreign_topic import ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.table_options import StartupMode
@@ -25,6 +26,7 @@ class GrowingTopic:
     start = None
     timestamp_millis = 1000
     rows_per_trigger_max = None
+    id: str | None = None
 
     def __init__(self, *ends: int, startup: StartupMode = StartupMode.FULL) -> None:
         self.ends = list(ends)
@@ -40,10 +42,10 @@ class GrowingTopic:
         ForeignTopic.refuse_made_anew(cast("ForeignTopic", self), reached, log_id)
 
     def log_id(self) -> str | None:
-        return None
+        return self.id
 
     def latest_offsets(self) -> LogOffsets:
-        return LogOffsets(dict(enumerate(self.ends)))
+        return LogOffsets(dict(enumerate(self.ends)), self.id)
 
     def earliest_offsets(self) -> LogOffsets:
         return LogOffsets(dict.fromkeys(range(len(self.ends)), 5))
@@ -105,3 +107,19 @@ def test_what_comes_after_the_start_of_a_run_of_what_is_there_now_is_left_to_the
     topic.ends = [12]
 
     assert reader.latestOffset({"0": 5}, ReadAllAvailable()) == {"0": 9, "source": "cdc"}
+
+
+def test_no_batch_is_planned_or_repeated_in_a_topic_that_was_made_anew() -> None:
+    topic = GrowingTopic(9)
+    reader = reader_of(topic)
+    topic.id = "first"
+    of_nobody = {"0": 7, "source": "cdc"}
+    reached = reader.latestOffset(of_nobody, ReadAllAvailable())
+    assert reached == {"0": 9, "source": "cdc", "topic-id": "first"}
+
+    topic.id, topic.ends = "second", [20]
+
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        reader.latestOffset(reached, ReadAllAvailable())
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        reader.partitions(reached, {**reached, "0": 20})
