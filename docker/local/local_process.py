@@ -155,13 +155,6 @@ def _is_there(pid: int) -> bool:
 
     A zombie has neither; one whose threads still end bears an ``l``.
     """
-    if (PROC / "self" / "stat").exists():
-        try:
-            # pid (name, may hold spaces) state, and as the twentieth of all how many threads
-            said = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return False
-        return said[0] != "Z" or int(said[17]) > 1
     state = subprocess.run(("ps", "-o", "stat=", "-p", str(pid)), capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not (state.startswith("Z") and "l" not in state)
 
