@@ -9,7 +9,6 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.checkpoint_files import quick_local_checkpoints
 from storage_lib.spark.checkpoint_identity import settled_query_id
 from storage_lib.spark.dataframe_verbs import write
 from storage_lib.spark.driver_turn import give_up
@@ -18,6 +17,7 @@ from storage_lib.spark.spark_errors import storage_error_in
 from storage_lib.spark.spark_schema import check_write_schema
 from storage_lib.spark.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.stream_compaction import StreamCompaction
+from storage_lib.spark.stream_settings import quick_batches
 from storage_lib.spark.stream_tiering import StreamTiering
 from storage_lib.spark.table_source import register
 
@@ -79,7 +79,7 @@ def write_stream(
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    with scheduler_pool(spark, STREAM_POOL), quick_local_checkpoints(spark, checkpoint_location):
+    with scheduler_pool(spark, STREAM_POOL), quick_batches(spark, checkpoint_location):
         query = _triggered(writer, trigger_seconds, available_now=available_now).start()
     beside = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds

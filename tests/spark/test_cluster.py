@@ -19,7 +19,7 @@ from tests.support.spark_processes import clean_environment
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

@@ -23,7 +23,7 @@ from tests.support.spark_topics import committed_changes
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(1500)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

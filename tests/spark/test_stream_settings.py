@@ -1,4 +1,4 @@
-"""A stream's own notes are written without a dozen commands started for each file, unless the session says how."""
+"""A stream is started with settings that make its batches quick, unless the session says otherwise."""
 
 from __future__ import annotations
 
@@ -20,35 +20,40 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+ADAPTIVE = "spark.sql.adaptive.streaming.stateless.enabled"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PACKAGE = "org.apache.spark.sql.execution.streaming.checkpointing"
 BY_JAVA, BY_FILE_CONTEXT = "FileSystemBasedCheckpointFileManager", "FileContextBasedCheckpointFileManager"
 
 
 @pytest.fixture
-def _own_manager(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set(MANAGER, f"{PACKAGE}.{BY_FILE_CONTEXT}")
+def _own_settings(spark: SparkSession) -> Iterator[None]:
+    own = {MANAGER: f"{PACKAGE}.{BY_FILE_CONTEXT}", ADAPTIVE: "true"}
+    for key, value in own.items():
+        spark.conf.set(key, value)
     yield
-    spark.conf.unset(MANAGER)
+    for key in own:
+        spark.conf.unset(key)
 
 
-def test_a_checkpoint_on_this_machine_is_written_by_java_alone(
+def test_a_batch_is_planned_once_and_noted_on_this_machine_by_java_alone(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
 ) -> None:
-    assert manager_of_a_stream(spark, make_table(), tmp_path) == BY_JAVA
-    assert spark.conf.get(MANAGER, None) is None, "other streams of the session are not ours to change"
+    assert settings_of_a_stream(spark, make_table(), tmp_path) == (BY_JAVA, False)
+    for key in (MANAGER, ADAPTIVE):
+        assert spark.conf.get(key, None) is None, "other streams of the session are not ours to change"
 
 
-@pytest.mark.usefixtures("_own_manager")
+@pytest.mark.usefixtures("_own_settings")
 def test_what_the_session_says_wins(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
 ) -> None:
-    assert manager_of_a_stream(spark, make_table(), tmp_path) == BY_FILE_CONTEXT
-    assert spark.conf.get(MANAGER) == f"{PACKAGE}.{BY_FILE_CONTEXT}"
+    assert settings_of_a_stream(spark, make_table(), tmp_path) == (BY_FILE_CONTEXT, True)
+    assert (spark.conf.get(MANAGER), spark.conf.get(ADAPTIVE)) == (f"{PACKAGE}.{BY_FILE_CONTEXT}", "true")
 
 
-def manager_of_a_stream(spark: SparkSession, table: DynamicTable, directory: Path) -> str:
-    """The class by which a stream wrote its notes, once they are written."""
+def settings_of_a_stream(spark: SparkSession, table: DynamicTable, directory: Path) -> tuple[str, bool]:
+    """The class by which a stream wrote its notes, and whether its last batch was planned as it went on."""
     (directory / "input").mkdir()
     (directory / "input" / "0.json").write_text(json.dumps({"id": 1, "v": "a", "n": 1}))
     rows = spark.readStream.schema("id long, v string, n int").json(str(directory / "input"))
@@ -57,8 +62,9 @@ def manager_of_a_stream(spark: SparkSession, table: DynamicTable, directory: Pat
         stream.processAllAvailable()
         execution: Any = stream.query._jsq.streamingQuery()
         name: str = execution.commitLog().fileManager().getClass().getSimpleName()
+        is_adaptive = "AdaptiveSparkPlan" in execution.lastExecution().executedPlan().toString()
     finally:
         stream.stop()
     assert (directory / "checkpoint" / "commits" / "0").exists()
     assert table.to_arrow()["id"].to_pylist() == [1]
-    return name
+    return name, is_adaptive
