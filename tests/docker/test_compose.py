@@ -14,8 +14,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from docker.make_secrets import make_secrets
 from local_airflow import COMPONENTS
 from local_kafka import SETTINGS
+from stack_setup import S3_SERVER
 
 CHECKOUT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker" / "compose.yaml").read_text())
@@ -25,12 +27,14 @@ KEYS = {
     "build",
     "command",
     "depends_on",
+    "entrypoint",
     "environment",
     "healthcheck",
     "image",
     "pid",
     "ports",
     "restart",
+    "secrets",
     "volumes",
 }
 
@@ -77,7 +81,7 @@ def test_every_volume_that_is_used_is_declared_and_every_other_way_round() -> No
 
 def test_every_image_names_its_version_unless_it_is_ours() -> None:
     for service in SERVICES.values():
-        assert service["image"] == "dynamic-tables" or re.search(r":\d", service["image"])
+        assert service["image"] == "dynamic-tables" or re.search(r":v?\d", service["image"])
         assert ("build" in service) is (service["image"] == "dynamic-tables")
 
 
@@ -116,12 +120,47 @@ def test_the_broker_is_that_of_the_local_stack() -> None:
         assert settings["KAFKA_" + key.upper().replace(".", "_")] == SETTINGS[key]
 
 
-def test_the_connection_is_one_that_the_hook_understands() -> None:
+def test_the_store_is_that_of_the_local_stack() -> None:
+    assert SERVICES["s3"]["image"].split(":")[1] == S3_SERVER.split("@")[1]
+
+
+def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_path: Path) -> None:
+    made = {path.name for path in make_secrets(tmp_path / "secrets")}
+
+    assert {each["file"] for each in COMPOSE["secrets"].values()} == {f"secrets/{name}" for name in made}
+    shown = {name: secrets_of(service) for name, service in SERVICES.items()}
+    assert shown.pop("postgres") == {"postgres_password"}
+    assert shown.pop("s3") == {"s3_access_key", "s3_secret_key"}
+    for name, secrets in shown.items():
+        of_airflow = {"airflow_database", "airflow_connections.json"}
+        assert secrets == (of_airflow if name.startswith("airflow-") else set()), name
+    # What is spelled in a command or a variable is one that is shown there.
     for name, service in SERVICES.items():
-        if name.startswith("airflow-"):
-            connection = json.loads(service["environment"]["AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT"])
-            assert connection["conn_type"] == "dynamic_table"
-            assert set(connection["extra"]) == {"warehouse", "bootstrap_servers", "jobs_directory"}
+        spelled = re.findall(r"/run/secrets/([\w.]+)", json.dumps(service))
+        assert set(spelled) == secrets_of(service), name
+    assert "password" not in re.sub(r"\w+_FILE\b|postgres_password", "", json.dumps(SERVICES)).lower()
+
+
+def test_secrets_that_are_there_stay_and_the_others_fit_them(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    make_secrets(folder)
+    (folder / "airflow_database").unlink()
+    (folder / "s3_access_key").write_text("of mine")
+    (folder / "airflow_connections.json").unlink()
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+
+    again = make_secrets(folder)
+
+    assert {path.name for path in again} == {"airflow_database", "airflow_connections.json"}
+    assert {name: (folder / name).read_text() for name in before} == before
+    assert f":{before['postgres_password']}@postgres/" in (folder / "airflow_database").read_text()
+    connection = json.loads((folder / "airflow_connections.json").read_text())["dynamic_table_default"]
+    assert connection["extra"]["options"]["s3.access-key"] == "of mine"
+    assert (folder.stat().st_mode & 0o777, make_secrets(folder)) == (0o700, [])
+
+
+def secrets_of(service: dict[str, Any]) -> set[str]:
+    return {each if isinstance(each, str) else each["target"] for each in service.get("secrets", [])}
 
 
 def test_the_image_copies_what_exists() -> None:

@@ -1,0 +1,60 @@
+"""Makes the passwords and keys of the compose stack, as files in ``docker/secrets``; what is there already stays.
+
+    python3 docker/make_secrets.py
+
+Nobody but you may enter the folder; each container is shown the files that it needs, below ``/run/secrets``. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+
+__all__ = ["make_secrets"]
+
+SECRETS = Path(__file__).resolve().parent / "secrets"
+
+
+def make_secrets(folder: Path) -> list[Path]:
+    """Make what is not there yet, and return it."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    made: list[Path] = []
+
+    def secret(name: str, content: str) -> str:
+        path = folder / name
+        if not path.exists():
+            path.write_text(content)
+            # Shown to a container it belongs to who made it, and the container's user is another.
+            path.chmod(0o644)
+            made.append(path)
+        return path.read_text()
+
+    password = secret("postgres_password", secrets.token_urlsafe(24))
+    secret("airflow_database", f"postgresql+psycopg2://airflow:{password}@postgres/airflow")
+    keys = {
+        "s3.access-key": secret("s3_access_key", secrets.token_hex(10)),
+        "s3.secret-key": secret("s3_secret_key", secrets.token_urlsafe(30)),
+    }
+    store = {"s3.endpoint": "http://s3:7070", "s3.region": "us-east-1", **keys}
+    extra = {
+        "warehouse": "s3://lake/warehouse",
+        "bootstrap_servers": "kafka:9092",
+        "jobs_directory": "/data/jobs",
+        "docs_directory": "/data/docs",
+        "options": store,
+    }
+    connections = {"dynamic_table_default": {"conn_type": "dynamic_table", "extra": extra}}
+    secret("airflow_connections.json", json.dumps(connections, indent=1))
+    return made
+
+
+def main() -> None:
+    """Make them, and say which."""
+    for path in make_secrets(SECRETS):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
