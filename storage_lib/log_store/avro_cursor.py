@@ -206,10 +206,11 @@ class AvroCursor:
                 sizes._varints()
                 self._positions[sized] = sizes._positions
             counts = np.abs(counts)
-            open_rows, counts = open_rows[counts > 0], counts[counts > 0]
-            if counts.max(initial=0) > len(self._data):
+            # The least number of 64 bits has no opposite.
+            if counts.max(initial=0) > len(self._data) or counts.min(initial=0) < 0:
                 message = "more entries than bytes"
                 raise ValueError(message)
+            open_rows, counts = open_rows[counts > 0], counts[counts > 0]
             for number in range(int(counts.max(initial=0))):
                 rows = open_rows[counts > number]
                 cursor = AvroCursor(self._data, self._positions[rows])
@@ -242,7 +243,11 @@ class AvroCursor:
         return start
 
     def _check(self, start: Int64s, length: Int64s | int) -> None:
-        if len(start) and (np.min(length) < 0 or int(np.max(start + length)) > len(self._data)):
+        if not len(start):
+            return
+        size = len(self._data)
+        # The length by itself, too: a sum that is beyond 64 bits begins anew below zero.
+        if np.min(length) < 0 or np.max(length) > size or np.max(start + length) > size:
             message = "the bytes end before the record does"
             raise ValueError(message)
 

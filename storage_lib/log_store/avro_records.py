@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from storage_lib.errors import NotFoundError
 from storage_lib.log_store.avro_cursor import AvroCursor, with_names_spelled_out
 
 if TYPE_CHECKING:
@@ -79,8 +80,12 @@ def in_order(parts: Sequence[tuple[Int64s, Sequence[pa.Array]]]) -> list[pa.Arra
 
 @lru_cache(maxsize=256)
 def record_written(registry: SchemaRegistry, number: int) -> tuple[AvroSchema, Mapping[str, AvroSchema]]:
-    """The record type of a number, and the types of its fields; ``ValueError`` if it is no record."""
-    record = with_names_spelled_out(json.loads(registry.schema(number)))
+    """The record type of a number, and the types of its fields; ``ValueError`` if the registry has no such record."""
+    try:
+        schema = registry.schema(number)
+    except NotFoundError as error:
+        raise ValueError(str(error)) from error
+    record = with_names_spelled_out(json.loads(schema))
     fields = fields_of(record)
     if not fields:
         message = f"schema {number} is no record with fields"

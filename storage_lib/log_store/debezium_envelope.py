@@ -35,6 +35,9 @@ _OPERATION_OF_KIND = pa.array([b"c", b"d", b"u", b"d"])
 _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
 _UPDATE, _DELETE = 1, 2
 
+UNREADABLE = (ValueError, pa.ArrowException, OverflowError, RecursionError)
+"""What a value that is no change makes its readers raise: the last two are a number and a nesting beyond measure."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelopes:
@@ -149,7 +152,7 @@ def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], Decode
     present = values.drop_null()
     try:
         changes = decode(present)
-    except (ValueError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise first_corrupt(
             len(present), lambda start, stop: decode(present[start:stop]), error, record_indices
         ) from error
@@ -165,14 +168,15 @@ def first_corrupt(
         middle = (start + stop) // 2
         try:
             decode(start, middle)
-        except (ValueError, pa.ArrowException) as left_error:
+        except UNREADABLE as left_error:
             stop, error = middle, left_error
         else:
             start = middle
-    try:
-        decode(start, stop)
-    except (ValueError, pa.ArrowException) as record_error:
-        error = record_error
+    if count > 1:
+        try:
+            decode(start, stop)
+        except UNREADABLE as record_error:
+            error = record_error
     return CorruptRecordError(int(record_indices[start]), str(error))
 
 

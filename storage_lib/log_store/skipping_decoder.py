@@ -36,14 +36,16 @@ class SkippingDecoder:
     def decode(self, values: pa.Array, keys: pa.Array) -> DecodedChanges:
         """See ``ChangeDecoder.decode``; raises no ``CorruptRecordError``.
 
-        A batch is cut at each bad record, so that what was read before it is not read again.
+        Behind a bad record it goes on in small steps that grow: who puts one foreign record into a topic has put a
+        thousand, and to look through all that follows for the next one costs the whole batch each time.
         """
         parts: list[tuple[int, DecodedChanges]] = []
-        start = 0
-        while True:
+        start, step = 0, len(values)
+        while start < len(values):
+            stop = min(start + step, len(values))
             try:
-                parts.append((start, self.decoder.decode(values[start:], keys[start:])))
-                break
+                parts.append((start, self.decoder.decode(values[start:stop], keys[start:stop])))
+                start, step = stop, 2 * step
             except CorruptRecordError as error:
                 bad = start + error.index
                 excerpt = (values[bad].as_py() or b"")[:_SHOWN_BYTES]
@@ -51,9 +53,10 @@ class SkippingDecoder:
                     "topic %s: passed over a record that is no %s change: %s. It starts with %r",
                     *(self.topic, self.name, error, excerpt),
                 )
-                parts.append((start, self.decoder.decode(values[start:bad], keys[start:bad])))
-                start = bad + 1
-        return _joined(parts)
+                if bad > start:
+                    parts.append((start, self.decoder.decode(values[start:bad], keys[start:bad])))
+                start, step = bad + 1, 1
+        return _joined(parts) if parts else self.decoder.decode(values[:0], keys[:0])
 
 
 def _joined(parts: Sequence[tuple[int, DecodedChanges]]) -> DecodedChanges:

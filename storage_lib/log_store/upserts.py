@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.debezium_envelope import first_corrupt
+from storage_lib.log_store.debezium_envelope import UNREADABLE, first_corrupt
 from storage_lib.log_store.log_codec import DecodedChanges
 from storage_lib.schema.row_kind import RowKind
 
@@ -41,7 +41,7 @@ def decoded_upserts(
 
     try:
         rows, kinds = decoded(0, len(values))
-    except (ValueError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise first_corrupt(len(values), decoded, error, np.arange(len(values))) from error
     return DecodedChanges(rows=rows, kinds=kinds, record_indices=np.arange(len(values), dtype=np.int64))
 

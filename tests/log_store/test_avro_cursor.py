@@ -108,7 +108,9 @@ def test_an_array_may_come_in_blocks_that_tell_their_size() -> None:
         ("boolean", b"", "bytes end before"),
         (["null", "int"], b"\x04\x02", "branch that there is not"),
         (["int", "string"], b"\x00\x02", "union of several types"),
+        ("string", b"\xfe" + 8 * b"\xff" + b"\x01ab", "bytes end before"),
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\x0f\x00", "more entries than bytes"),
+        ({"type": "array", "items": "null"}, 9 * b"\xff" + b"\x01\x00\x00", "more entries than bytes"),
     ],
 )
 def test_bytes_that_are_not_of_the_schema_are_refused(of: Any, content: bytes, complaint: str) -> None:

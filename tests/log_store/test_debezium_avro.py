@@ -262,6 +262,7 @@ def test_each_record_is_read_by_the_schema_it_was_written_with() -> None:
         (b"\x00\x00\x00\x00\x01\x00\x00\x02x", "op is none of"),
         (b"\x00\x00\x00\x00\x01\x00\x00\x02c", "another change without after"),
         (b"\x00\x00\x00\x00\x02\x02", "no before, after and op"),
+        (b"\x00\x00\x00\x00\x63\x02", "has no schema of number 99"),
     ],
 )
 def test_the_first_record_that_is_no_change_is_named(value: bytes, complaint: str) -> None:

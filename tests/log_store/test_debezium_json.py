@@ -229,6 +229,7 @@ GOOD = b'{"before":null,"after":{"id":1,"name":"a"},"op":"c"}'
         GOOD + b" x",
         GOOD[:-1],
         b"{" + GOOD,
+        b'{"op":' + 5_000 * b"[",
     ],
 )
 def test_the_first_corrupt_value_is_found_among_good_ones(bad: bytes) -> None:

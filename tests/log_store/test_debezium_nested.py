@@ -127,6 +127,7 @@ def test_fields_that_a_record_lacks_are_null_and_those_the_table_lacks_are_passe
         ({"c": "ROW<a INT>"}, "[1]"),
         ({"c": "MAP<STRING, INT>"}, "3"),
         ({"c": "MAP<STRING, INT>"}, '{"a":"x"}'),
+        ({"c": "MAP<STRING, INT>"}, '{"a":99999999999999999999}'),
         ({"c": "MAP<INT, INT>"}, "[[1,2,3]]"),
         ({"c": "MAP<INT, ARRAY<INT>>"}, "[[1,{}]]"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from storage_lib.errors import NotFoundError
+
 
 class KeptSchemas:
     """Numbers schemas from 1 in the order in which they come; the same schema is the same number."""
@@ -22,4 +24,7 @@ class KeptSchemas:
         return number
 
     def schema(self, number: int) -> str:
+        if not 1 <= number <= len(self.schemas):
+            message = f"the schema registry has no schema of number {number}"
+            raise NotFoundError(message)
         return self.schemas[number - 1]
