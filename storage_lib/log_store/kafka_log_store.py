@@ -24,8 +24,6 @@ from storage_lib.log_store.log_codecs import codec_of
 from storage_lib.log_store.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
 from storage_lib.log_store.log_offsets import LogOffsets, made_anew
 from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
-from storage_lib.log_store.skipping_decoder import SkippingDecoder
-from storage_lib.schema.table_options import OnCorrupt
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -50,8 +48,6 @@ class KafkaLogStore:
         self._codec: LogCodec = codec_of(schema, settings)
         self._foreign = decoder
         self._decoder: ChangeDecoder = decoder or self._codec
-        if settings.on_corrupt is OnCorrupt.SKIP:
-            self._decoder = SkippingDecoder(self._decoder, settings.topic)
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         self._topic = KafkaTopic(self._cluster, settings.topic, mark_of(settings.table_uuid), clock)
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
@@ -245,7 +241,14 @@ class KafkaLogStore:
             reported = start.of(bucket)
             for columns, reached in self._visible_columns(bucket, reported, stop):
                 reported = reached
-                yield read_columns(self._decoder, columns, log=self.settings.topic, bucket=bucket, next_offset=reached)
+                yield read_columns(
+                    self._decoder,
+                    columns,
+                    log=self.settings.topic,
+                    bucket=bucket,
+                    next_offset=reached,
+                    on_corrupt=self.settings.on_corrupt,
+                )
             if reported < stop or reported == start.of(bucket):
                 yield end_of_bucket(self._decoder, bucket, stop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import CorruptFileError
+from storage_lib.log_store.corrupt_records import decode_but_corrupt
 from storage_lib.log_store.log_codec import ChangeDecoder, CorruptRecordError
 from storage_lib.log_store.log_store import LogBatch
+from storage_lib.schema.table_options import OnCorrupt
 
 if TYPE_CHECKING:
     Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -21,6 +24,7 @@ REPAIRS_HEADER = "repairs-snapshot"
 """The record header that holds the id of the snapshot a record repairs, in decimal digits."""
 
 _EXCERPT_BYTES = 200
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +75,33 @@ def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
     )
 
 
-def read_columns(codec: ChangeDecoder, columns: LogColumns, *, log: str, bucket: int, next_offset: int) -> LogBatch:
-    """Decode what lies in the log; ``CorruptFileError`` names log, bucket and offset of a value that can't be read."""
+def read_columns(
+    codec: ChangeDecoder,
+    columns: LogColumns,
+    *,
+    log: str,
+    bucket: int,
+    next_offset: int,
+    on_corrupt: OnCorrupt = OnCorrupt.FAIL,
+) -> LogBatch:
+    """Decode what lies in the log.
+
+    A value that can't be read is told with log, bucket and offset: by ``CorruptFileError``, or by a warning where it is
+    to be passed over.
+    """
+
+    def tell(index: int, error: CorruptRecordError) -> None:
+        place, excerpt = columns.offsets[index], (columns.values[index].as_py() or b"")[:_EXCERPT_BYTES]
+        _log.warning(
+            "log %r, bucket %d, offset %d: passed over a record that is no %s change: %s. It starts with %r",
+            *(log, bucket, place, codec.name, error, excerpt),
+        )
+
     try:
-        changes = codec.decode(columns.values, columns.keys)
+        if on_corrupt is OnCorrupt.SKIP:
+            changes = decode_but_corrupt(codec, columns.values, columns.keys, tell)
+        else:
+            changes = codec.decode(columns.values, columns.keys)
     except CorruptRecordError as error:
         value = columns.values[error.index].as_py() or b""
         excerpt = value[:_EXCERPT_BYTES]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from storage_lib.log_store.corrupt_records import decode_but_corrupt
 from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.log_store.skipping_decoder import SkippingDecoder
 from storage_lib.schema.table_schema import new_table_schema
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 SCHEMA = new_table_schema(COLUMNS, primary_keys=["id"], options={"bucket": "1"}, time_millis=0)
-COUNT = 256
 
 
 @dataclass
@@ -31,15 +30,18 @@ class CountingDecoder:
         return self.decoder.decode(values, keys)
 
 
-@pytest.mark.parametrize("bad", [range(COUNT), range(0, COUNT, 2), range(64, 192), range(0), [0], [COUNT - 1]])
-def test_many_bad_records_do_not_have_the_good_ones_read_for_each(bad: range | list[int]) -> None:
-    values = [b"hello" if at in bad else f'{{"after":{{"id":{at}}},"op":"c"}}'.encode() for at in range(COUNT)]
-    counting = CountingDecoder()
+@pytest.mark.parametrize("count", [1, 2, 256])
+@pytest.mark.parametrize("bad", [range(256), range(0, 256, 2), range(64, 192), range(0), [0], [1], [255]])
+def test_many_bad_records_do_not_have_the_good_ones_read_for_each(count: int, bad: range | list[int]) -> None:
+    values = [b"hello" if at in bad else f'{{"after":{{"id":{at}}},"op":"c"}}'.encode() for at in range(count)]
+    counting, told = CountingDecoder(), list[int]()
 
-    decoder = SkippingDecoder(counting, "orders")
-    changes = decoder.decode(pa.array(values, pa.binary()), pa.nulls(COUNT, pa.binary()))
+    changes = decode_but_corrupt(
+        counting, pa.array(values, pa.binary()), pa.nulls(count, pa.binary()), lambda index, _: told.append(index)
+    )
 
-    good = [at for at in range(COUNT) if at not in bad]
+    good = [at for at in range(count) if at not in bad]
     assert changes.rows["id"].to_pylist() == changes.record_indices.tolist() == good
     assert len(changes.kinds) == len(good)
-    assert counting.value_count <= 8 * COUNT
+    assert told == [at for at in range(count) if at in bad]
+    assert counting.value_count <= 8 * count
