@@ -9,12 +9,13 @@ click while a task tells of itself. Databases that lock rows have no such lock t
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING
 
 from airflow.configuration import conf
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["OneWriteAtATime"]
 
@@ -22,7 +23,10 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 
 class OneWriteAtATime:
-    """An ASGI middleware: a request that may write begins when the one before it has been answered."""
+    """An ASGI middleware: a request that may write begins when the one before it has been answered.
+
+    It has come whole by then: a client that stands still in the middle of its request holds up nobody.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -33,5 +37,18 @@ class OneWriteAtATime:
         if self._turn is None or scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return
+        come = await _whole_request(receive)
         async with self._turn:
-            await self._app(scope, receive, send)
+            await self._app(scope, lambda: _next_of(come, receive), send)
+
+
+async def _whole_request(receive: Receive) -> deque[Message]:
+    """Return what the client has sent once that is all, or the word that the client has gone."""
+    come = deque([await receive()])
+    while come[-1].get("more_body"):
+        come.append(await receive())
+    return come
+
+
+async def _next_of(come: deque[Message], receive: Receive) -> Message:
+    return come.popleft() if come else await receive()

@@ -37,10 +37,42 @@ def test_a_write_that_fails_lets_the_next_one_in(monkeypatch: pytest.MonkeyPatch
 
     async def twice() -> list[BaseException | None]:
         app = OneWriteAtATime(fail)
-        requests = (app({"type": "http", "method": "POST"}, _never, _never) for _ in range(2))
+        requests = (app({"type": "http", "method": "POST"}, _empty, _never) for _ in range(2))
         return await asyncio.gather(*requests, return_exceptions=True)
 
     assert [type(error) for error in asyncio.run(twice())] == [ConnectionError] * 2
+
+
+def test_a_client_that_stands_still_in_its_request_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "get", lambda section, key: SQLITE)
+    bodies: list[bytes] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        message: dict[str, Any] = {"type": "http.request", "more_body": True}
+        while message.get("more_body"):
+            message = await receive()
+            bodies.append(message.get("body", message["type"].encode()))
+
+    async def first_stands_still() -> None:
+        app, goes_on = OneWriteAtATime(application), asyncio.Event()
+        half: dict[str, Any] = {"type": "http.request", "body": b"half", "more_body": True}
+        sent = iter([half, {"type": "http.disconnect"}])
+
+        async def slowly() -> Any:
+            message = next(sent)
+            if message["type"] == "http.disconnect":
+                await goes_on.wait()
+            return message
+
+        first = asyncio.create_task(app({"type": "http", "method": "POST"}, slowly, _never))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(app({"type": "http", "method": "POST"}, _empty, _never), 5)
+        goes_on.set()
+        await first
+
+    asyncio.run(first_stands_still())
+
+    assert bodies == [b"", b"half", b"http.disconnect"]
 
 
 async def _most_at_once(methods: tuple[str, ...]) -> int:
@@ -56,8 +88,12 @@ async def _most_at_once(methods: tuple[str, ...]) -> int:
         inside -= 1
 
     app = OneWriteAtATime(application)
-    await asyncio.gather(*(app({"type": "http", "method": method}, _never, _never) for method in methods))
+    await asyncio.gather(*(app({"type": "http", "method": method}, _empty, _never) for method in methods))
     return most
+
+
+async def _empty() -> Any:
+    return {"type": "http.request", "body": b""}
 
 
 async def _never(*_: Any) -> Any:
