@@ -2,8 +2,8 @@
 
     python3 docker/make_secrets.py
 
-Nobody but you may enter the folder; each container is shown the files that it needs, below ``/run/secrets``. Standard
-library only.
+Nobody but you may enter the folder; each container is shown the files that it needs, below ``/run/secrets``. One that
+you put there may end with a line's end, as editors write it: it is no part of the secret. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from pathlib import Path
+from urllib.parse import quote
 
 __all__ = ["make_secrets"]
 
@@ -19,20 +20,24 @@ SECRETS = Path(__file__).resolve().parent / "secrets"
 
 def make_secrets(folder: Path) -> list[Path]:
     """Make what is not there yet, and return it."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o700)
     made: list[Path] = []
 
     def secret(name: str, content: str) -> str:
         path = folder / name
         if not path.exists():
-            path.write_text(content)
-            # Shown to a container it belongs to who made it, and the container's user is another.
-            path.chmod(0o644)
+            # Whole or not at all: half of one would stay as well.
+            new = folder / f"{name}.new"
+            new.write_text(content, encoding="utf-8")
+            new.replace(path)
             made.append(path)
-        return path.read_text()
+        # Shown to a container it belongs to who made it, and the container's user is another.
+        path.chmod(0o644)
+        return path.read_bytes().decode().rstrip("\n")
 
     password = secret("postgres_password", secrets.token_urlsafe(24))
-    secret("airflow_database", f"postgresql+psycopg2://airflow:{password}@postgres/airflow")
+    secret("airflow_database", f"postgresql+psycopg2://airflow:{quote(password, safe='')}@postgres/airflow")
     keys = {
         "s3.access-key": secret("s3_access_key", secrets.token_hex(10)),
         "s3.secret-key": secret("s3_secret_key", secrets.token_urlsafe(30)),

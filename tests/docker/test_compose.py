@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
+from errno import ENOSPC
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import check_jsonschema
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from sqlalchemy.engine import make_url
 
 from docker.make_secrets import make_secrets
 from local_airflow import COMPONENTS
@@ -157,6 +160,45 @@ def test_secrets_that_are_there_stay_and_the_others_fit_them(tmp_path: Path) -> 
     connection = json.loads((folder / "airflow_connections.json").read_text())["dynamic_table_default"]
     assert connection["extra"]["options"]["s3.access-key"] == "of mine"
     assert (folder.stat().st_mode & 0o777, make_secrets(folder)) == (0o700, [])
+
+
+def test_a_secret_that_somebody_wrote_with_an_editor_is_the_same_to_all_who_read_it(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    folder.mkdir(mode=0o755)
+    for name in ("postgres_password", "s3_access_key", "s3_secret_key"):
+        (folder / name).write_text("p@ss/w%rd: #?'\"$ö\n", encoding="utf-8")
+        (folder / name).chmod(0o600)
+
+    make_secrets(folder)
+
+    [shown] = {
+        # As the images of PostgreSQL and of the store read theirs.
+        subprocess.check_output(["sh", "-c", f'printf %s "$(cat {folder}/{name})"'], encoding="utf-8")
+        for name in ("postgres_password", "s3_access_key", "s3_secret_key")
+    }
+    assert make_url((folder / "airflow_database").read_text()).password == shown
+    connection = json.loads((folder / "airflow_connections.json").read_text())["dynamic_table_default"]
+    options = connection["extra"]["options"]
+    assert (options["s3.access-key"], options["s3.secret-key"]) == (shown, shown)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
+
+
+def test_a_secret_that_was_being_made_when_the_disk_was_full_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text = Path.write_text
+
+    def half(path: Path, content: str, **how: Any) -> int:
+        write_text(path, content[: len(content) // 2], **how)
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="No space left"):
+        make_secrets(tmp_path / "secrets")
+    monkeypatch.setattr(Path, "write_text", write_text)
+
+    assert len(make_secrets(tmp_path / "secrets")) == len(COMPOSE["secrets"])
 
 
 def secrets_of(service: dict[str, Any]) -> set[str]:
