@@ -25,6 +25,7 @@ __all__ = ["LOOPBACK", "LocalProcess", "LocalServer", "free_port", "is_free"]
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 30_000)
 PROC = Path("/proc")
+PF_EXITING, PF_KTHREAD = 0x4, 0x200000  # of linux/sched.h
 # Starts the command that follows two arguments, the log file and the identity, and prints its process id. The server
 # is not our child, so that we wait for its end in the same way as any other process may.
 LAUNCH = """
@@ -143,11 +144,19 @@ def _command_of(pid: int) -> str:
     """The process's command line, empty if there is none. Asked twenty times a second: Linux needs no ``ps``."""
     if (PROC / "self" / "stat").exists():
         try:
-            return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            while not (command := (PROC / str(pid) / "cmdline").read_bytes()) and _becomes_another_program(pid):
+                time.sleep(0.001)
         except OSError:
             return ""
+        return command.replace(b"\0", b" ").decode(errors="replace")
     listing = ("ps", "-ww", "-o", "command=", "-p", str(pid))
     return subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+
+
+def _becomes_another_program(pid: int) -> bool:
+    """Whether a process without a command line is in the middle of its exec: it neither ends nor is the kernel's."""
+    flags = int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[6])
+    return not flags & (PF_EXITING | PF_KTHREAD)
 
 
 def _is_there(pid: int) -> bool:

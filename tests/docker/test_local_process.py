@@ -1,4 +1,4 @@
-"""A server that is ended is gone with all of its threads, and so with its ports."""
+"""A server is there from its start on; one that was ended is gone with all of its threads, and so with its ports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import local_process
 from local_process import LocalProcess
 
 
@@ -30,3 +31,24 @@ def test_the_end_is_waited_for_until_no_thread_is_left(tmp_path: Path, monkeypat
     process.end(signal.SIGKILL, 30)
 
     assert (asked, process.pid) == (["R\n", "Zl\n", "Zl\n", "Z\n"], None)
+
+
+def test_a_server_that_is_about_to_become_its_program_is_not_taken_for_one_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux gives a process no command line for a moment of its exec; a busy machine makes the moment long."""
+    home, proc = tmp_path / "home", tmp_path / "proc"
+    for path, text in (("self/stat", ""), ("7/stat", "7 (s) 3) R 1 7 7 0 -1 4194304 0"), ("7/cmdline", "")):
+        (proc / path).parent.mkdir(parents=True, exist_ok=True)
+        (proc / path).write_text(text)
+    home.mkdir()
+    (home / "s3.pid").write_text("7")
+    monkeypatch.setattr(local_process, "PROC", proc)
+    monkeypatch.setattr("local_process.time.sleep", lambda _: (proc / "7/cmdline").write_text("serve\0lake\0"))
+    server = LocalProcess(home, "lake", name="s3")
+
+    assert server.pid == 7
+
+    (proc / "7/cmdline").write_text("")
+    (proc / "7/stat").write_text("7 (serve) R 1 7 7 0 -1 4194308 0")
+    assert server.pid is None, "it ends"

@@ -102,7 +102,8 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     assert spec["secret_options"] == {"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"}
     assert "sesame" not in job.spec_path.read_text()
     pid = json.loads((job.directory / "process.json").read_text())["pid"]
-    assert b"DYNAMIC_TABLE_SECRET_0=sesame" in Path(f"/proc/{pid}/environ").read_bytes()
+    # For a moment of its exec a process has none.
+    wait_until(lambda: b"DYNAMIC_TABLE_SECRET_0=sesame" in Path(f"/proc/{pid}/environ").read_bytes())
 
 
 @pytest.mark.parametrize(
