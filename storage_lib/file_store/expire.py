@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.references import FileReferences, Files
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
@@ -72,17 +72,22 @@ class FileStoreExpire:
                 message = f"{name} is {count}, but at least the newest snapshot has to stay: give 1 or more"
                 raise InvalidInputError(message)
         self._check_table()
-        latest_id, earliest_id = self._snapshots.latest_id(), self._snapshots.earliest_id()
-        if latest_id is None or earliest_id is None:
-            return ExpireResult()
-        first_kept = self._first_kept(
-            range(earliest_id, latest_id + 1), retain_min, retain_max or latest_id, older_than_millis
-        )
-        if keep_from is not None:
-            first_kept = min(first_kept, max(keep_from, earliest_id))
-        if snapshot_count_max is not None:
-            first_kept = min(first_kept, earliest_id + snapshot_count_max)
-        return self._expire_below(first_kept)
+        while (earliest_id := self._snapshots.earliest_id()) is not None:
+            latest_id = self._snapshots.latest_id() or earliest_id
+            try:
+                first_kept = self._first_kept(
+                    range(earliest_id, latest_id + 1), retain_min, retain_max or latest_id, older_than_millis
+                )
+                if keep_from is not None:
+                    first_kept = min(first_kept, max(keep_from, earliest_id))
+                if snapshot_count_max is not None:
+                    first_kept = min(first_kept, earliest_id + snapshot_count_max)
+                return self._expire_below(first_kept)
+            except (NotFoundError, SnapshotExpiredError):
+                # Another expiry went further meanwhile: what it has left is looked at.
+                if self._snapshots.earliest_id() == earliest_id:
+                    raise
+        return ExpireResult()
 
     def _first_kept(self, ids: range, retain_min: int, retain_max: int, older_than_millis: int | None) -> int:
         newest = ids[-1]

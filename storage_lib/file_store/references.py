@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
@@ -74,7 +74,7 @@ class FileReferences:
         for branch in self._branches.all_names():
             history = self._branches.history(branch)
             needed |= self._of_tags(branch)
-            needed |= self._of_history(history)
+            needed |= self._of_moving_history(branch)
             earliest_id = history.earliest_id()
             for snapshot_id in history.ids():
                 if earliest_id is not None and snapshot_id < earliest_id:
@@ -92,13 +92,13 @@ class FileReferences:
             for changelog in self._branches.changelogs(branch):
                 needed |= self.all_of(changelog)
             if branch != self._paths.branch:
-                needed |= self._of_history(self._branches.history(branch))
+                needed |= self._of_moving_history(branch)
         return needed
 
     def of_branch(self, branch: str) -> Files:
         """What one branch needs with its tags."""
         needed = self._of_tags(branch)
-        needed |= self._of_history(self._branches.history(branch))
+        needed |= self._of_moving_history(branch)
         return needed
 
     def of_own(self, history: SnapshotHistory, first_id: int | None = None) -> Files:
@@ -106,6 +106,8 @@ class FileReferences:
 
         No append adds such a file, only an overwrite can bring one back.
         """
+        if first_id is None:
+            return self._of_moving_history(self._paths.branch, history, only=CommitKind.OVERWRITE)
         return self._of_history(history, first_id, only=CommitKind.OVERWRITE)
 
     def of_snapshot(self, snapshot: Snapshot) -> Files:
@@ -157,14 +159,26 @@ class FileReferences:
                 if strict:
                     raise
 
-    def _of_history(
-        self, history: SnapshotHistory, first_id: int | None = None, *, only: CommitKind | None = None
+    def _of_moving_history(
+        self, branch: str, history: SnapshotHistory | None = None, *, only: CommitKind | None = None
     ) -> Files:
+        """What a branch needs that others may expire, or delete, while it is read: what is gone then needs nothing."""
+        history = history or self._branches.history(branch)
+        while (earliest_id := history.earliest_id()) is not None:
+            try:
+                return self._of_history(history, earliest_id, only=only)
+            except (NotFoundError, SnapshotExpiredError):
+                if not self._branches.exists(branch):
+                    break
+                if history.earliest_id() == earliest_id:
+                    raise
+        return Files()
+
+    def _of_history(self, history: SnapshotHistory, earliest_id: int, *, only: CommitKind | None = None) -> Files:
         """What the snapshots of a history need; of the later deltas those ``only`` of one kind of commit."""
-        earliest_id = history.earliest_id() if first_id is None else first_id
         latest_id = history.latest_id()
         needed = Files()
-        if earliest_id is None or latest_id is None:
+        if latest_id is None:
             return needed
         snapshots = history.load_all(range(earliest_id, latest_id + 1))
         for snapshot in snapshots:

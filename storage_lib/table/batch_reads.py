@@ -48,6 +48,9 @@ class BatchReads:
 
     def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
         """Of a table that was rewritten since it was opened: read under the old schema, the files would be garbage."""
+        if snapshot is None:
+            # Or a table, or a branch, that was deleted since it was opened would look as one without rows.
+            self._file_store.check_still_there()
         if snapshot is None or snapshot.schema_id == self._schema.id:
             return
         made_under = self._file_store.version(snapshot.schema_id)

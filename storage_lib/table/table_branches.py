@@ -23,7 +23,7 @@ from storage_lib.schema.table_options import OWN_PREFIX
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.identity import identity_of
 from storage_lib.table.table_restore import TableRestore
-from storage_lib.table.table_tags import TableTags, retained_millis
+from storage_lib.table.table_tags import TableTags, is_deleted, retained_millis
 
 RESTORED_BRANCH = f"{OWN_PREFIX}restored.branch"
 RESTORED_SNAPSHOT = f"{OWN_PREFIX}restored.snapshot"
@@ -104,10 +104,8 @@ class TableBranches:
     def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Delete the branches whose time has passed, whatever was written to them, or only tell which; their names."""
         self._refuse_on_branch()
-        names = tuple(self._file_store.branches.expired(self._environment.clock.now_millis()))
-        for name in () if dry_run else names:
-            self.delete(name)
-        return names
+        names = self._file_store.branches.expired(self._environment.clock.now_millis())
+        return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
     def delete(self, name: str) -> None:
         """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""

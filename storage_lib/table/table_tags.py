@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from storage_lib.errors import AlreadyExistsError, InvalidInputError, SnapshotExpiredError, StorageError
+from storage_lib.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
 from storage_lib.file_store.references import Files
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.tag import Tag
@@ -15,6 +21,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.schema.option_values import parse_millis
 
 _WORK_RETAINED_MS = 24 * 60 * 60 * 1000
+_MILLIS_MAX = 2**63
 
 
 class TableTags:
@@ -53,10 +60,8 @@ class TableTags:
     def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Delete the tags whose time has passed, or only tell which they are; their names."""
         now_ms = self._environment.clock.now_millis()
-        names = tuple(tag.name for tag in self.list() if tag.is_expired(now_ms))
-        for name in () if dry_run else names:
-            self.delete(name)
-        return names
+        names = [tag.name for tag in self.list() if tag.is_expired(now_ms)]
+        return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
     @contextmanager
     def keeping(self, snapshot: Snapshot, *, is_of_branch: bool = False) -> Iterator[None]:
@@ -110,6 +115,15 @@ class TableTags:
             self._environment.file_io.delete(path)
 
 
+def is_deleted(delete: Callable[[str], None], name: str) -> bool:
+    """Delete a tag or a branch whose time has passed; whether it was there, for two may look at the same time."""
+    try:
+        delete(name)
+    except NotFoundError:
+        return False
+    return True
+
+
 def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
     """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for what is no time."""
     if duration is None:
@@ -119,10 +133,11 @@ def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
     else:
         try:
             millis = parse_millis(duration)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             message = f"table {table}: time_retained={duration!r}; {error}"
             raise InvalidInputError(message) from error
-    if millis <= 0:
+    # Other engines count it in 64 bits, and list no tag of a table that has one beyond them.
+    if not 0 < millis < _MILLIS_MAX:
         message = f"table {table}: time_retained={duration!r} is no time to keep something for"
         raise InvalidInputError(message)
     return millis

@@ -325,6 +325,18 @@ def test_a_branch_whose_time_has_passed_goes_when_asked_with_what_only_it_kept()
     assert data_files(table) == before
 
 
+def test_a_table_that_is_gone_does_not_read_as_one_without_rows() -> None:
+    table = table_of("none")
+    table.branches.create("dev")
+    dev, other = table.branch("dev"), orders(MemoryCatalog(environment=fake_environment()), **{"log.system": "none"})
+    assert (dev.to_arrow().num_rows, other.to_arrow().num_rows) == (2, 0)
+
+    table.branches.delete("dev")
+
+    with pytest.raises(NotFoundError, match=r"orders\$branch_dev was dropped since it was opened"):
+        dev.to_arrow()
+
+
 def test_what_can_not_be_a_branch_is_refused() -> None:
     table = table_of("none")
     table.branches.create("dev")
