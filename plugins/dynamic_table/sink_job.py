@@ -1,6 +1,6 @@
 """A streaming sink as a process of its own: started by a task, outliving it, watched through a file.
 
-    <jobs>/<table>/checkpoint/        Spark's checkpoint, shared by all jobs of the table: they continue each other
+    <jobs>/<table>/sources/<source>/checkpoint/   Spark's, shared by all jobs with that source: they continue each other
     <jobs>/<table>/start.lock         held by the task that starts a job
     <jobs>/<table>/job-0001/          one job
         owner                         whose it is: the task of a DAG run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,14 @@ if TYPE_CHECKING:
     from dynamic_table.hook import DynamicTableHook
     from storage_lib.spark.sink_spec import SinkSource
 
-__all__ = ["checked_open_options", "checked_source", "is_permanent", "jobs_root", "secrets_apart"]
+__all__ = [
+    "checked_open_options",
+    "checked_source",
+    "checkpoint_directory",
+    "is_permanent",
+    "jobs_root",
+    "secrets_apart",
+]
 
 # Spark finds these before it runs anything: the query itself is wrong.
 WRONG_QUERIES = ("AnalysisException", "ParseException")
@@ -43,6 +52,17 @@ def checked_source(source: object) -> SinkSource:
         schema=None if is_nothing(schema := given.get("schema")) else checked_text(schema, "source['schema']"),
         options=checked_open_options(given.get("options"), "source['options']"),
     )
+
+
+def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
+    """Return where the sinks of a table that read a source keep their checkpoint.
+
+    A checkpoint knows one source. A sink that changes to another one and back goes on where it was with each.
+    """
+    name = str(source.options.get("source", source.name))
+    readable = re.sub(r"[^\w.-]", "_", f"{source.kind}-{name}", flags=re.ASCII)[:100]
+    digest = hashlib.sha256(f"{source.kind} {name}".encode()).hexdigest()[:8]
+    return table_directory / "sources" / f"{readable}-{digest}" / "checkpoint"
 
 
 def checked_open_options(value: object, argument: str) -> dict[str, str]:

@@ -60,23 +60,30 @@ class CheckpointSources:
 
         Raises ``InvalidInputError`` with the remedy.
         """
+        if (why := self.another_past(table)) is not None:
+            message = (
+                f"{why}. Start the stream with a new checkpoint_location, and with read_changelog("
+                "start=table.source_offsets(...)), as a streaming sink does by itself: it goes on where the table ends"
+            )
+            raise InvalidInputError(message)
+
+    def another_past(self, table: DynamicTable) -> str | None:
+        """In what the checkpoint does not go on where the table ends; None if it does."""
         newest = self._newest("offsets")
         if newest is None:
-            return
+            return None
         is_done = self._newest("commits") == newest
         for each in self.ranges(newest):
             # A batch that is not done may have its snapshot already.
             allowed = (each.end,) if is_done else (each.start, each.end)
             reached = table.source_offsets(each.source)
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
-                message = (
+                return (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
                     f"{self.location} goes on from {_text(allowed[0])}: the table was rolled back, or its source was "
-                    "read by somebody else. Start the stream with a new checkpoint_location, and with read_changelog("
-                    "start=table.source_offsets(...)), as a streaming sink does by itself: it goes on where the table "
-                    "ends"
+                    "read by somebody else"
                 )
-                raise InvalidInputError(message)
+        return None
 
     def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
         """For a query whose commits do not tell how far it has read: refuse sources that the table tells of.

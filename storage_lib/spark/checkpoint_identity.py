@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from storage_lib.table.dynamic_table import DynamicTable
 
-_TABLE_FILE = "dynamic-table"
+TABLE_FILE = "dynamic-table"
 """Says which table the stream writes into; Spark passes over files that it does not know."""
 
 _FILE_SCHEMES = ("file://", "file:")
@@ -51,7 +51,7 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     fresh = json.dumps({"id": str(jvm.java.util.UUID.randomUUID().toString())})
     query_id = _id_in(_settled(spark, f"{checkpoint_location.rstrip('/')}/metadata", fresh))
-    written_to = _settled(spark, f"{checkpoint_location.rstrip('/')}/{_TABLE_FILE}", table.uuid)
+    written_to = _settled(spark, f"{checkpoint_location.rstrip('/')}/{TABLE_FILE}", table.uuid)
     if written_to != table.uuid:
         message = (
             f"table {table.name}: checkpoint {checkpoint_location} is of a stream into another table, or into one of "

@@ -61,11 +61,11 @@ def write_stream(
     spark = df.sparkSession
     register(spark)
     user = settled_query_id(spark, checkpoint_location, table)
-    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+    tracked = _is_tracked(table, change_tracking=change_tracking)
     past = CheckpointSources.of(checkpoint_location, table.address.options)
-    tells_sources = output_mode == "append" and not (tracked and table.log_comes_first)
     if past is not None:
-        (past.refuse_another_past if tells_sources else past.refuse_told_sources)(table)
+        told = tells_sources(table, output_mode=output_mode, change_tracking=change_tracking)
+        (past.refuse_another_past if told else past.refuse_told_sources)(table)
     if output_mode == "append":
         options = said.options_of(table) | {said.COMMIT_USER: user}
         if change_tracking is not None:
@@ -90,6 +90,12 @@ def write_stream(
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
         StreamTiering(table, user, interval_seconds=interval) if tracked and table.log_comes_first else None,
     )
+
+
+def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
+    """Whether a stream's commits tell up to where its sources are in the table."""
+    tracked = _is_tracked(table, change_tracking=change_tracking)
+    return output_mode == "append" and not (tracked and table.log_comes_first)
 
 
 class TableStream:
@@ -144,6 +150,10 @@ class TableStream:
         """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""
         failure = self.query.exception()
         return None if failure is None else storage_error_in(str(failure)) or failure
+
+
+def _is_tracked(table: DynamicTable, *, change_tracking: bool | None) -> bool:
+    return table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
 
 
 def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_mode: str) -> None:

@@ -23,11 +23,12 @@ from storage_lib.log_store.foreign_topic import COLUMN_TYPES
 from storage_lib.schema.option_values import parse_boolean
 from storage_lib.spark.changelog_verbs import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
+from storage_lib.spark.sink_checkpoint import checkpoint_to_go_on_from
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
 from storage_lib.spark.spark_schema import struct_of
 from storage_lib.spark.spark_session import session
-from storage_lib.spark.stream_verbs import TableStream, write_stream
+from storage_lib.spark.stream_verbs import TableStream, tells_sources, write_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,10 +86,11 @@ class StreamingSink:
         df = _source(spark, catalog, table, spec)
         if spec.select:
             df = df.selectExpr(*spec.select)
+        told = tells_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
         return write_stream(
             df,
             table,
-            checkpoint_location=spec.checkpoint_location,
+            checkpoint_location=checkpoint_to_go_on_from(spec.checkpoint_location, table, tells_sources=told),
             output_mode=spec.output_mode,
             trigger_seconds=spec.trigger_seconds,
             available_now=spec.available_now,

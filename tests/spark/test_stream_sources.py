@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import InvalidInputError, LogOffsetsExpiredError, ingest
+from storage_lib import InvalidInputError, LogOffsetsExpiredError, ingest, open_catalog
+from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_sink, write_stream
@@ -64,6 +66,49 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
     produce(bootstrap_servers, topic, change("c", 3, "c"))
     stream("second", table.source_offsets(topic))
     assert (held(), table.source_offsets(topic)) == ({2: "b", 3: "c"}, LogOffsets({0: 5}))
+
+
+@pytest.mark.spark
+def test_a_sink_goes_on_where_a_table_ends_that_was_rolled_back_or_made_anew(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
+) -> None:
+    table, topic = make_table(log=True), f"rewound-{tmp_path.name}"
+    spec = SinkSpec(
+        warehouse=table.address.warehouse,
+        table=table.name,
+        source=SinkSource(kind="debezium_json", name=topic, options={"log.scan": "full"}),
+        catalog_options=dict(table.address.options),
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        heartbeat_path=str(tmp_path / "heartbeat.json"),
+        available_now=True,
+    )
+
+    def held_after_a_run() -> dict[int, str]:
+        streaming_sink.StreamingSink(spec, system_environment(), threading.Event())._start().awaitTermination()
+        rows = open_catalog(spec.warehouse, dict(spec.catalog_options)).load_table(table.name).to_arrow().to_pylist()
+        return {row["id"]: row["v"] for row in rows}
+
+    def checkpoints() -> list[str]:
+        return sorted(path.name for path in tmp_path.glob("checkpoint*"))
+
+    produce(bootstrap_servers, topic, change("c", 1, "a"))
+    assert held_after_a_run() == {1: "a"}
+    kept = table.file_store.snapshots.latest_id()
+    produce(bootstrap_servers, topic, change("u", 1, "b"))
+    assert held_after_a_run() == {1: "b"}
+    assert checkpoints() == ["checkpoint"]
+
+    table.rollback_to(snapshot_id=kept)
+    for _ in range(2):
+        assert held_after_a_run() == {1: "b"}
+    assert checkpoints() == ["checkpoint", "checkpoint-2"]
+    assert committed_changes(table)[-1][0] == "u"
+
+    catalog = open_catalog(spec.warehouse, dict(spec.catalog_options))
+    catalog.drop_table(table.name)
+    catalog.create_table(table.name, {"id": "BIGINT", "v": "STRING"}, primary_key=["id"])
+    assert held_after_a_run() == {1: "b"}
+    assert checkpoints() == ["checkpoint", "checkpoint-2", "checkpoint-3"]
 
 
 @pytest.mark.spark

@@ -36,7 +36,14 @@ from dynamic_table.sink_job import (
     open_job_directory,
     turn_to_start,
 )
-from dynamic_table.sink_settings import checked_open_options, checked_source, is_permanent, jobs_root, secrets_apart
+from dynamic_table.sink_settings import (
+    checked_open_options,
+    checked_source,
+    checkpoint_directory,
+    is_permanent,
+    jobs_root,
+    secrets_apart,
+)
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 
 if TYPE_CHECKING:
@@ -326,7 +333,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
 
         return SinkSpec(
             **wanted,
-            checkpoint_location=str(job.directory.parent / "checkpoint"),
+            checkpoint_location=str(checkpoint_directory(job.directory.parent, wanted["source"])),
             heartbeat_path=str(job.heartbeat_path),
             stop_path=str(job.stop_path),
             catalog_options=catalog_options,

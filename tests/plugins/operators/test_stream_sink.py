@@ -98,7 +98,9 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     spec = json.loads(job.spec_path.read_text())
     assert (spec["warehouse"], spec["table"]) == ("/tables", "db.t")
     assert spec["source"] == {"kind": "debezium_json", "name": "changes", "options": {}, "schema": None}
-    assert spec["checkpoint_location"] == str(job.directory.parent / "checkpoint")
+    checkpoint = Path(spec["checkpoint_location"])
+    assert checkpoint.parents[2] == job.directory.parent
+    assert checkpoint.parent.name.startswith("debezium_json-changes-")
     assert spec["secret_options"] == {"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"}
     assert "sesame" not in job.spec_path.read_text()
     pid = json.loads((job.directory / "process.json").read_text())["pid"]
@@ -134,6 +136,28 @@ def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOp
 
     assert (spec["max_rows_per_trigger"], spec["available_now"], spec["select"]) == (500, True, ["id"])
     assert spec["master"] is None
+
+
+def test_each_source_has_a_checkpoint_of_its_own_to_come_back_to(sink: Callable[..., StreamSinkOperator]) -> None:
+    def checkpoint(source: dict[str, Any]) -> str:
+        task = sink()
+        task.source = source
+        job = start(task, DictStore())
+        job.kill()
+        return str(json.loads(job.spec_path.read_text())["checkpoint_location"])
+
+    changes: dict[str, Any] = {"kind": "debezium_json", "name": "changes"}
+    others: list[dict[str, Any]] = [
+        {"kind": "dynamic_table", "name": "changes"},
+        {"kind": "debezium_json", "name": "Changes"},
+        {"kind": "debezium_json", "name": "a/b"},
+        {"kind": "debezium_json", "name": "a_b"},
+        {"kind": "debezium_json", "name": "changes", "options": {"source": "of another broker"}},
+    ]
+
+    first = checkpoint(changes)
+    assert len({first, *(checkpoint(other) for other in others)}) == 1 + len(others)
+    assert checkpoint({**changes, "schema": "id BIGINT"}) == first
 
 
 def test_a_sink_without_a_master_of_its_own_runs_where_the_connection_says(
