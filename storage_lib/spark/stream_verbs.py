@@ -79,7 +79,7 @@ def write_stream(
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    with scheduler_pool(spark, STREAM_POOL), quick_batches(spark, checkpoint_location):
+    with scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
         query = _triggered(writer, trigger_seconds, available_now=available_now).start()
     beside = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds

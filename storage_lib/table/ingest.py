@@ -103,13 +103,16 @@ class SourceReader:
         self._skip_expired = skip_expired
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
-        """Commit by commit; the first one also where there is no row, so that the place to start is fixed."""
+        """Commit by commit; the first one also where there is no row, so that the place to start is fixed.
+
+        So is the topic, where an older snapshot does not tell it: it may be made anew before it has another record.
+        """
         row_count = commit_count = 0
         snapshot = None
         recorded = self._table.source_offsets(self._source)
         position = self._start(recorded)
         for rows, reached in self._batches(position, end):
-            if recorded is not None and recorded.is_same_place(reached):
+            if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:
                 break
             snapshot = self._table.append(
                 self._whole(rows),

@@ -40,9 +40,22 @@ class PartitionSpecs:
         return reduce(Or, predicates)
 
     def buckets(self, named: Iterable[tuple[Mapping[str, object], int]]) -> set[tuple[bytes, int]]:
-        """Buckets by their whole partition and number; ``InvalidInputError`` as ``PartitionCodec.encode``."""
+        """Buckets by their whole partition and number; ``InvalidInputError`` for what names none.
+
+        One that a partition does not have is none to refuse: who lists them looks at an earlier snapshot.
+        """
         codec = PartitionCodec(self._schema)
-        return {(codec.encode(partition), bucket) for partition, bucket in named}
+        found = set[tuple[bytes, int]]()
+        for partition, bucket in named:
+            if type(bucket) is not int or bucket < 0:
+                message = f"table {self._table}: {bucket!r} is no bucket of a partition; their numbers begin at 0"
+                raise InvalidInputError(message)
+            try:
+                found.add((codec.encode(partition), bucket))
+            except InvalidInputError as error:
+                message = f"table {self._table}: bucket {bucket} of partition {dict(partition)}: {error}"
+                raise InvalidInputError(message) from error
+        return found
 
     def predicate_of(self, scope: OverwriteScope) -> Predicate | None:
         """Partitions that a scope names; None if it names all. Raises as ``predicate``."""

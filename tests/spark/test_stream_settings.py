@@ -11,10 +11,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql.functions import broadcast
+
 from storage_lib.spark import write_stream
+from storage_lib.spark.stream_settings import may_shuffle
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -44,6 +47,40 @@ def test_a_batch_is_planned_once_and_noted_on_this_machine_by_java_alone(
         assert spark.conf.get(key, None) is None, "other streams of the session are not ours to change"
 
 
+def test_a_query_that_shuffles_by_itself_is_planned_as_it_goes_on(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    names = spark.createDataFrame([(1, "a")], "id long, v string")
+
+    def joined(rows: DataFrame) -> DataFrame:
+        return rows.drop("v").join(names.hint("shuffle_hash"), "id", "left").select("id", "v", "n")
+
+    assert settings_of_a_stream(spark, make_table(), tmp_path, joined) == (BY_JAVA, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "shuffles"),
+    [
+        ("SELECT id, upper(v) AS v FROM rows WHERE n > 1 UNION ALL SELECT id, v FROM rows", False),
+        ("SELECT rows.id FROM rows JOIN names USING (id)", True),
+        ("SELECT /*+ BROADCAST(names) */ rows.id FROM rows JOIN names USING (id)", False),
+        ("SELECT id FROM rows WHERE id IN (SELECT id FROM names)", True),
+        ("SELECT id, count(*) FROM rows GROUP BY id", True),
+        ("SELECT /*+ REPARTITION(3) */ id FROM rows", True),
+    ],
+)
+def test_what_spark_shuffles_for_is_seen_in_the_query(
+    spark: SparkSession, tmp_path: Path, query: str, *, shuffles: bool
+) -> None:
+    spark.readStream.schema("id long, v string, n int").json(str(tmp_path)).createOrReplaceTempView("rows")
+    names = spark.createDataFrame([(1, "a")], "id long, v string")
+    names.createOrReplaceTempView("names")
+
+    assert may_shuffle(spark.sql(query)) is shuffles
+    assert may_shuffle(spark.table("rows").join(broadcast(names), "id")) is False
+    assert may_shuffle(spark.table("rows").join(broadcast(names.distinct()), "id")) is True
+
+
 @pytest.mark.usefixtures("_own_settings")
 def test_what_the_session_says_wins(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
@@ -52,12 +89,17 @@ def test_what_the_session_says_wins(
     assert (spark.conf.get(MANAGER), spark.conf.get(ADAPTIVE)) == (f"{PACKAGE}.{BY_FILE_CONTEXT}", "true")
 
 
-def settings_of_a_stream(spark: SparkSession, table: DynamicTable, directory: Path) -> tuple[str, bool]:
+def settings_of_a_stream(
+    spark: SparkSession,
+    table: DynamicTable,
+    directory: Path,
+    query: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> tuple[str, bool]:
     """The class by which a stream wrote its notes, and whether its last batch was planned as it went on."""
     (directory / "input").mkdir()
     (directory / "input" / "0.json").write_text(json.dumps({"id": 1, "v": "a", "n": 1}))
     rows = spark.readStream.schema("id long, v string, n int").json(str(directory / "input"))
-    stream = write_stream(rows, table, checkpoint_location=str(directory / "checkpoint"), compaction=False)
+    stream = write_stream(query(rows), table, checkpoint_location=str(directory / "checkpoint"), compaction=False)
     try:
         stream.processAllAvailable()
         execution: Any = stream.query._jsq.streamingQuery()

@@ -328,6 +328,20 @@ def test_offsets_of_older_snapshots_which_name_no_topic_are_those_of_the_one_tha
         topic.ingest(table)
 
 
+def test_a_run_that_finds_nothing_new_notes_which_topic_older_offsets_are_of() -> None:
+    topic, table = Topic(), orders(None)
+    topic.tell(0, "+I a 1 10")
+    older = SourceRange(source=SOURCE, start=None, end=LogOffsets({0: 1, 1: 0}))
+    table.append(rows("+I a 1 10"), source=older)
+
+    assert [topic.ingest(table).commit_count for _ in range(2)] == [1, 0]
+
+    topic.make_anew()
+    topic.tell(0, "+I b 1 10", "+I b 2 20")
+    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+        topic.ingest(table)
+
+
 def test_a_fast_forward_brings_the_offsets_of_the_branch() -> None:
     topic, table = Topic(), orders(None)
     topic.tell(0, "+I a 1 10")
