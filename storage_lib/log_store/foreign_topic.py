@@ -192,8 +192,8 @@ class ForeignTopic:
         """Raise ``LogOffsetsExpiredError`` if ``reached`` is a place in a topic that is gone, not in ``log_id``."""
         if not reached.is_of(log_id):
             message = (
-                f"topic {self.name!r} was deleted and made anew after source {self.source!r} was read up to offsets "
-                f"{reached.to_json()}: nobody can tell whether records were lost. ingest(skip_expired=True) goes on at "
+                f"topic {self.name!r} was deleted and made anew after source {self.source!r} was read up to "
+                f"{reached}: nobody can tell whether records were lost. ingest(skip_expired=True) goes on at "
                 "the beginning of the new one, and so does a stream with a new checkpoint after it, or with option "
                 "source=<another name>"
             )

@@ -47,6 +47,10 @@ class LogOffsets:
         """The spelling in snapshots and stream positions: ``{"0": 17, "1": 4}``."""
         return json.dumps({str(bucket): offset for bucket, offset in sorted(self.next_offsets.items())})
 
+    def __str__(self) -> str:
+        """For messages: with the log, for the same numbers may be a place in another."""
+        return f"offsets {self.to_json()}{'' if self.log_id is None else f' of topic {self.log_id}'}"
+
     @classmethod
     def from_json(cls, text: str, log_id: str | None = None) -> LogOffsets:
         """Read what ``to_json`` wrote; the log's name is kept beside it."""

@@ -137,4 +137,4 @@ def offsets_in(offset: Mapping[str, Any]) -> LogOffsets:
 
 
 def _text(offsets: LogOffsets | None) -> str:
-    return "nothing of it" if offsets is None else f"offsets {offsets.to_json()}"
+    return "nothing of it" if offsets is None else str(offsets)

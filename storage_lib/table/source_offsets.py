@@ -94,4 +94,4 @@ def _is_same_place(reached: LogOffsets | None, begun: LogOffsets | None) -> bool
 
 
 def _text(offsets: LogOffsets | None) -> str:
-    return "the beginning" if offsets is None else f"offsets {offsets.to_json()}"
+    return "the beginning" if offsets is None else str(offsets)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import InvalidInputError, LogOffsetsExpiredError, ingest, open_catalog
+from storage_lib import CommitConflictError, InvalidInputError, LogOffsetsExpiredError, ingest, open_catalog
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -177,6 +177,18 @@ def test_a_checkpoint_agrees_with_a_table_that_ends_where_it_goes_on(
     else:
         with pytest.raises(InvalidInputError, match="new checkpoint_location"):
             sources.refuse_another_past(table)
+
+
+def test_the_same_numbers_in_another_topic_are_told_apart(tmp_path: Path) -> None:
+    sources, table = checkpoint(tmp_path, '{"0":5,"source":"cdc","topic-id":"first"}', done=1), orders(None)
+    end = LogOffsets({0: 5}, "second")
+    table.append(rows("+I a 1 1"), source=SourceRange(source="cdc", start=None, end=end))
+
+    with pytest.raises(InvalidInputError, match=r"of topic second, but .* from offsets .* of topic first"):
+        sources.refuse_another_past(table)
+    stale = SourceRange(source="cdc", start=LogOffsets({0: 5}, "first"), end=LogOffsets({0: 6}, "first"))
+    with pytest.raises(CommitConflictError, match=r"from offsets .* of topic first on, but .* of topic second"):
+        table.append(rows("+I a 1 1"), source=stale)
 
 
 def test_who_does_not_tell_how_far_he_has_read_is_refused_where_another_does(tmp_path: Path) -> None:
