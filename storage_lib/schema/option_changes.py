@@ -35,9 +35,9 @@ _FIXED = frozenset(
     }
 )
 _FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
+"""How rows are laid out, merged and logged: files and records that are there already were made by them."""
 _READERS_PREFIX = "log.scan"
 """Of options that say how the log is read, and nothing of what is in it."""
-"""How rows are laid out, merged and logged: files and records that are there already were made by them."""
 
 _NAMING_COLUMNS = ("bucket-key", "sequence.field", "partial-update.remove-record-on-sequence-group")
 
