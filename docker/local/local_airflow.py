@@ -69,11 +69,9 @@ class LocalAirflow:
         _refuse_taken(port)
         settings = self._environment(port)
         self._migrate(settings)
-        pids: dict[str, int] = {}
-        for name, arguments in COMPONENTS.items():
-            pids[name] = self._launch(name, arguments, settings)
-            started = {name: _start_ticks(pid) for name, pid in pids.items()}
-            self._state_path.write_text(json.dumps({"port": port, "pids": pids, "started": started}))
+        state: dict[str, Any] = {"port": port, "pids": {}, "started": {}}
+        for name in COMPONENTS:
+            self._start_component(name, state, settings)
         self._wait_until_healthy(timeout)
         return self.rest
 
@@ -107,9 +105,7 @@ class LocalAirflow:
         # What the dead one left running is still ours to stop.
         left = f"{name} {state['pids'][name]}"
         state["pids"][left], state["started"][left] = state["pids"][name], state["started"][name]
-        state["pids"][name] = self._launch(name, COMPONENTS[name], self._environment(state["port"]))
-        state["started"][name] = _start_ticks(state["pids"][name])
-        self._state_path.write_text(json.dumps(state))
+        self._start_component(name, state, self._environment(state["port"]))
 
     @property
     def rest(self) -> AirflowRest:
@@ -152,6 +148,18 @@ class LocalAirflow:
             end = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
             message = f"Airflow's database could not be made; the end of {log}:\n{end}"
             raise AirflowError(message)
+
+    def _start_component(self, name: str, state: dict[str, Any], settings: Mapping[str, str]) -> None:
+        """Start a component and note it in the state's file; one that can't be noted is ended, for `stop` lacked it."""
+        pid = self._launch(name, COMPONENTS[name], settings)
+        try:
+            state["pids"][name], state["started"][name] = pid, _start_ticks(pid)
+            new = self._state_path.with_suffix(".new")
+            new.write_text(json.dumps(state))
+            new.replace(self._state_path)
+        except BaseException:
+            _send(pid, signal.SIGKILL)
+            raise
 
     def _launch(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> int:
         """Start a component as the leader of its own session, so that its whole family can be found again."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import threading
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from airflow_rest import AirflowError, AirflowRest
-from local_airflow import LocalAirflow, _start_ticks
+from local_airflow import LocalAirflow, _send, _start_ticks
+from tests.support.patience import wait_until
+from tests.support.processes import lives
 
 pytestmark = pytest.mark.airflow
 
@@ -72,6 +76,35 @@ def test_what_a_component_left_that_died_is_ended_at_once(tmp_path: Path) -> Non
         local.stop(timeout=3600)
 
         assert local.process_ids() == set()
+
+
+def test_a_component_that_can_not_be_noted_is_ended_and_the_others_can_still_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, launched, write_text = LocalAirflow(home=tmp_path), tmp_path / "pids", Path.write_text
+    monkeypatch.setattr("local_airflow._airflow", lambda: ["sh", "-c", f"echo $$ >> {launched}; exec sleep 3600"])
+    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as triggerer:
+        pids = dict.fromkeys(("triggerer", "scheduler"), triggerer.pid)
+        started = dict.fromkeys(pids, _start_ticks(triggerer.pid))
+        (tmp_path / "local_airflow.json").write_text(json.dumps({"port": 1, "pids": pids, "started": started}))
+
+        def full(path: Path, content: str) -> int:
+            wait_until(lambda: launched.exists() and launched.read_text())
+            write_text(path, content[: len(content) // 2])
+            raise OSError(ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space left"):
+            local.restart("scheduler")
+        monkeypatch.undo()
+        unnoted = int(launched.read_text())
+        try:
+            wait_until(lambda: not lives(unnoted))
+            local.stop()
+            assert not lives(triggerer.pid)
+        finally:
+            for pid in (unnoted, triggerer.pid):
+                _send(pid, signal.SIGKILL)
 
 
 def test_nothing_of_an_outer_airflow_shines_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
