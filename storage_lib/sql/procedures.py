@@ -112,14 +112,22 @@ def _remove_orphan_files(state: SessionState, table: DynamicTable, arguments: Ar
 
 
 def _create_tag(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
-    snapshot = arguments.get("snapshot")
-    table.tags.create(str(arguments["tag"]), snapshot_id=None if snapshot is None else int(str(snapshot)))
+    snapshot, retained = arguments.get("snapshot"), arguments.get("time_retained")
+    table.tags.create(
+        str(arguments["tag"]),
+        snapshot_id=None if snapshot is None else int(str(snapshot)),
+        time_retained=None if retained is None else str(retained),
+    )
     return Result(message=f"{table.name}: tag {arguments['tag']} created")
 
 
 def _delete_tag(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
     table.tags.delete(str(arguments["tag"]))
     return Result(message=f"{table.name}: tag {arguments['tag']} deleted")
+
+
+def _expire_tags(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
+    return Result(rows=rows_of(("tag",), [(name,) for name in table.tags.expire()]))
 
 
 def _rollback_to(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
@@ -149,9 +157,12 @@ PROCEDURES: Mapping[str, Procedure] = {
         parameters=(("table", str), ("older_than", str), ("dry_run", bool)), run=_remove_orphan_files
     ),
     "create_tag": Procedure(
-        parameters=(("table", str), ("tag", str), ("snapshot", int)), run=_create_tag, required=("tag",)
+        parameters=(("table", str), ("tag", str), ("snapshot", int), ("time_retained", str)),
+        run=_create_tag,
+        required=("tag",),
     ),
     "delete_tag": Procedure(parameters=(("table", str), ("tag", str)), run=_delete_tag, required=("tag",)),
+    "expire_tags": Procedure(parameters=(("table", str),), run=_expire_tags),
     "rollback_to": Procedure(parameters=(("table", str), ("snapshot", int), ("tag", str)), run=_rollback_to),
     "tier_log": Procedure(parameters=(("table", str), ("skip_expired", bool)), run=_tier_log),
 }

@@ -294,13 +294,25 @@ CALL sys.tier_log('t');
 CALL sys.compcat('t');
 --> NotFoundError: there is no procedure sys.compcat; did you mean 'compact'?
 CALL sys.create_tag('t');
---> InvalidInputError: CALL create_tag(table, tag, snapshot) lacks argument 'tag'
+--> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) lacks argument 'tag'
 CALL sys.create_tag('t', 'x', snapshot => 'one');
---> InvalidInputError: CALL create_tag(table, tag, snapshot): snapshot = 'one' is no whole number
-CALL sys.create_tag('t', 'x', 1, 2);
---> InvalidInputError: CALL create_tag(table, tag, snapshot) takes 3 arguments, not 4
+--> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained): snapshot = 'one' is no whole number
+CALL sys.create_tag('t', 'x', 1, '1 d', 2);
+--> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) takes 4 arguments, not 5
+CALL sys.create_tag('t', 'x', time_retained => 'soon');
+--> InvalidInputError: table default.t: time_retained='soon'; it has to be a duration such as '30 s', '10 min' or '7 d'
+CALL sys.create_tag('t', 'week', time_retained => '7 d');
+--> default.t: tag week created
+CALL sys.create_tag('t', 'moment', time_retained => '1 ms');
+--> default.t: tag moment created
+CALL sys.expire_tags('t');
+--> tag
+--> moment
+SELECT tag_name FROM t$tags;
+--> tag_name
+--> week
 CALL sys.create_tag('t', tga => 'x');
---> InvalidInputError: CALL create_tag(table, tag, snapshot) has no argument 'tga'; did you mean 'tag'?
+--> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) has no argument 'tga'; did you mean 'tag'?
 CALL sys.create_tag(tag => 'x', 't');
 --> SqlSyntaxError: line 1, column 33: arguments without a name stand before those with one
 -->   CALL sys.create_tag(tag => 'x', 't')
