@@ -47,7 +47,8 @@ def _dataset(hook: DynamicTableHook, name: str, version: int | None, *, dropped:
 
     from storage_lib.errors import StorageError
 
-    warehouse = hook.warehouse
+    # However the connection spells it, one warehouse is one namespace.
+    warehouse = hook.warehouse.rstrip("/")
     namespace = warehouse if "://" in warehouse else f"file://{warehouse}"
     facets: dict[str, Any] = {}
     try:

@@ -25,6 +25,7 @@ from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.layout import has_same_rows, layout_of
+from storage_lib.schema.moment_text import moment_text
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -105,7 +106,10 @@ class ChangeScan:
         Raises ``SnapshotExpiredError`` if some of these may have been expired.
         """
         if end_millis is not None and end_millis < start_millis:
-            message = f"table {self._table}: changes from {start_millis} to {end_millis} go backwards; swap the times"
+            message = (
+                f"table {self._table}: changes from {moment_text(start_millis)} to {moment_text(end_millis)} (UTC) "
+                "go backwards; swap the times"
+            )
             raise InvalidInputError(message)
         history = self._file_store.snapshots
         start_id = history.last_before(start_millis)
@@ -113,8 +117,9 @@ class ChangeScan:
         if earliest is not None and start_id < earliest and earliest > 1:
             message = (
                 f"table {self._table}: the earliest snapshot kept is {earliest}, made at "
-                f"{history.load(earliest).time_millis}; whether others were made between {start_millis} and then is "
-                "not known any more. Ask for a later start, or keep snapshots longer (a consumer, a tag)"
+                f"{moment_text(history.load(earliest).time_millis)} UTC; whether others were made between "
+                f"{moment_text(start_millis)} and then is not known any more. Ask for a later start, or "
+                "keep snapshots longer (a consumer, a tag)"
             )
             raise SnapshotExpiredError(message)
         end_id = (history.latest_id() or 0) if end_millis is None else history.last_before(end_millis)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.moment_text import moment_text
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.table_options import LogConsistency, TableOptions, masked
 from storage_lib.schema.table_schema import TableSchema
@@ -83,8 +83,8 @@ class TableDescription:
             "compacted": str(self._is_compacted(entries, runs)).lower(),
             "last-modified": ""
             if snapshot is None
-            else _moment(_last_modified(snapshot, entries if partition else [])),
-            "watermark": "" if snapshot is None or snapshot.watermark is None else _moment(snapshot.watermark),
+            else moment_text(_last_modified(snapshot, entries if partition else [])),
+            "watermark": "" if snapshot is None or snapshot.watermark is None else moment_text(snapshot.watermark),
             "newest snapshot": "" if snapshot is None else str(snapshot.id),
             "turn held by": self._lease.holder() or "",
             "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
@@ -217,11 +217,3 @@ def _last_modified(snapshot: Snapshot, of_partition: list[ManifestEntry]) -> int
     """When the table, or a partition with these files, changed."""
     made = [entry.file.creation_time_ms for entry in of_partition if entry.file.creation_time_ms is not None]
     return max(made, default=snapshot.time_millis)
-
-
-def _moment(epoch_millis: int) -> str:
-    """A moment as SQL and people write it, in UTC; the number where it is none of our calendar's, as other writers'."""
-    try:
-        return datetime.fromtimestamp(epoch_millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return str(epoch_millis)

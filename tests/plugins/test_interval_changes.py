@@ -176,6 +176,14 @@ def test_the_changes_of_one_partition_are_read_from_its_files_alone(monkeypatch:
     assert len(read) == 1
 
 
+@pytest.mark.usefixtures("orders")
+def test_a_partition_without_columns_is_not_the_whole_table() -> None:
+    task = processing("ids", partition={})
+
+    with pytest.raises(InvalidInputError, match="A partition is a mapping like"):
+        task.execute(in_interval(task_context(task)))
+
+
 def test_a_partitioned_run_reads_from_its_partition_date_on(orders: DynamicTable) -> None:
     context = task_context(task := processing("ids", partition_hours=0.5))
     cast("dict[str, Any]", context).update(partition_date=pendulum.instance(NOON), partition_key="2024-05-14T12")

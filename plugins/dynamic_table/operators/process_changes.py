@@ -95,7 +95,7 @@ class ProcessChangesOperator(TableOperator):
         checked_choice(self.mode, "mode", MODES)
         process = load_callable(checked_text(self.process, "process"))
         arguments = checked_mapping(self.process_kwargs, "process_kwargs")
-        partition = checked_partition(self.partition) if self.partition else None
+        partition = None if is_nothing(self.partition) else checked_partition(self.partition)
         changes = interval_changes(context, self.hook.load_table(self.table), interval=self._interval(context))
         self.log.info("Changes of %s: snapshots after %s up to %s", self.table, *changes.spark_range.split(","))
         reader = changes.read(mode=self.mode, partition=partition)

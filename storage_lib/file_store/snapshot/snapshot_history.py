@@ -17,6 +17,7 @@ from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encod
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.moment_text import moment_text
 
 FIRST_ID = 1
 _CACHED_MAX = 2048
@@ -81,13 +82,14 @@ class SnapshotHistory:
             return self.load(found)
         if earliest_id is None or earliest_id == FIRST_ID:
             message = (
-                f"the table had no snapshot yet at {timestamp_millis} (epoch milliseconds; {self._paths.root}): "
+                f"the table had no snapshot yet at {moment_text(timestamp_millis)} UTC ({self._paths.root}): "
                 "name a later moment"
             )
             raise NotFoundError(message)
         message = (
-            f"the snapshots made up to {timestamp_millis} (epoch milliseconds) have been expired; the earliest kept is "
-            f"{earliest_id}, made at {self.load(earliest_id).time_millis} ({self._paths.snapshot_directory})"
+            f"the snapshots made up to {moment_text(timestamp_millis)} UTC have been expired; the earliest kept is "
+            f"{earliest_id}, made at {moment_text(self.load(earliest_id).time_millis)} UTC "
+            f"({self._paths.snapshot_directory})"
         )
         raise SnapshotExpiredError(message)
 
