@@ -143,6 +143,17 @@ def test_a_button_opens_the_dags_form_filled_in_and_starts_it_through_airflows_o
     assert rest.get(f"/dags/maintain/dagRuns/{run_id}")["conf"]["tables"] == [visits.name]
 
 
+def test_a_statement_keeps_its_lines_in_a_form(browser: Chromium, rest: AirflowRest, visits: DynamicTable) -> None:
+    """A comment of SQL ends with its line, and a browser pastes several lines into a field of one as one."""
+    rest.wait_until(lambda: "provision" in rest.dag_ids(), "the DAG to be parsed", timeout=240)
+    opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('.heat button')")
+
+    browser.run("openForm('provision', { ddl: 'CREATE TABLE t ( -- ids\\n  id BIGINT\\n)' })")
+    browser.wait_for("document.querySelector('dialog form')")
+    fields = browser.run("[...document.querySelectorAll('dialog textarea')].map((each) => each.value)")
+    assert "CREATE TABLE t ( -- ids\n  id BIGINT\n)" in fields
+
+
 def test_pages_follow_airflows_dark_mode_and_fit_a_phone(
     browser: Chromium, rest: AirflowRest, broken: DynamicTable
 ) -> None:

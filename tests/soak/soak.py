@@ -213,15 +213,28 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True, help="a Spark driver, too")
+    parser.add_argument(
+        "--broker-deaths", action=argparse.BooleanOptionalAction, default=True, help="the broker is killed, too"
+    )
+    parser.add_argument("--directory", type=Path, help="where it happens, which is left there; default: a new one")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, {arguments.minutes:g} min", flush=True)
-    directory = Path(tempfile.mkdtemp(prefix="soak-"))
+    directory = arguments.directory or Path(tempfile.mkdtemp(prefix="soak-"))
+    directory.mkdir(parents=True, exist_ok=True)
     try:
-        print(soak(directory, seconds=arguments.minutes * 60, seed=arguments.seed, with_spark=arguments.spark))
+        said = soak(
+            directory,
+            seconds=arguments.minutes * 60,
+            seed=arguments.seed,
+            spares_broker=not arguments.broker_deaths,
+            with_spark=arguments.spark,
+        )
+        print(said)
     except BaseException as error:
         error.add_note(f"table, topic and notes are left in {directory}")
         raise
-    shutil.rmtree(directory)
+    if arguments.directory is None:
+        shutil.rmtree(directory)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ async function openForm(dagId, filled) {
     else if (types.includes("boolean") && types.includes("null")) input = element("select", {}, ...[[null, "as the table says"], [true, "yes"], [false, "no"]].map(([each, text]) => element("option", { textContent: text, value: JSON.stringify(each), selected: each === (value ?? null) })));
     else if (types.includes("boolean")) input = element("input", { type: "checkbox", checked: value === true });
     else if (isLines(types, schema)) input = element("textarea", { rows: 3, value: (value || []).join("\n") });
+    else if (schema.format === "multiline") input = element("textarea", { rows: 5, value: value || "" });
     else if (types.includes("object") || types.includes("array")) input = element("textarea", { rows: 3, value: value === null || value === undefined ? "" : JSON.stringify(value, null, 1) });
     else input = element("input", { type: types.includes("integer") || types.includes("number") ? "number" : "text", step: "any", value: value === null || value === undefined ? "" : String(value) });
     inputs.set(name, { input, types, schema });
