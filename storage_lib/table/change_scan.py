@@ -107,7 +107,7 @@ class ChangeScan:
         """
         if end_millis is not None and end_millis < start_millis:
             message = (
-                f"table {self._table}: changes from {moment_text(start_millis)} to {moment_text(end_millis)} (UTC) "
+                f"table {self._table}: changes from {moment_text(start_millis)} to {moment_text(end_millis)} "
                 "go backwards; swap the times"
             )
             raise InvalidInputError(message)
@@ -117,7 +117,7 @@ class ChangeScan:
         if earliest is not None and start_id < earliest and earliest > 1:
             message = (
                 f"table {self._table}: the earliest snapshot kept is {earliest}, made at "
-                f"{moment_text(history.load(earliest).time_millis)} UTC; whether others were made between "
+                f"{moment_text(history.load(earliest).time_millis)}; whether others were made between "
                 f"{moment_text(start_millis)} and then is not known any more. Ask for a later start, or "
                 "keep snapshots longer (a consumer, a tag)"
             )

@@ -82,13 +82,13 @@ class SnapshotHistory:
             return self.load(found)
         if earliest_id is None or earliest_id == FIRST_ID:
             message = (
-                f"the table had no snapshot yet at {moment_text(timestamp_millis)} UTC ({self._paths.root}): "
+                f"the table had no snapshot yet at {moment_text(timestamp_millis)} ({self._paths.root}): "
                 "name a later moment"
             )
             raise NotFoundError(message)
         message = (
-            f"the snapshots made up to {moment_text(timestamp_millis)} UTC have been expired; the earliest kept is "
-            f"{earliest_id}, made at {moment_text(self.load(earliest_id).time_millis)} UTC "
+            f"the snapshots made up to {moment_text(timestamp_millis)} have been expired; the earliest kept is "
+            f"{earliest_id}, made at {moment_text(self.load(earliest_id).time_millis)} "
             f"({self._paths.snapshot_directory})"
         )
         raise SnapshotExpiredError(message)

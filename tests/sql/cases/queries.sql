@@ -53,7 +53,7 @@ SELECT amount FROM orders TIMESTAMP AS OF current_timestamp() WHERE id = 2;
 --> amount
 --> 25
 SELECT count(*) AS n FROM orders TIMESTAMP AS OF '2001-01-01 00:00:00';
---> NotFoundError: the table had no snapshot yet at 2001-01-01 00:00:00.000 UTC (<warehouse>/shop.db/orders): name a later moment
+--> NotFoundError: the table had no snapshot yet at 2001-01-01 00:00:00.000+00:00 (<warehouse>/shop.db/orders): name a later moment
 SELECT snapshot_id, commit_kind, delta_record_count FROM orders$snapshots ORDER BY snapshot_id;
 --> snapshot_id | commit_kind | delta_record_count
 --> 1 | APPEND | 2
@@ -259,6 +259,6 @@ SELECT * FROM t TIMESTAMP AS OF current_timestamp() + INTERVAL 1 HOUR AS x WHERE
 --> id
 --> 1
 SELECT * FROM t TIMESTAMP AS OF '2024-01-01 00:00:00' - INTERVAL '1' DAY - INTERVAL 2 HOURS;
---> NotFoundError: the table had no snapshot yet at 2023-12-30 22:00:00.000 UTC (<warehouse>/default.db/t): name a later moment
+--> NotFoundError: the table had no snapshot yet at 2023-12-30 22:00:00.000+00:00 (<warehouse>/default.db/t): name a later moment
 SELECT * FROM t WHERE id = (SELECT id FROM VALUES (1), (2) AS x (id));
 --> InvalidInputError: More than one row returned by a subquery used as an expression
