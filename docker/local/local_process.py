@@ -26,6 +26,7 @@ LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 30_000)
 PROC = Path("/proc")
 PF_EXITING, PF_KTHREAD = 0x4, 0x200000  # of linux/sched.h
+EXEC_SECONDS_MAX = 10
 # Starts the command that follows two arguments, the log file and the identity, and prints its process id. The server
 # is not our child, so that we wait for its end in the same way as any other process may.
 LAUNCH = """
@@ -144,7 +145,10 @@ def _command_of(pid: int) -> str:
     """The process's command line, empty if there is none. Asked twenty times a second: Linux needs no ``ps``."""
     if (PROC / "self" / "stat").exists():
         try:
+            deadline = time.monotonic() + EXEC_SECONDS_MAX
             while not (command := (PROC / str(pid) / "cmdline").read_bytes()) and _becomes_another_program(pid):
+                if time.monotonic() > deadline:  # a stranger with the same number may have erased its own
+                    break
                 time.sleep(0.001)
         except OSError:
             return ""
