@@ -48,6 +48,7 @@ def make_secrets(folder: Path) -> list[Path]:
         "bootstrap_servers": "kafka:9092",
         "jobs_directory": "/data/jobs",
         "docs_directory": "/data/docs",
+        "publish_pages": True,
         "options": store,
     }
     connections = {"dynamic_table_default": {"conn_type": "dynamic_table", "extra": extra}}

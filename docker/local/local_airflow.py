@@ -199,7 +199,7 @@ class LocalAirflow:
             }
             for index, folder in enumerate(self.dag_folders)
         ]
-        connection = {"conn_type": "dynamic_table", "extra": dict(self.connection_extra)}
+        connection = {"conn_type": "dynamic_table", "extra": {"publish_pages": True, **self.connection_extra}}
         return inherited | {
             **quick_spark(),
             "AIRFLOW_HOME": str(self.home),

@@ -76,6 +76,11 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "Where streaming sinks keep their checkpoints; empty: in Airflow's home.",
                         "schema": {"type": ["string", "null"]},
                     },
+                    "publish_pages": {
+                        "label": "Publish on the pages",
+                        "description": "Everybody who may see Airflow's assets sees this connection's tables.",
+                        "schema": {"type": ["boolean", "null"], "default": False},
+                    },
                     "docs_directory": {
                         "label": "Directory of Data Docs",
                         "description": "Where validations keep their results and pages; empty: in Airflow's home.",

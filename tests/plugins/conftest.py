@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The warehouse of the default connection, empty."""
     folder = tmp_path / "warehouse"
-    extra = {"warehouse": str(folder), "options": {"log.system": "none"}}
+    extra = {"warehouse": str(folder), "publish_pages": True, "options": {"log.system": "none"}}
     connection = json.dumps({"conn_type": "dynamic_table", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", connection)
     return folder

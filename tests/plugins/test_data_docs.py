@@ -31,7 +31,7 @@ TOO_FEW = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 3}, "s
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataDocs:
     """Where the results of ``db.t`` are kept."""
-    extra = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs")}
+    extra = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "publish_pages": True}
     connection = {"conn_type": "dynamic_table", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps(connection))
     return DataDocs(root=tmp_path / "docs", table="db.t")

@@ -42,6 +42,7 @@ def test_the_connection_has_a_form_in_airflow() -> None:
         "options",
         "jobs_directory",
         "docs_directory",
+        "publish_pages",
     }
     assert form.standard_fields is not None
     assert form.standard_fields.password is not None

@@ -7,13 +7,14 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.data_docs import docs_root
-from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.beside_table import sink_beside, validation_beside
 from dynamic_table.pages.catalog_board import CatalogBoard
 from dynamic_table.sink_settings import jobs_root
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from dynamic_table.hook import DynamicTableHook
 
 __all__ = ["KeptBoards"]
 
@@ -31,12 +32,12 @@ class KeptBoards:
     def __len__(self) -> int:
         return len(self._boards)
 
-    def board(self, connection: str) -> CatalogBoard:
-        """Return the board of a connection, made anew when its warehouse or options have changed.
+    def board(self, hook: DynamicTableHook) -> CatalogBoard:
+        """Return the board of a hook's connection, replaced when its warehouse or options have changed.
 
         One that is let go ends its threads once nobody looks at it any more: they live as long as the board.
         """
-        hook = DynamicTableHook(dynamic_table_conn_id=connection)
+        connection = hook.dynamic_table_conn_id
         jobs, docs = jobs_root(hook), docs_root(hook)
         made_of = (hook.warehouse, tuple(sorted(hook.options.items())), jobs, docs)
 

@@ -6,11 +6,14 @@
     GET docs/<connection>/<table>/   what Great Expectations found in a table, as its own pages
     GET static/...                   scripts and styles; nothing comes from another server
 
+Only connections that an administrator has published are opened (``published_connection``).
+
 It answers to GET only. What changes something is done by Airflow's own API, under the user's own permissions.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,16 @@ from dynamic_table.data_docs import DataDocs, docs_root
 from dynamic_table.docs_index import docs_index
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
+from dynamic_table.pages.published_connection import NotPublishedError, published_hook
 
 __all__ = ["app"]
 
 STATIC = Path(__file__).with_name("static")
 STATIC_FILES = frozenset(path.name for path in STATIC.iterdir() if path.suffix in (".js", ".css"))
 INDEX = "index.html"
+NO_SUCH_PAGE = (
+    "There is no such page: its connection is not published, its table was not validated, or longer ago than is kept."
+)
 # Values of tables are text to these pages, never markup; should one slip through, nothing would run it.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'"
 
@@ -44,6 +51,7 @@ app = FastAPI(
     openapi_url=None,
 )
 _boards = KeptBoards()
+_log = logging.getLogger(__name__)
 
 
 @app.middleware("http")
@@ -72,24 +80,30 @@ def table_page() -> FileResponse:
 @app.get("/api/tables")
 def tables(connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Every table's health."""
-    return _answered(lambda: {"tables": _boards.board(connection).rows()})
+    return _answered(lambda: {"tables": _boards.board(published_hook(connection)).rows()})
 
 
 @app.get("/api/table")
 def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Everything of one table."""
-    return _answered(lambda: _boards.board(connection).view(name))
+    return _answered(lambda: _boards.board(published_hook(connection)).view(name))
 
 
 def _answered(answer: Any) -> JSONResponse:
-    """The answer, or in words what is wrong."""
+    """The answer, or what is wrong: our own errors in words, of others the type, for their text may hold anything."""
+    from storage_lib.errors import NotFoundError, StorageError
+
     try:
         return JSONResponse(answer())
-    except Exception as error:  # noqa: BLE001  shown on the page
-        from storage_lib.errors import NotFoundError
-
+    except NotPublishedError as error:
+        return JSONResponse({"error": str(error)}, status_code=404)
+    except StorageError as error:
         status = 404 if isinstance(error, NotFoundError) else 503
         return JSONResponse({"error": f"{type(error).__name__}: {error}"}, status_code=status)
+    except Exception as error:  # noqa: BLE001  their text may hold an address with its password
+        _log.exception("The pages failed")
+        said = f"{type(error).__name__}; the API server's log has the details"
+        return JSONResponse({"error": said}, status_code=503)
 
 
 @app.get("/static/{name}")
@@ -103,10 +117,13 @@ def static(name: str) -> FileResponse:
 @app.get("/docs/{connection}/{table}/{page:path}")
 def data_docs(connection: str, table: str, page: str) -> Response:
     """A page of a table's validations, their list, or what a page looks like."""
-    docs = DataDocs(root=docs_root(DynamicTableHook(dynamic_table_conn_id=connection)), table=table)
+    try:
+        docs = DataDocs(root=docs_root(published_hook(connection)), table=table)
+    except NotPublishedError as error:
+        raise HTTPException(404, NO_SUCH_PAGE) from error
     site = docs.site.resolve()
     path = (site / (page or INDEX)).resolve()
     is_inside = path.is_relative_to(site) and site.is_relative_to(docs.root.resolve())
     if not is_inside or not path.is_file():
-        raise HTTPException(404, "There is no such page: its table was not validated, or longer ago than is kept.")
+        raise HTTPException(404, NO_SUCH_PAGE)
     return HTMLResponse(docs_index(docs)) if path == site / INDEX else FileResponse(path)

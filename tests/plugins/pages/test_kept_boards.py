@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
+
+
+def hook(connection: str) -> DynamicTableHook:
+    return DynamicTableHook(dynamic_table_conn_id=connection)
 
 
 @pytest.fixture
@@ -25,14 +30,14 @@ def connect(monkeypatch: pytest.MonkeyPatch, name: str, warehouse: Path) -> None
 @pytest.mark.usefixtures("connections")
 def test_the_board_that_was_shown_least_recently_is_let_go() -> None:
     boards = KeptBoards(boards_max=2)
-    one, two = boards.board("one"), boards.board("two")
-    assert boards.board("one") is one
+    one, two = boards.board(hook("one")), boards.board(hook("two"))
+    assert boards.board(hook("one")) is one
 
-    boards.board("three")
+    boards.board(hook("three"))
 
     assert len(boards) == 2
-    assert boards.board("one") is one
-    assert boards.board("two") is not two
+    assert boards.board(hook("one")) is one
+    assert boards.board(hook("two")) is not two
 
 
 @pytest.mark.usefixtures("connections")
@@ -40,9 +45,9 @@ def test_a_connection_that_was_changed_gets_another_board_instead_of_its_old_one
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boards = KeptBoards()
-    old = boards.board("one")
+    old = boards.board(hook("one"))
 
     connect(monkeypatch, "one", tmp_path / "elsewhere")
 
-    assert boards.board("one") is not old
+    assert boards.board(hook("one")) is not old
     assert len(boards) == 1

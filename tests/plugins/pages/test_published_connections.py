@@ -1,0 +1,99 @@
+"""The pages open published connections only, and do not tell which other ids exist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamic_table.data_docs import DataDocs
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.pages import pages_app as pages
+from dynamic_table.pages.catalog_board import CatalogBoard
+from dynamic_table.pages.published_connection import NotPublishedError, published_hook
+from tests.support.asgi_client import AsgiClient
+
+
+@pytest.fixture
+def client() -> Iterator[AsgiClient]:
+    """A viewer: somebody who may look at Airflow's assets."""
+    [guard] = pages.app.router.dependencies
+    assert guard.dependency is not None
+    pages.app.dependency_overrides[guard.dependency] = lambda: None
+    yield AsgiClient(pages.app)
+    pages.app.dependency_overrides.clear()
+
+
+@pytest.fixture
+def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids that a viewer must not be able to tell apart; each warehouse holds a validation."""
+    ours = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "options": {"log.system": "none"}}
+    given: dict[str, Any] = {
+        "not_published": {"conn_type": "dynamic_table", "extra": ours},
+        "refused": {"conn_type": "dynamic_table", "extra": {**ours, "publish_pages": False}},
+        "other_type": {"conn_type": "http", "host": "inner.example", "extra": {**ours, "publish_pages": True}},
+        "without_extra": {"conn_type": "postgres", "login": "ann", "password": "sesame"},
+        "invalid_extra": {"conn_type": "dynamic_table", "extra": "[1]"},
+    }
+    for name, connection in given.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW_CONN_INVALID_JSON", "{")
+    page = DataDocs(root=tmp_path / "docs", table="db.t").site / "page.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("a validation")
+    return [*given, "invalid_json", "unknown"]
+
+
+def test_every_id_that_is_not_published_gets_the_same_answer(client: AsgiClient, hidden: list[str]) -> None:
+    for path in ("/api/tables?connection={}", "/api/table?name=db.t&connection={}", "/docs/{}/db.t/page.html"):
+        answers = {}
+        for name in hidden:
+            answer = client.get(path.format(name))
+            answers[name] = (answer.status_code, answer.text.replace(name, "ID"), dict(answer.headers).keys())
+
+        assert {status for status, _, _ in answers.values()} == {404}, path
+        assert all(answer == answers["unknown"] for answer in answers.values()), answers
+
+
+def test_a_published_connection_is_opened(client: AsgiClient, warehouse: Path) -> None:
+    assert client.get("/api/tables").json() == {"tables": []}
+    assert published_hook("dynamic_table_default").warehouse == str(warehouse)
+
+
+def test_the_form_of_a_connection_publishes_it_by_a_switch(monkeypatch: pytest.MonkeyPatch, warehouse: Path) -> None:
+    for written, is_published in ((True, True), ("true", True), (False, False), ("false", False), (None, False)):
+        extra = {"warehouse": str(warehouse), "publish_pages": written}
+        connection = {"conn_type": "dynamic_table", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+        if is_published:
+            assert published_hook("lake").dynamic_table_conn_id == "lake"
+        else:
+            with pytest.raises(NotPublishedError, match="publish_pages"):
+                published_hook("lake")
+
+
+def test_nothing_is_listed_or_opened_for_a_connection_that_is_not_published(
+    client: AsgiClient, hidden: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(_hook: DynamicTableHook) -> None:
+        raise AssertionError("the catalog was opened")
+
+    monkeypatch.setattr(DynamicTableHook, "get_conn", opened)
+
+    assert [client.get(f"/api/tables?connection={name}").status_code for name in hidden] == [404] * len(hidden)
+
+
+def test_errors_of_libraries_show_their_type_only(
+    client: AsgiClient, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_board: CatalogBoard) -> None:
+        raise RuntimeError("could not connect to postgresql://ann:sesame@inner.example/db")
+
+    monkeypatch.setattr(CatalogBoard, "rows", failing)
+    answer = client.get("/api/tables")
+
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "RuntimeError; the API server's log has the details"}
