@@ -37,7 +37,7 @@ with DAG(
             "flights.nyc_flights:flights_of_day",
             type="string",
             title="Source",
-            description="module:function in the dags or plugins folder; it returns a day's rows in Arrow.",
+            description="module:function, by default one in the DAGs folder; it returns a day's rows in Arrow.",
         ),
         "expectations": Param(
             DAY_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations of the day's rows"

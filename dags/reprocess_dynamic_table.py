@@ -27,7 +27,7 @@ with DAG(
             "flights.nyc_flights:flights_of_day",
             type="string",
             title="Source",
-            description="module:function in the dags or plugins folder; it returns a day's rows in Arrow.",
+            description="module:function, by default one in the DAGs folder; it returns a day's rows in Arrow.",
         ),
         "query": Param(
             None,

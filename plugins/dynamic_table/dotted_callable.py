@@ -1,4 +1,7 @@
-"""A callable by its dotted path, ``package.module:function``: how a form names Python code."""
+"""A callable by its dotted path, ``package.module:function``: how a form names Python code.
+
+Only the path is checked here. For a path that a form or a template gives, use ``allowed_callable``.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["load_callable"]
+__all__ = ["load_callable", "module_and_name"]
+
+
+def module_and_name(path: str) -> tuple[str, str]:
+    """Return both halves of the path; an InvalidInputError refuses another form."""
+    from storage_lib.errors import InvalidInputError
+
+    module, colon, name = path.partition(":")
+    if not (module and colon and name) or path.startswith("."):
+        message = f"{path!r} is not a callable's path: write 'package.module:function'."
+        raise InvalidInputError(message)
+    return module, name
 
 
 def load_callable(path: str) -> Callable[..., Any]:
     """Import and return it; an InvalidInputError says which half of the path is wrong."""
     from storage_lib.errors import InvalidInputError
 
-    module_name, colon, name = path.partition(":")
-    if not (module_name and colon and name) or path.startswith("."):
-        message = f"{path!r} is not a callable's path: write 'package.module:function'."
-        raise InvalidInputError(message)
+    module_name, name = module_and_name(path)
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as missing:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynamic_table.dotted_callable import load_callable
+from dynamic_table.allowed_callable import load_allowed_callable
 from dynamic_table.rendered_argument import is_nothing
 from dynamic_table.table_declarations import load_yaml, refusal
 
@@ -40,7 +40,7 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
     if not isinstance(named, str) or named.lstrip().startswith("["):
         return named
     if ":" in named and Path(named).suffix not in SUFFIXES:
-        return _listed(load_callable(named)(), named)
+        return _listed(load_allowed_callable(named)(), named)
     return _listed(load_yaml(folder / named), folder / named)
 
 

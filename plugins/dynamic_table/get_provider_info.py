@@ -100,6 +100,30 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "on_call:page_somebody",
                         "default": "",
                     },
+                    "callable_modules": {
+                        "description": "Modules whose functions forms and templates may name: package.module, "
+                        "package.module:function, or dags-folder for every module below the DAGs folder.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "dags-folder, company.sources",
+                        "default": "dags-folder",
+                    },
+                    "spark_masters": {
+                        "description": "Spark masters that forms and templates may name, besides the connection's; "
+                        "local stands for local, local[2], local[*].",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "local, spark://host:7077",
+                        "default": "local",
+                    },
+                    "spark_conf_keys": {
+                        "description": "Settings of Spark that forms and templates may give, besides numbers, sizes "
+                        "and switches that cannot run code; one that ends with * is a prefix.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "spark.sql.streaming.*",
+                        "default": "",
+                    },
                     "spark_bytes_min": {
                         "description": "From how many bytes on the engine auto is a Spark job.",
                         "version_added": None,

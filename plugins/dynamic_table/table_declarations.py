@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.dotted_callable import load_callable
+from dynamic_table.allowed_callable import load_allowed_callable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[s
     """Return where they are declared, for messages, and each table's mapping by its name; keys are checked."""
     is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
     where = source if is_function else str(folder / source)
-    declared = load_callable(source)() if is_function else load_yaml(folder / source)
+    declared = load_allowed_callable(source)() if is_function else load_yaml(folder / source)
     if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
         raise refusal(where, f"declares no tables; write {EXAMPLE}")
     if unknown := sorted(str(key) for key in declared if key != TOP):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -11,6 +12,8 @@ from storage_lib.errors import InvalidInputError
 
 SOURCE_KINDS = ("debezium_json", "dynamic_table")
 OUTPUT_MODES = ("append", "update", "complete")
+_OF_SERVERS = re.compile(r"kafka|registry|log\.properties", re.IGNORECASE)
+_OF_A_CONNECTION = re.compile(r"bootstrap|security|sasl|ssl|url|proxy", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,19 @@ class SinkSpec:
         if self.max_rows_per_trigger is not None and self.max_rows_per_trigger < 1:
             message = f"max_rows_per_trigger is {self.max_rows_per_trigger}; use 1 or more, or None for no limit"
             raise InvalidInputError(message)
+        self._keep_credentials_with_their_servers()
+
+    def _keep_credentials_with_their_servers(self) -> None:
+        """Refuse a source that would send the connection's credentials to servers, or in a way, of its own."""
+        if not any(_OF_SERVERS.search(key) for key in self.secret_options):
+            return
+        for key in self.source.options:
+            if _OF_SERVERS.search(key) and _OF_A_CONNECTION.search(key):
+                message = (
+                    f"the source's option {key} says how to reach its servers, but the connection's credentials go "
+                    "only to the connection's own servers, as the connection says; use another connection for them"
+                )
+                raise InvalidInputError(message)
 
     def to_json(self) -> str:
         """One JSON object with sorted keys."""

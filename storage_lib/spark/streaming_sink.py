@@ -23,6 +23,7 @@ from storage_lib.log_store.foreign_topic import COLUMN_TYPES
 from storage_lib.schema.option_values import parse_boolean
 from storage_lib.spark.changelog_verbs import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
+from storage_lib.spark.java_calls import forbid_java_calls
 from storage_lib.spark.sink_checkpoint import checkpoint_to_go_on_from
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
@@ -85,6 +86,8 @@ class StreamingSink:
         spark.sparkContext.setLogLevel("WARN")
         df = _source(spark, catalog, table, spec)
         if spec.select:
+            # A form may hold these expressions.
+            forbid_java_calls(spark)
             df = df.selectExpr(*spec.select)
         told = tells_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
         return write_stream(

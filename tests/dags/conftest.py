@@ -17,6 +17,7 @@ import pytest
 from dynamic_table.sink_job import SinkJob
 from local_airflow import LocalAirflow
 from storage_lib import Catalog, DynamicTable, open_catalog
+from tests.support.day_rows import DAY_ROWS_ALLOWED
 from tests.support.processes import lives
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
         connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
         # A triggerer that was killed is missed, and its triggers are taken over, sooner than after half a minute.
-        environment={"AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},
+        environment={**DAY_ROWS_ALLOWED, "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},
     )
     local.start()
     _running.append(local)

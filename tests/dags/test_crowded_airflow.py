@@ -25,6 +25,7 @@ from local_airflow import LocalAirflow
 from storage_lib import open_catalog
 from storage_lib.table.source_lag import source_lag
 from tests.support.airflow_database import airflow_on_postgres
+from tests.support.day_rows import DAY_ROWS_ALLOWED
 from tests.support.processes import lives
 from tests.support.spark_topics import committed_values, produce
 
@@ -58,7 +59,7 @@ def crowded(
         home=home,
         connection_extra={"warehouse": str(home / "warehouse"), "bootstrap_servers": kafka.bootstrap_servers},
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
-        environment=airflow_on_postgres(postgres, "crowded"),
+        environment={**airflow_on_postgres(postgres, "crowded"), **DAY_ROWS_ALLOWED},
     )
     local.start()
     try:

@@ -19,6 +19,7 @@ from local_airflow import LocalAirflow
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
 from tests.support.airflow_database import airflow_on_postgres
+from tests.support.day_rows import DAY_ROWS_ALLOWED
 from tests.support.processes import lives
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def hurt(tmp_path_factory: pytest.TempPathFactory, postgres: LocalPostgres) -> I
         parallelism=len(KINDS) + 2,
         environment={
             **airflow_on_postgres(postgres, "hurt"),
+            **DAY_ROWS_ALLOWED,
             # A scheduler or a triggerer that is gone is noticed in seconds and not in minutes.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",

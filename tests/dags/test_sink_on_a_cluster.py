@@ -57,6 +57,7 @@ def task(
         "jobs_directory": str(tmp_path / "jobs"),
         "options": {"log.system": "none"},
     }
+    monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__SPARK_CONF_KEYS", "spark.driver.* spark.ui.enabled spark.executor.*")
     monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
     yield StreamSinkOperator(
         task_id="sink",

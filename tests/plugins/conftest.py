@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
+# The sources of rows of the tests; some stand for a module of a DAGs folder.
+os.environ.setdefault(
+    "AIRFLOW__DYNAMIC_TABLE__CALLABLE_MODULES", "dags-folder, tests, rows_for_tests, changes_for_tests"
+)
 
 import pytest
 

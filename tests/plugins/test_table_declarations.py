@@ -57,6 +57,7 @@ def test_a_file_becomes_one_operators_arguments_a_table(tmp_path: Path) -> None:
 
 def test_a_function_may_declare_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     declared = {"tables": {"shop.orders": {"columns": {"id": "BIGINT"}}}}
+    monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__CALLABLE_MODULES", "our_tables:declared")
     monkeypatch.setitem(sys.modules, "our_tables", SimpleNamespace(declared=lambda: declared))
 
     [orders] = read_declarations("our_tables:declared", tmp_path)

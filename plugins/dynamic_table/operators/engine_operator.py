@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import conf
 
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_choice, checked_count, checked_options, checked_text, is_nothing
+from dynamic_table.rendered_argument import checked_choice, checked_count, is_nothing
+from dynamic_table.spark_settings import checked_master, checked_spark_conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +31,9 @@ class EngineOperator(TableOperator):
     :param engine: ``local``, ``spark``, or ``auto``: Spark from ``spark_bytes_min`` on. (templated)
     :param spark_bytes_min: bytes of the files that are read; None: the setting ``[dynamic_table] spark_bytes_min``,
         which is 2 GiB unless it is set. (templated)
-    :param master: Spark's master, like ``spark://host:7077``; None: the connection's, else what Spark is configured
-        with. (templated)
-    :param spark_conf: Spark's settings. (templated)
+    :param master: Spark's master, one that is allowed (``spark_settings``), like ``local[2]``; None: the connection's,
+        else what Spark is configured with. (templated)
+    :param spark_conf: Spark's settings, those that are allowed (``spark_settings``). (templated)
     """
 
     template_fields: Sequence[str] = ("table", *ENGINE_FIELDS)
@@ -70,11 +71,10 @@ class EngineOperator(TableOperator):
         """A session for one task, which ends with it."""
         from storage_lib.spark import session
 
-        master = self.hook.spark_master if is_nothing(self.master) else checked_text(self.master, "master")
         spark = session(
             f"{self.dag_id}.{self.task_id} {self.table}",
-            master=master,
-            conf=checked_options(self.spark_conf, "spark_conf"),
+            master=checked_master(self.master, self.hook),
+            conf=checked_spark_conf(self.spark_conf),
         )
         try:
             yield spark

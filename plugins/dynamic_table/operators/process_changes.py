@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynamic_table.allowed_callable import load_allowed_callable
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.dotted_callable import load_callable
 from dynamic_table.interval_changes import interval_changes, run_interval
 from dynamic_table.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
@@ -93,7 +93,7 @@ class ProcessChangesOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Call the function with the changes and return the snapshots they lie between, and its result."""
         checked_choice(self.mode, "mode", MODES)
-        process = load_callable(checked_text(self.process, "process"))
+        process = load_allowed_callable(checked_text(self.process, "process"))
         arguments = checked_mapping(self.process_kwargs, "process_kwargs")
         partition = None if is_nothing(self.partition) else checked_partition(self.partition)
         changes = interval_changes(context, self.hook.load_table(self.table), interval=self._interval(context))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from dynamic_table.allowed_callable import load_allowed_callable
 from dynamic_table.commit_identity import commit_identity
-from dynamic_table.dotted_callable import load_callable
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.partition_argument import checked_partitions, partition_label
 from dynamic_table.partition_listing import check_partitioned_by
@@ -177,15 +177,23 @@ class ReprocessPartitionsOperator(EngineOperator):
             kept.unpersist()
 
     def _called(self, partition: Mapping[str, str], **more: Any) -> Any:
-        source = load_callable(checked_text(self.rows, "rows"))
+        source = load_allowed_callable(checked_text(self.rows, "rows"))
         return source(partition, **more, **checked_mapping(self.rows_kwargs, "rows_kwargs"))
 
     def _asked(self, spark: SparkSession, partition: Mapping[str, str]) -> Any:
-        from storage_lib.sql import Session
+        from storage_lib.errors import InvalidInputError
+        from storage_lib.spark.java_calls import forbid_java_calls
+        from storage_lib.sql import Session, parse
+        from storage_lib.sql.statements.row_statements import Select
 
         text = checked_text(self.query, "query")
         for column, value in partition.items():
             text = text.replace(f"{{{column}}}", "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'")
+        if not isinstance(parse(text), Select):
+            message = f"query is not a SELECT: {text!r}"
+            raise InvalidInputError(message)
+        # A form may hold the query.
+        forbid_java_calls(spark)
         with Session(spark, self.hook.get_conn()) as session:
             return session.execute(text).dataframe
 

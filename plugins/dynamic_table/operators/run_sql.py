@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.commit_identity import commit_identity
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_count, checked_options, checked_text, is_nothing
+from dynamic_table.rendered_argument import checked_count, checked_options, checked_text
+from dynamic_table.spark_settings import checked_master, checked_spark_conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +33,9 @@ class SqlOperator(CatalogOperator):
     :param database: what names without a database mean. (templated)
     :param settings: what SET would say before the first statement. (templated)
     :param max_rows: rows of the last statement that go into the result, the first ones. (templated)
-    :param master: where Spark runs; None: on the connection's master, else on all of the worker's cores. (templated)
-    :param spark_conf: settings of Spark. (templated)
+    :param master: where Spark runs, a master that is allowed (``spark_settings``); None: on the connection's master,
+        else on all of the worker's cores. (templated)
+    :param spark_conf: settings of Spark that are allowed (``spark_settings``). (templated)
     """
 
     template_fields: Sequence[str] = ("sql", "database", "settings", "max_rows", "master", "spark_conf")
@@ -98,9 +100,9 @@ class SqlOperator(CatalogOperator):
         from storage_lib.sql import Session
 
         was_here = SparkSession.getActiveSession() is not None
-        conf = {"spark.ui.enabled": "false", **checked_options(self.spark_conf, "spark_conf")}
-        master = (self.hook.spark_master or "local[*]") if is_nothing(self.master) else self.master
-        spark = spark_session(f"airflow {self.task_id}", master=checked_text(master, "master"), conf=conf)
+        conf = {"spark.ui.enabled": "false", **checked_spark_conf(self.spark_conf)}
+        master = checked_master(self.master, self.hook) or "local[*]"
+        spark = spark_session(f"airflow {self.task_id}", master=master, conf=conf)
         try:
             with Session(spark, self.hook.get_conn(), database=checked_text(self.database, "database")) as session:
                 yield session

@@ -44,6 +44,7 @@ from dynamic_table.sink_settings import (
     jobs_root,
     secrets_apart,
 )
+from dynamic_table.spark_settings import checked_master, checked_spark_conf
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     :param max_rows_per_trigger: the largest micro-batch. (templated)
     :param available_now: write what is there now, then end. (templated)
     :param write_options: hints for the write. (templated)
-    :param master: Spark's master, like ``local[2]``; None: the connection's, else what Spark is configured with.
-        (templated)
-    :param spark_conf: Spark's settings. (templated)
+    :param master: Spark's master, one that is allowed (``spark_settings``), like ``local[2]``; None: the connection's,
+        else what Spark is configured with. (templated)
+    :param spark_conf: Spark's settings, those that are allowed (``spark_settings``). (templated)
     :param jobs_directory: where jobs and checkpoints live; default: the connection's extra ``jobs_directory``, else
         ``dynamic_table_jobs`` in Airflow's home. (templated)
     :param deferrable: wait in the triggerer instead of on a worker.
@@ -320,8 +321,8 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             if is_nothing(self.max_rows_per_trigger)
             else checked_count(self.max_rows_per_trigger, "max_rows_per_trigger", least=1),
             "available_now": checked_flag(self.available_now, "available_now"),
-            "master": self.hook.spark_master if is_nothing(self.master) else self.master,
-            "spark_conf": checked_open_options(self.spark_conf, "spark_conf"),
+            "master": checked_master(self.master, self.hook),
+            "spark_conf": checked_spark_conf(self.spark_conf),
             "query_name": self.table,
         }
 
