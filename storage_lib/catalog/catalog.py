@@ -32,6 +32,7 @@ from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.data_types import DataType
+from storage_lib.schema.default_values import with_declared_defaults
 from storage_lib.schema.option_precedence import effective_options
 from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
@@ -233,6 +234,7 @@ class Catalog:
             comment=descriptor.comment,
             column_comments=descriptor.column_comments,
         )
+        schema = with_declared_defaults(schema, {})
         refuse_unsupported(str(name), schema)
         refuse_log(str(name), TableOptions.parse(schema.options), has_primary_key=bool(schema.primary_keys))
         return schema

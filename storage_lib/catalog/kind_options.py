@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.field_options import PREFIX
+from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX
 from storage_lib.schema.table_options import MergeEngine, TableOptions, WriteMode
 from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION, VALUE_COUNT
 
@@ -65,7 +65,7 @@ def _refuse_functions_without_engine(name: str, options: Mapping[str, str]) -> N
     """Nobody would aggregate, and nobody would tell."""
     if TableOptions.parse(options).merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
         return
-    idle = [key for key in sorted(options) if key.startswith(PREFIX)]
+    idle = [key for key in sorted(options) if key.startswith(PREFIX) and not key.endswith(DEFAULT_VALUE)]
     if idle:
         message = (
             f"table {name}: option {idle[0]} does nothing without merge-engine=aggregation or partial-update; add one "

@@ -37,6 +37,7 @@ _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
 """Indexes that every writer has to keep; a look-up by another engine would miss the rows of one that does not."""
 
 _POSTPONED_BUCKETS = -2
+_MANIFEST_FORMAT = "manifest.format"
 
 
 def refuse_foreign_features(table: str, schema: TableSchema, options: TableOptions) -> None:
@@ -49,6 +50,14 @@ def refuse_foreign_features(table: str, schema: TableSchema, options: TableOptio
                 "rows would come out wrong. Read it with that engine, or rewrite it there without the option"
             )
             raise InvalidInputError(message)
+    manifest_format = options.others.get(_MANIFEST_FORMAT, "avro").strip().lower()
+    if manifest_format != "avro":
+        message = (
+            f"table {table} has option {_MANIFEST_FORMAT}={manifest_format}: its manifests are kept in "
+            "another format than Avro, the only one that this library reads and writes. Copy the rows into a table "
+            "without that option, by the engine that made it (CREATE TABLE ... AS SELECT)"
+        )
+        raise InvalidInputError(message)
     if schema.bucket_count == _POSTPONED_BUCKETS:
         message = (
             f"table {table} has option bucket={_POSTPONED_BUCKETS}: its rows lie in no bucket until the engine that "

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import fastavro
 import zstandard
 
-from storage_lib.errors import CorruptFileError
+from storage_lib.errors import CorruptFileError, InvalidInputError
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -44,6 +44,7 @@ class BinaryInput(Protocol):
 
 
 _MAGIC = b"Obj\x01"
+_OTHER_FORMATS = {b"PAR1": "parquet", b"ORC": "orc"}
 _SYNC_LENGTH = 16
 _META_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 _BLOCK_BYTES_MAX = 1 << 20
@@ -87,18 +88,14 @@ def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
 
 def container_schema(data: bytes, source: str) -> str:
     """The schema in the header of a container file, as JSON; raises as ``decode_container``."""
-    if data[: len(_MAGIC)] != _MAGIC:
-        message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"
-        raise CorruptFileError(message)
+    _check_magic(data, source)
     stream = io.BytesIO(data)
     stream.seek(len(_MAGIC))
     return cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))["avro.schema"].decode()
 
 
 def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
-    if data[: len(_MAGIC)] != _MAGIC:
-        message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"
-        raise CorruptFileError(message)
+    _check_magic(data, source)
     stream = io.BytesIO(data)
     stream.seek(len(_MAGIC))
     header = cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))
@@ -123,6 +120,20 @@ def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
             raise CorruptFileError(message)
         records.extend(decoded)
     return records
+
+
+def _check_magic(data: bytes, source: str) -> None:
+    if data[: len(_MAGIC)] == _MAGIC:
+        return
+    for magic, name in _OTHER_FORMATS.items():
+        if data.startswith(magic):
+            message = (
+                f"{source} is a file of format {name}, of a table with option manifest.format={name}; only Avro is "
+                "read here. Copy the rows into a table without that option, by the engine that made it"
+            )
+            raise InvalidInputError(message)
+    message = f"{source} is not an Avro container file: it starts with {data[:4]!r}"
+    raise CorruptFileError(message)
 
 
 def _encode_blocks(schema_json: str, records: Sequence[Record]) -> list[tuple[int, bytes]]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.data_field import DataField
 from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.default_values import with_declared_defaults
 from storage_lib.schema.nested_types import (
     ArrayType,
     MapType,
@@ -83,9 +84,14 @@ def _changed(schema: TableSchema, change: SchemaChange) -> TableSchema:  # noqa:
         case SetComment(comment=comment, name=name):
             return _with_comment(schema, comment, name)
         case SetOption(key=key, value=value):
-            return replace(schema, options=changed_options(schema.options, key, value))
+            return _with_option(schema, key, value)
         case RemoveOption(key=key):
-            return replace(schema, options=changed_options(schema.options, key, None))
+            return _with_option(schema, key, None)
+
+
+def _with_option(schema: TableSchema, key: str, value: str | None) -> TableSchema:
+    changed = replace(schema, options=changed_options(schema.options, key, value))
+    return with_declared_defaults(changed, schema.options)
 
 
 def _with_comment(schema: TableSchema, comment: str | None, name: str | None) -> TableSchema:

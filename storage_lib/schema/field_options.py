@@ -1,10 +1,11 @@
-"""Options of single columns, ``fields.<column>.<what>``, which partial-update and aggregation tables have.
+"""Options of single columns, ``fields.<column>.<what>``, most of them for partial-update and aggregation tables.
 
 fields.<f>.aggregate-function    how versions' values of f become one
 fields.<f>.ignore-retract        rows that take back leave f as it is
 fields.<f>.list-agg-delimiter    what listagg puts between texts
 fields.<f>.distinct              listagg and collect keep each part once
 fields.<f,g>.sequence-group      columns that are updated together, by the one with the greatest f, g
+fields.<f>.default-value         written where the input has no value of f (default_values.py), of any table
 fields.default-aggregate-function
 """
 
@@ -23,7 +24,8 @@ _IGNORE_RETRACT = ".ignore-retract"
 _DELIMITER = ".list-agg-delimiter"
 _DISTINCT = ".distinct"
 SEQUENCE_GROUP = ".sequence-group"
-SUFFIXES = (_FUNCTION, _IGNORE_RETRACT, _DELIMITER, _DISTINCT, SEQUENCE_GROUP)
+DEFAULT_VALUE = ".default-value"
+SUFFIXES = (_FUNCTION, _IGNORE_RETRACT, _DELIMITER, _DISTINCT, SEQUENCE_GROUP, DEFAULT_VALUE)
 DELIMITER_DEFAULT = ","
 
 
@@ -82,6 +84,8 @@ class FieldOptions:
                 group = SequenceGroup(fields=_names(key, column), members=_names(key, text))
                 groups.append(group)
                 keys.update(dict.fromkeys((*group.fields, *group.members), key))
+                continue
+            if suffix == DEFAULT_VALUE:
                 continue
             keys[column] = key
             if suffix == _FUNCTION:

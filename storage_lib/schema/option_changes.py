@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.field_options import PREFIX, SEQUENCE_GROUP, field_option
+from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret
 
 _FIXED = frozenset(
@@ -50,7 +50,8 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     name = canonical_key(key)
     if options.get(name) == value:
         return dict(options)
-    if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not name.startswith(_READERS_PREFIX)):
+    is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
+    if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not is_changeable):
         message = (
             f"option {key} was fixed when the table was created, for its files and its log depend on it; create a "
             "new table"

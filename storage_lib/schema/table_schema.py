@@ -26,6 +26,11 @@ Columns: TypeAlias = "pa.Schema | str | Sequence[tuple[str, DataType | str]]"
 
 MERGE_ENGINE_OPTION = "merge-engine"
 VALUE_COUNT = "value-count"
+_VALUE_COUNT_AS_STORED = (
+    f"{VALUE_COUNT} (this table has no primary key and counts equal rows, which only the library dynamic-tables reads "
+    "and writes; copy its rows into an append-only table to share them)"
+)
+"""In the schema file: other engines refuse a merge engine that they do not know by showing the option's value."""
 VALUE_COUNT_COLUMN = "_VALUE_COUNT"
 """How often a row is there, in the files of a table that counts equal rows."""
 WRITE_MODE_OPTION = "write-mode"
@@ -132,7 +137,7 @@ class TableSchema:
             "highestFieldId": self.highest_field_id,
             "partitionKeys": list(self.partition_keys),
             "primaryKeys": list(self.primary_keys),
-            "options": dict(self.options),
+            "options": _stored_options(self.options),
         }
         if self.comment is not None:
             value["comment"] = self.comment
@@ -155,13 +160,23 @@ class TableSchema:
                 highest_field_id=int(value["highestFieldId"]),
                 partition_keys=tuple(value["partitionKeys"]),
                 primary_keys=tuple(value["primaryKeys"]),
-                options={str(key): str(text) for key, text in value["options"].items()},
+                options=_options_of({str(key): str(text) for key, text in value["options"].items()}),
                 comment=value.get("comment"),
                 time_millis=int(value.get("timeMillis", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
             raise CorruptFileError(message) from error
+
+
+def _stored_options(options: Mapping[str, str]) -> dict[str, str]:
+    counts = options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT
+    return {**options, MERGE_ENGINE_OPTION: _VALUE_COUNT_AS_STORED} if counts else dict(options)
+
+
+def _options_of(stored: dict[str, str]) -> dict[str, str]:
+    counts = stored.get(MERGE_ENGINE_OPTION, "").startswith(f"{VALUE_COUNT} ")
+    return {**stored, MERGE_ENGINE_OPTION: VALUE_COUNT} if counts else stored
 
 
 def new_table_schema(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.default_values import default_scalar, default_text
 from storage_lib.schema.nested_types import is_nested
 from storage_lib.schema.partition import DIRECTORY_NAME_BYTES_MAX, too_long_value
 from storage_lib.schema.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
@@ -42,6 +43,7 @@ class InputRows:
         self._table = table
         self._schema = schema
         self._row_kind_column = row_kind_column
+        self._defaults = {each.name: text for each in schema.fields if (text := default_text(schema, each)) is not None}
 
     def check(self, rows: object) -> None:
         """Refuse what is no Arrow data, and as ``check_columns``; for input of which nothing was read yet."""
@@ -53,10 +55,11 @@ class InputRows:
             raise InvalidInputError(message)
         self.check_columns(rows.schema)
 
-    def conform(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    def conform(self, batch: pa.RecordBatch, *, fill: bool = True) -> tuple[pa.RecordBatch, pa.Array]:
         """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
 
-        Columns that are missing become null. Types are widened or narrowed only where no value changes.
+        Columns that are missing, and nulls, become the column's default value, or null if it has none; with ``fill``
+        False always null. Types are widened or narrowed only where no value changes.
         Raises ``InvalidInputError`` naming table, column, value and remedy.
         """
         self.check_columns(batch.schema)
@@ -64,7 +67,7 @@ class InputRows:
         if self._ignore_delete:
             kept = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
             batch, kinds = batch.filter(kept), kinds.filter(kept)
-        columns = [self._column(batch, field) for field in self._schema.fields]
+        columns = [self._column(batch, field, fill=fill) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
         self._refuse_long_partitions(rows)
         return rows, kinds
@@ -84,7 +87,7 @@ class InputRows:
                 raise InvalidInputError(message)
         for field in self._schema.fields:
             if field.name not in schema.names:
-                if not field.type.nullable:
+                if not field.type.nullable and field.name not in self._defaults:
                     message = (
                         f"table {self._table}: the input lacks column {field.name!r}, which is {field.type}; "
                         "add it with a value in every row"
@@ -95,8 +98,11 @@ class InputRows:
                 if problem is not None:
                     raise self._wrong_type(field, schema.field(field.name).type, problem)
 
-    def _column(self, batch: pa.RecordBatch, field: DataField) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, field: DataField, *, fill: bool) -> pa.Array:
+        default = self._defaults.get(field.name) if fill else None
         if field.name not in batch.schema.names:
+            if default is not None:
+                return pa.repeat(self._default(field, default), batch.num_rows)
             return pa.nulls(batch.num_rows, field.type.arrow)
         try:
             column = conformed(batch.column(field.name), field.type, field.name)
@@ -111,7 +117,16 @@ class InputRows:
                 f"have no value in it (the first is row {row}). Fill or drop these rows"
             )
             raise InvalidInputError(message)
+        if default is not None and column.null_count:
+            return column.fill_null(self._default(field, default))
         return column
+
+    def _default(self, field: DataField, text: str) -> pa.Scalar:
+        try:
+            return default_scalar(field, text)
+        except InvalidInputError as error:
+            message = f"table {self._table}: {error}"
+            raise InvalidInputError(message) from error
 
     def _refuse_long_partitions(self, rows: pa.RecordBatch) -> None:
         for field in self._schema.partition_fields:

@@ -195,6 +195,7 @@ class TableRewrite:
             tracked=False,
             base_snapshot_id=None if base is None else base.id,
             overwrite=OverwriteScope.of({}),
+            is_difference=True,
         )
         write = target.new_write(order)
         count = 0

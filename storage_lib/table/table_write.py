@@ -24,7 +24,8 @@ class TableWrite:
     """The write side of one task. Not thread-safe.
 
     ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later;
-    ``held`` is there when the log shall also hear what was there before. While rows are being written the lease of
+    ``held`` is there when the log shall also hear what was there before. ``fills_defaults`` is False for rows that the
+    table has held already: their nulls stay. While rows are being written the lease of
     ``turn`` is kept beating, so that a long task does not lose its driver's turn. Close it by ``prepare_commit`` or
     ``abort``.
     """
@@ -39,10 +40,12 @@ class TableWrite:
         lease: TurnLease,
         turn: Turn | None,
         held: HeldChanges | None = None,
+        fills_defaults: bool = True,
     ) -> None:
         self.completed: Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]] | None = None
         """Makes whole rows of the deletions among those that are written, where the log wants it."""
         self._held = held
+        self._fills_defaults = fills_defaults
         self._written: tuple[CommitMessage, ...] = ()
         self._schema = schema
         self._input_rows = input_rows
@@ -106,7 +109,7 @@ class TableWrite:
                 self._log.abort()
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
-        rows, kinds = self._input_rows.conform(batch)
+        rows, kinds = self._input_rows.conform(batch, fill=self._fills_defaults)
         of_bucket: dict[int, list[np.ndarray]] = {}
         for partition, bucket, indices in group_rows(rows, self._schema):
             if self._file_write is not None:

@@ -84,7 +84,7 @@ class TaskDeletions:
     def _whole(self, batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch | pa.Table]:
         if not batches:
             return ()
-        conformed = [self._input.conform(batch) for batch in batches]
+        conformed = [self._input.conform(batch, fill=False) for batch in batches]
         rows = pa.Table.from_batches([each for each, _ in conformed])
         kinds = pa.concat_arrays([each for _, each in conformed])
         whole, kinds = with_whole_deletes(self._primary_keys, rows, kinds, self._rows_of)

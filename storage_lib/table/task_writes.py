@@ -71,6 +71,7 @@ class TaskWrites:
             lease=self._lease,
             turn=order.turn,
             held=self._held_changes(base) if log is not None and not order.is_difference else None,
+            fills_defaults=not order.is_difference,
         )
         # An eventual table's files are behind its log, and don't know.
         if log is not None and self._schema.primary_keys and not self.log_comes_first and not order.is_difference:

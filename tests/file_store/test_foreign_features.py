@@ -14,6 +14,7 @@ import pytest
 from storage_lib import DynamicTable, InvalidInputError, WarehouseCatalog
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from tests.support.paimon_core import PaimonCore
 
 COLUMNS = {"dt": "STRING NOT NULL", "id": "BIGINT NOT NULL", "n": "INT"}
 NAME = "db.t"
@@ -127,3 +128,24 @@ def test_a_file_with_some_columns_of_its_rows_is_refused_whatever_the_options_sa
 
     with pytest.raises(InvalidInputError, match=r"\.parquet holds some columns of its rows only \(n\).*data-evolution"):
         table.to_arrow()
+
+
+@pytest.mark.parametrize("format_", ["parquet", "orc"])
+def test_manifests_in_another_format_are_named_with_the_remedy(warehouse: Path, format_: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"manifest.format={format_}: its manifests.*CREATE TABLE"):
+        reopened(warehouse, lambda schema: schema["options"].update({"manifest.format": format_}))
+    reopened(warehouse, lambda schema: schema["options"].update({"manifest.format": "avro"}))
+
+
+@pytest.mark.integration
+def test_a_manifest_in_parquet_is_named_for_what_it_is_where_the_option_is_gone(warehouse: Path) -> None:
+    table = WarehouseCatalog(str(warehouse)).load_table(NAME)
+    with PaimonCore() as java:
+        schema = table.schema
+        other = replace(schema, options={"bucket": "1", "manifest.format": "parquet"})
+        java.create(warehouse, "db.theirs", other)
+        java.write(warehouse, "db.theirs", [("a", 1, 1)], other)
+    (path,) = warehouse.rglob("theirs/schema/schema-0")
+    path.write_text(path.read_text().replace("manifest.format", "x.format"))
+    with pytest.raises(InvalidInputError, match=r"file of format parquet, of a table with option manifest.format"):
+        WarehouseCatalog(str(warehouse)).load_table("db.theirs").to_arrow()

@@ -21,6 +21,7 @@ from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_CO
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.char_padding import without_padding
 from storage_lib.schema.comparisons import Equal, In
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.evolved_arrays import evolved
@@ -35,6 +36,8 @@ _SYSTEM_TYPES = {
 
 
 _LIMIT = 1 << 63
+_PADS = ".orc"
+"""Files whose CHAR columns are filled up with spaces."""
 _SEARCHABLE = ".parquet"
 """Files whose reader is a ``RowGroupReader``."""
 
@@ -260,6 +263,8 @@ class DataFileReader:
             return pa.nulls(batch.num_rows, stored.wanted.type)
         column = batch.column(index)
         try:
+            if path.endswith(_PADS):
+                column = without_padding(column, stored.stored_type)
             return evolved(column, stored.stored_type, stored.wanted_type)
         except InvalidInputError as error:
             message = f"Column {stored.wanted.name!r} of {path}: {error}"
