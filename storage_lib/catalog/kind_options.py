@@ -79,10 +79,10 @@ def _of_deletion_vectors(name: str, options: Mapping[str, str]) -> dict[str, str
     parsed = TableOptions.parse(options)
     if not parsed.deletion_vectors_enabled:
         return {}
-    if parsed.merge_engine is not MergeEngine.DEDUPLICATE or parsed.sequence_field:
+    if parsed.merge_engine is MergeEngine.FIRST_ROW:
         message = (
-            f"table {name}: deletion-vectors.enabled marks all but the latest version of a key as deleted, which "
-            "merge-engine and sequence.field ask to be merged; leave one of them out"
+            f"table {name}: deletion-vectors.enabled does nothing with merge-engine=first-row, whose rows are never "
+            "replaced; leave it out"
         )
         raise InvalidInputError(message)
     if parsed.others.get("deletion-vectors.bitmap64", "false").strip().lower() != "false":

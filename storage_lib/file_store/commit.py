@@ -17,9 +17,21 @@ from storage_lib.errors import (
     StorageError,
     UnavailableError,
 )
-from storage_lib.file_store.commit_changes import appended_by, compacted_by, deleted, only_compaction
+from storage_lib.file_store.commit_changes import (
+    appended_by,
+    changelog_of,
+    compacted_by,
+    deleted,
+    looked_up_by,
+    only_compaction,
+)
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
-from storage_lib.file_store.conflict import ComparableKeyOf, check_no_conflict, check_vectors_are_whole
+from storage_lib.file_store.conflict import (
+    ComparableKeyOf,
+    check_looked_up_are_live,
+    check_no_conflict,
+    check_vectors_are_whole,
+)
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
@@ -105,19 +117,23 @@ class FileStoreCommit:
         """
         appended = appended_by(committable.messages)
         compacted = compacted_by(committable.messages)
+        new_changelog = changelog_of(committable.messages, of_compactions=False)
         request = _Request(
             committable=committable,
             kind=CommitKind.COMPACT,
             changes_of=lambda _: compacted,
+            changelog=changelog_of(committable.messages, of_compactions=True),
             guard=guard,
             properties_of=properties_of,
             identifiers_ascend=identifiers_ascend,
         )
-        if compacted and not appended:
+        if compacted and not appended and not new_changelog:
             return self._create(request)
         deletes = any(entry.kind is FileKind.DELETE for entry in appended)
         rows_kind = CommitKind.OVERWRITE if deletes or is_overwrite else CommitKind.APPEND
-        rows, created = self._create_or_find(replace(request, kind=rows_kind, changes_of=lambda _: appended))
+        rows, created = self._create_or_find(
+            replace(request, kind=rows_kind, changes_of=lambda _: appended, changelog=new_changelog)
+        )
         if compacted and created:
             self._compact_after(request)
         return rows
@@ -248,7 +264,12 @@ class FileStoreCommit:
             changes = request.changes_of(latest)
             self._check(latest, changes, request)
             written = draft.upon(
-                latest, changes, self._template(request, uuid), restored=request.restored, vectors=request.vectors
+                latest,
+                changes,
+                self._template(request, uuid),
+                restored=request.restored,
+                vectors=request.vectors,
+                changelog=request.changelog,
             )
         except (NotFoundError, SnapshotExpiredError):
             if self._snapshots.latest_id() == (None if latest is None else latest.id):
@@ -312,7 +333,7 @@ class FileStoreCommit:
         if not changes:
             return
         live = self._scan.live_files(latest, partitions={entry.partition for entry in changes})
-        self._check_changes(live, latest, changes, request.kind, request.vectors)
+        self._check_changes(live, latest, changes, request.kind, request.vectors, request.looked_up)
 
     def _check_changes(
         self,
@@ -321,6 +342,7 @@ class FileStoreCommit:
         changes: Sequence[ManifestEntry],
         kind: CommitKind,
         vectors: Mapping[Bucket, BucketVectors],
+        looked_up: Sequence[ManifestEntry],
     ) -> None:
         on_top_of = "the empty table" if latest is None else f"snapshot {latest.id}"
         subject = f"table {self._table}: {kind.lower()} on top of {on_top_of}"
@@ -332,6 +354,7 @@ class FileStoreCommit:
             subject=subject,
         )
         check_vectors_are_whole(live, vectors, subject=subject)
+        check_looked_up_are_live(live, looked_up, subject=subject)
 
     def lost(self, compactions: Sequence[CommitMessage]) -> list[CommitMessage]:
         """Return those of some compactions whose bucket somebody else changed so that they can't be committed now."""
@@ -340,7 +363,14 @@ class FileStoreCommit:
         lost = []
         for message in compactions:
             try:
-                self._check_changes(live, latest, compacted_by([message]), CommitKind.COMPACT, _vectors_of([message]))
+                self._check_changes(
+                    live,
+                    latest,
+                    compacted_by([message]),
+                    CommitKind.COMPACT,
+                    _vectors_of([message]),
+                    looked_up_by([message]),
+                )
             except CommitConflictError:
                 lost.append(message)
         return lost
@@ -410,6 +440,12 @@ class _Request:
     carries_identity: bool = True
     restored: Snapshot | None = None
     statistics: str | None = None
+    changelog: Sequence[ManifestEntry] = ()
+
+    @property
+    def looked_up(self) -> Sequence[ManifestEntry]:
+        """Files that a compaction has read and not replaced."""
+        return looked_up_by(self.committable.messages) if self.kind is CommitKind.COMPACT else ()
 
     @property
     def vectors(self) -> Mapping[Bucket, BucketVectors]:

@@ -37,6 +37,20 @@ def compacted_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]
     )
 
 
+def changelog_of(messages: Iterable[CommitMessage], *, of_compactions: bool) -> tuple[ManifestEntry, ...]:
+    """The changelog files of compactions, or those of new rows."""
+    return tuple(
+        _entry(message, FileKind.ADD, file)
+        for message in messages
+        for file in (message.increment.compact_changelog if of_compactions else message.increment.new_changelog)
+    )
+
+
+def looked_up_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
+    """The files that compactions took into account and left where they are."""
+    return tuple(_entry(message, FileKind.ADD, file) for message in messages for file in message.increment.looked_up)
+
+
 def deleted(entry: ManifestEntry) -> ManifestEntry:
     """The entry that takes a live file out; it repeats the original values exactly, as the format asks."""
     return replace(entry, kind=FileKind.DELETE)
@@ -48,6 +62,8 @@ def only_compaction(message: CommitMessage) -> CommitMessage:
         compact_before=message.increment.compact_before,
         compact_after=message.increment.compact_after,
         vectors=message.increment.vectors,
+        compact_changelog=message.increment.compact_changelog,
+        looked_up=message.increment.looked_up,
     )
     return replace(message, increment=increment)
 

@@ -6,8 +6,9 @@
     3  a partition keeps its number of buckets              else rows sit where nobody looks; an overwrite may change it
     4  at each level from 1 up, key ranges are disjoint     else readers would show duplicates
     5  a compaction that marks rows knew the whole bucket  else rows that it should have marked come back
+    6  files that a compaction looked rows up in are live   else an overwrite took away what it merged with
 
-An append only adds files at level 0, so rules 1, 4 and 5 can't hit it: it never fails because of a compaction.
+An append only adds files at level 0, so rules 1 and 4 to 6 can't hit it: it never fails because of a compaction.
 """
 
 from __future__ import annotations
@@ -63,6 +64,18 @@ def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVect
             message = (
                 f"{subject}, bucket {bucket}: another compaction changed the files or marked rows in them meanwhile. "
                 "Nothing of this commit is left; run it again"
+            )
+            raise CommitConflictError(message)
+
+
+def check_looked_up_are_live(live: LiveFiles, looked_up: Sequence[ManifestEntry], *, subject: str) -> None:
+    """Raise ``CommitConflictError`` if a compaction merged rows with those of a file that is no longer as it was."""
+    for entry in looked_up:
+        if not live.holds_unchanged(entry):
+            message = (
+                f"{subject}, bucket {entry.bucket}: the compaction merged its rows with those of "
+                f"{entry.file.file_name}, which another commit replaced meanwhile. Nothing of this commit is left; run "
+                "it again"
             )
             raise CommitConflictError(message)
 

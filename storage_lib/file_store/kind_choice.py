@@ -7,10 +7,11 @@ from storage_lib.file_store.append.append_layout import AppendLayout
 from storage_lib.file_store.append.append_table import AppendTable
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
+from storage_lib.file_store.merge_tree.compaction.full_after_commits import FullAfterCommits
 from storage_lib.file_store.merge_tree.compaction.level0_at_once import Level0AtOnce
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
-from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket, WholeBucketWithDeletes
+from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucketWithDeletes
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_function_of
@@ -19,7 +20,7 @@ from storage_lib.file_store.table_kind import TableKind
 from storage_lib.file_store.value_count.value_count_merge import VALUE_COUNT_MERGE
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
 from storage_lib.file_store.value_count.value_count_table import ValueCountTable
-from storage_lib.schema.table_options import CompactionStrategyName, MergeEngine, TableOptions
+from storage_lib.schema.table_options import ChangelogProducer, CompactionStrategyName, MergeEngine, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -44,12 +45,12 @@ def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind
         )
     merge_function = merge_function_of(table, schema, options)
     strategy = _compaction_strategy(options)
-    if isinstance(merge_function, LayeredMergeFunction):
-        strategy = WholeBucketWithDeletes(strategy=strategy)
-    if options.deletion_vectors_enabled and merge_function.keeps_newest:
+    if options.looks_up:
         strategy = Level0AtOnce(strategy=strategy)
-    if options.merge_engine is MergeEngine.FIRST_ROW:
-        strategy = WholeBucket(strategy=strategy)
+    elif isinstance(merge_function, LayeredMergeFunction):
+        strategy = WholeBucketWithDeletes(strategy=strategy)
+    if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
+        strategy = FullAfterCommits(strategy=strategy, file_count=options.full_compaction_delta_commits)
     return _merging(KeyValueSchema(schema=schema), merge_function, strategy, options)
 
 
@@ -63,6 +64,10 @@ def _merging(
         level_count=options.effective_num_levels,
         memtable_bytes_max=options.write_buffer_size_bytes,
         has_deletion_vectors=options.deletion_vectors_enabled,
+        looks_up=options.looks_up and bool(layout.schema.primary_keys),
+        producer=options.changelog_producer if layout.schema.primary_keys else ChangelogProducer.NONE,
+        skips_equal_changes=options.changelog_row_deduplicate,
+        keeps_first=options.merge_engine is MergeEngine.FIRST_ROW,
     )
 
 

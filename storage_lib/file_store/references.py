@@ -128,7 +128,7 @@ class FileReferences:
         """Manifests, lists, indexes and statistics."""
         files = Files(lists={self._paths.manifest_path(name) for name in self._lists_of(snapshot)})
         for name in self._lists_of(snapshot):
-            manifests = self._list(name, strict=strict)
+            manifests = self._list(name, strict=strict and name != snapshot.changelog_manifest_list)
             files.manifests.update(self._paths.manifest_path(each.file_name) for each in manifests)
         if snapshot.index_manifest is not None:
             files.lists.add(self._paths.manifest_path(snapshot.index_manifest))
@@ -210,7 +210,8 @@ class FileReferences:
     def _changelog_paths(self, snapshot: Snapshot) -> set[str]:
         if snapshot.changelog_manifest_list is None:
             return set()
-        return self.paths_in(snapshot.changelog_manifest_list, FileKind.ADD, strict=True)
+        # Other engines delete the changelog of a snapshot that expires, also where a tag keeps the rest.
+        return self.paths_in(snapshot.changelog_manifest_list, FileKind.ADD, strict=False)
 
     def _index_files(self, name: str, *, strict: bool) -> set[str]:
         try:

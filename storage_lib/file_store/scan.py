@@ -111,6 +111,13 @@ class FileStoreScan:
         manifests = self._list(snapshot, snapshot.delta_manifest_list)
         return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
 
+    def changelog(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
+        """The changelog files of this snapshot."""
+        if snapshot.changelog_manifest_list is None:
+            return ()
+        manifests = self._list(snapshot, snapshot.changelog_manifest_list)
+        return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
+
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
         """The manifests that make up a snapshot, in commit order."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)

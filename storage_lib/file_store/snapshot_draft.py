@@ -40,6 +40,7 @@ class SnapshotDraft:
         self._staged: dict[str, bytes] = {}
         self._changes: Sequence[ManifestEntry] | None = None
         self._delta: tuple[str, int, tuple[ManifestFileMeta, ...]] | None = None
+        self._changelog: tuple[str, int, int] | None = None
         self._folds: list[tuple[tuple[str, ...], list[ManifestFileMeta]]] = []
 
     def upon(
@@ -50,6 +51,7 @@ class SnapshotDraft:
         *,
         restored: Snapshot | None = None,
         vectors: Mapping[Bucket, BucketVectors] | None = None,
+        changelog: Sequence[ManifestEntry] = (),
     ) -> Snapshot:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
@@ -57,7 +59,7 @@ class SnapshotDraft:
         ``restored`` is the older snapshot whose files come back, if any. Since a file that was deleted may not be added
         again beside its DELETE, all manifests are folded then, and where a file moves to a level that it has left
         before: after a rollback, compactions do what they did once more. ``vectors`` are new deletion vectors of some
-        buckets.
+        buckets, ``changelog`` the changelog files that come with ``changes``.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
@@ -67,6 +69,7 @@ class SnapshotDraft:
         index_manifest = (
             self._index_of(previous, changes, vectors or {}) if restored is None else restored.index_manifest
         )
+        changelog_list = self._changelog_list(changelog)
         self._manifests.write(self._staged)
         self._staged = {}
         delta_rows = sum(_signed_rows(entry) for entry in changes)
@@ -77,13 +80,14 @@ class SnapshotDraft:
             delta_rows=delta_rows,
             restored=restored,
             index_manifest=index_manifest,
+            changelog=changelog_list,
         )
 
     def discard(self, keep: Snapshot | None) -> None:
         """Delete what was written but is not part of ``keep`` (of anything, if None)."""
         named: set[str] = set()
         if keep is not None:
-            lists = (keep.base_manifest_list, keep.delta_manifest_list)
+            lists = lists_of(keep)
             named = {*lists, *(manifest.file_name for name in lists for manifest in self._manifests.read_list(name))}
             named |= set() if keep.index_manifest is None else {keep.index_manifest}
         self._manifests.delete(sorted(self._written - named))
@@ -95,6 +99,13 @@ class SnapshotDraft:
             name, size = self._stage_list(metas)
             self._changes, self._delta = changes, (name, size, metas)
         return self._delta
+
+    def _changelog_list(self, changelog: Sequence[ManifestEntry]) -> tuple[str, int, int] | None:
+        """Name and size of the list of changelog manifests, and their rows; written once, whatever is followed."""
+        if self._changelog is None and changelog:
+            rows = sum(entry.file.row_count for entry in changelog)
+            self._changelog = (*self._stage_list(self._stage_run(changelog)), rows)
+        return self._changelog
 
     def _base_of(self, previous: Snapshot | None) -> list[ManifestFileMeta]:
         if previous is None:
@@ -209,6 +220,12 @@ class SnapshotDraft:
         return name
 
 
+def lists_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """The manifest lists that a snapshot names."""
+    names = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+    return tuple(name for name in names if name is not None)
+
+
 def _gone_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
     """The names of the files that are taken out; not of those that only change their level."""
     gone: dict[Bucket, set[str]] = {}
@@ -233,9 +250,11 @@ def _filled_in(
     delta_rows: int,
     restored: Snapshot | None,
     index_manifest: str | None,
+    changelog: tuple[str, int, int] | None,
 ) -> Snapshot:
     """Add what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
     base_name, base_size, delta_name, delta_size = lists
+    changelog_name, changelog_size, changelog_rows = changelog or (None, None, None)
     # Deletion vectors and statistics are of files and rows: they come back with these.
     carried = previous if restored is None else restored
     marks = [template.watermark, None if previous is None else previous.watermark]
@@ -248,6 +267,9 @@ def _filled_in(
         delta_manifest_list=delta_name,
         delta_manifest_list_size=delta_size,
         delta_record_count=delta_rows,
+        changelog_manifest_list=changelog_name,
+        changelog_manifest_list_size=changelog_size,
+        changelog_record_count=changelog_rows,
         total_record_count=delta_rows + (0 if previous is None else previous.total_record_count),
         watermark=max((mark for mark in marks if mark is not None), default=None),
         time_millis=template.time_millis if previous is None else max(template.time_millis, previous.time_millis),

@@ -262,6 +262,7 @@ class FileStore:
         }
         if committed is not None:
             kept |= {entry.file.file_name for entry in self.scan.delta(committed)}
+            kept |= {entry.file.file_name for entry in self.scan.changelog(committed)}
         named = self._index_files_of(self.snapshots.latest()) | self._index_files_of(committed)
         for message in messages:
             increment = message.increment
@@ -269,7 +270,8 @@ class FileStore:
             if vectors is not None and vectors.index_file is not None and vectors.index_file not in named:
                 self._environment.file_io.delete(self._paths.index_path(vectors.index_file))
             moved = {file.file_name for file in increment.compact_before}
-            for file in (*increment.new_files, *increment.compact_after):
+            changelog = (*increment.new_changelog, *increment.compact_changelog)
+            for file in (*increment.new_files, *increment.compact_after, *changelog):
                 if file.file_name not in kept and file.file_name not in moved:
                     for path in self._data_files.of_file(message.partition, message.bucket, file):
                         self._environment.file_io.delete(path)

@@ -204,6 +204,15 @@ class TablePaths:
         return f"data-{writer_uuid}-{counter}.{extension}"
 
     @staticmethod
+    def new_changelog_file_name(writer_uuid: str, counter: int, extension: str) -> str:
+        """As a data file's."""
+        return f"changelog-{writer_uuid}-{counter}.{extension}"
+
+    def long_lived_changelog_path(self, snapshot_id: int) -> str:
+        """What is kept of an expired snapshot: where its changes are."""
+        return f"{self.changelog_directory}/changelog-{snapshot_id}"
+
+    @staticmethod
     def new_statistics_name(writer_uuid: str, counter: int) -> str:
         """What one ANALYZE found."""
         return f"stat-{writer_uuid}-{counter}"

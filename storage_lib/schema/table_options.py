@@ -71,6 +71,15 @@ class MergeEngine(StrEnum):
     VALUE_COUNT = VALUE_COUNT
 
 
+class ChangelogProducer(StrEnum):
+    """Who writes the changelog files that other engines' streams read."""
+
+    NONE = "none"
+    INPUT = "input"
+    LOOKUP = "lookup"
+    FULL_COMPACTION = "full-compaction"
+
+
 class SortOrder(StrEnum):
     """Which of two values of a sequence field is newer: the greater or the smaller."""
 
@@ -238,6 +247,31 @@ class TableOptions:
         MergeEngine.DEDUPLICATE,
         parse_word(MergeEngine),
         "How versions of one key become one row: deduplicate, partial-update, aggregation or first-row.",
+    )
+    changelog_producer: ChangelogProducer = _option(
+        "changelog-producer",
+        ChangelogProducer.NONE,
+        parse_word(ChangelogProducer),
+        "Writes changelog files for streams of Paimon's engines: input (rows as they are written), lookup (at the "
+        "compaction after each commit) or full-compaction (at each full compaction).",
+    )
+    changelog_row_deduplicate: bool = _option(
+        "changelog-producer.row-deduplicate",
+        default=False,
+        parse=parse_boolean,
+        text="Leave updates that change no value out of the changelog of lookup and full-compaction.",
+    )
+    full_compaction_delta_commits: int = _option(
+        "full-compaction.delta-commits",
+        1,
+        parse_count,
+        "With changelog-producer=full-compaction: writers compact fully after so many commits.",
+    )
+    force_lookup: bool = _option(
+        "force-lookup",
+        default=False,
+        parse=parse_boolean,
+        text="Compact level 0 at each commit, looking up what deeper levels hold, as changelog-producer=lookup does.",
     )
     sequence_field: tuple[str, ...] = _option(
         "sequence.field", (), parse_names, "Columns that tell which version of a key is newer; default: the later one."
@@ -513,6 +547,20 @@ class TableOptions:
         return parsed
 
     @property
+    def looks_up(self) -> bool:
+        """Whether rows above level 0 are complete, so that of several such rows of a key the lowest level's counts.
+
+        Compactions of level 0 look up what deeper levels hold of its keys. Other engines do not read level 0 of such
+        tables, or their streams do not.
+        """
+        return (
+            self.changelog_producer is ChangelogProducer.LOOKUP
+            or self.deletion_vectors_enabled
+            or self.merge_engine is MergeEngine.FIRST_ROW
+            or self.force_lookup
+        )
+
+    @property
     def newest_wins(self) -> bool:
         """Whether of two versions of a key the one committed later is the row, as it is."""
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
@@ -564,7 +612,7 @@ _OLDER_VALUES = {
     ("log.scan", "latest-offset"): "latest",
     (WRITE_MODE_OPTION, "auto"): "change-log",
 }
-_OF_PAIMON = ("bucket-key", "changelog-producer", "path", "type", "rowkind.field")
+_OF_PAIMON = ("bucket-key", "path", "type", "rowkind.field")
 _SEPARATORS = re.compile(r"[-._ ]")
 _SLIPS_MAX = 2
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.table_options import ChangelogMode, LogSystem, TableOptions
+from storage_lib.schema.table_options import ChangelogMode, ChangelogProducer, LogSystem, MergeEngine, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.variant_refusals import refuse_variants
 
 _IDLE = {
-    "changelog-producer": "streams read the log, or what each commit changed; leave it out, or use log.system=kafka",
     "path": "a table lies below its warehouse, by its name; open a catalog on the directory that you want",
 }
 
@@ -42,6 +41,8 @@ def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema |
 def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) -> None:
     options = TableOptions.parse(schema.options)
     had = TableOptions.parse(before)
+    if options.changelog_producer is not had.changelog_producer:
+        _refuse_producer(table, schema, options)
     if schema.primary_keys:
         _refuse_old_rows_without_log(table, options, had)
     modes = tuple(ChangelogMode) if schema.primary_keys else (ChangelogMode.AUTO, ChangelogMode.ALL)
@@ -58,6 +59,23 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
             message = f"table {table}: option {key}={value} does nothing right in this version yet; use {allowed}"
             raise InvalidInputError(message)
+
+
+def _refuse_producer(table: str, schema: TableSchema, options: TableOptions) -> None:
+    """What Paimon refuses too."""
+    producer = options.changelog_producer
+    if producer is ChangelogProducer.NONE:
+        return
+    reason = None
+    if not schema.primary_keys:
+        reason = "is for tables with a primary key; leave it out"
+    elif options.merge_engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
+        reason = "does not go with merge-engine=first-row; use lookup, or leave it out"
+    elif options.deletion_vectors_enabled and producer is ChangelogProducer.FULL_COMPACTION:
+        reason = "does not go with deletion-vectors.enabled; use lookup or input"
+    if reason is not None:
+        message = f"table {table}: option changelog-producer={producer} {reason}"
+        raise InvalidInputError(message)
 
 
 def _refuse_old_rows_without_log(table: str, options: TableOptions, had: TableOptions) -> None:

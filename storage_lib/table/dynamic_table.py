@@ -611,7 +611,7 @@ class DynamicTable:
         user, identifier = self._identity(commit_user, commit_identifier)
         snapshot = self._eventual.tier_log(commit_user=user, commit_identifier=identifier, skip_expired=skip_expired)
         if snapshot is not None and compact:
-            self._compact_after_tiering(snapshot)
+            self._compact_changed(snapshot)
         return snapshot
 
     # --- care ---------------------------------------------------------------------------------------------------
@@ -736,7 +736,7 @@ class DynamicTable:
         With ``change_tracking`` (default: where the table has a log) downstream streams get the net change.
         Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
         """
-        return self._rollback.rollback_to(
+        snapshot = self._rollback.rollback_to(
             snapshot_id=snapshot_id,
             tag=tag,
             timestamp_millis=timestamp_millis,
@@ -744,6 +744,10 @@ class DynamicTable:
             commit_user=commit_user,
             commit_identifier=commit_identifier,
         )
+        if snapshot is not None:
+            # Rows may have come back to level 0, which other engines pass over in some tables.
+            self._compact_changed(snapshot)
+        return snapshot
 
     def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:
         """Delete files of this table, all branches included, that no snapshot, tag or branch needs; or only list them.
@@ -822,17 +826,18 @@ class DynamicTable:
             self.abort_write(order, [])
             raise
         snapshot = self.commit_write(order, [message], commit_identifier, sources=[source] if source else [])
-        if snapshot is not None and order.overwrite is None:
-            if message.files:
+        if snapshot is not None:
+            if message.files and order.overwrite is None:
                 self.compact_after(snapshot, [message])
             else:
-                self._compact_after_tiering(snapshot)
+                self._compact_changed(snapshot)
         return snapshot
 
-    def _compact_after_tiering(self, tiered: Snapshot) -> None:
-        buckets = {(entry.partition, entry.bucket) for entry in self.file_store.scan.delta(tiered)}
+    def _compact_changed(self, snapshot: Snapshot) -> None:
+        """Compact what is due in the buckets that a snapshot changed, as after an append."""
+        buckets = {(entry.partition, entry.bucket) for entry in self.file_store.scan.delta(snapshot)}
         if buckets and not self.options.write_only:
-            self._inline_compaction.compact(tiered, buckets)
+            self._inline_compaction.compact(snapshot, buckets)
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         if commit_identifier == BATCH_COMMIT_IDENTIFIER:

@@ -144,7 +144,19 @@ def test_odd_names_are_refused(name: str) -> None:
         ({"primary_key": ["id"], "options": {"manifest.target-file-size": "0 b"}}, "at least 1 byte"),
         ({"primary_key": ["id"], "options": {"file.compression.zstd-level": "99"}}, "it has to be 1 to 22"),
         ({"primary_key": ["id"], "options": {"partition.default-name": "a/b"}}, "name of one directory"),
-        ({"primary_key": ["id"], "options": {"changelog-producer": "lookup"}}, "would do nothing here.*leave it out"),
+        ({"options": {"changelog-producer": "lookup"}}, "changelog-producer=lookup is for tables with a primary key"),
+        ({"primary_key": ["id"], "options": {"changelog-producer": "lokup"}}, "changelog-producer is 'lokup'"),
+        (
+            {"primary_key": ["id"], "options": {"changelog-producer": "input", "merge-engine": "first-row"}},
+            "changelog-producer=input does not go with merge-engine=first-row",
+        ),
+        (
+            {
+                "primary_key": ["id"],
+                "options": {"changelog-producer": "full-compaction", "deletion-vectors.enabled": "true"},
+            },
+            "full-compaction does not go with deletion-vectors",
+        ),
         ({"primary_key": ["id"], "options": {"path": "/elsewhere"}}, "would do nothing here.*open a catalog"),
         ({"options": {"primary-key": "id"}}, r"option primary-key declares nothing.*primary_key=\["),
         ({"primary_key": ["id"], "options": {"partition": "dt"}}, r"option partition declares.*partition_by=\["),

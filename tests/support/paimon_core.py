@@ -117,6 +117,15 @@ class PaimonCore:
         answer = self._ask("read", warehouse, identifier, **more)
         return [tuple(from_wire(value, each) for value, each in zip(row, types, strict=True)) for row in answer["rows"]]
 
+    def stream(
+        self, warehouse: Path, identifier: str, schema: TableSchema, *, options: Mapping[str, str] | None = None
+    ) -> list[tuple[RowKind, tuple[Any, ...]]]:
+        """What a streaming read from snapshot 1 up to the newest is handed: each row with its kind, in that order."""
+        types = [field.type for field in schema.fields]
+        answer = self._ask("stream", warehouse, identifier, options=dict(options or {}))
+        rows = [tuple(from_wire(value, each) for value, each in zip(row, types, strict=True)) for row in answer["rows"]]
+        return [(RowKind(kind), row) for kind, row in zip(answer["kinds"], rows, strict=True)]
+
     def compact(self, warehouse: Path, identifier: str) -> None:
         """A full compaction of all buckets."""
         self._ask("compact", warehouse, identifier)

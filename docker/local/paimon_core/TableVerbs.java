@@ -27,6 +27,7 @@ import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.RowKind;
@@ -59,6 +60,9 @@ final class TableVerbs implements AutoCloseable {
                 break;
             case "read":
                 answer.set("rows", read(answer.arrayNode()));
+                break;
+            case "stream":
+                stream(answer);
                 break;
             case "compact":
                 compact();
@@ -138,6 +142,32 @@ final class TableVerbs implements AutoCloseable {
                     .forEachRemaining(row -> rows.add(RowJson.fromRow(row, type)));
         }
         return rows;
+    }
+
+    /** The changes that a stream from the first snapshot on is handed up to the newest one, each with its kind. */
+    private void stream(ObjectNode answer) throws Exception {
+        ArrayNode rows = answer.putArray("rows");
+        ArrayNode kinds = answer.putArray("kinds");
+        FileStoreTable source = load().copy(Map.of("scan.snapshot-id", "1"));
+        Long newest = source.snapshotManager().latestSnapshotId();
+        if (newest == null) {
+            return;
+        }
+        RowType type = source.rowType();
+        ReadBuilder builder = source.newReadBuilder();
+        StreamTableScan scan = builder.newStreamScan();
+        try (IOManager disk = scratch()) {
+            while (scan.checkpoint() == null || scan.checkpoint() <= newest) {
+                builder.newRead()
+                        .withIOManager(disk)
+                        .createReader(scan.plan())
+                        .forEachRemaining(
+                                row -> {
+                                    rows.add(RowJson.fromRow(row, type));
+                                    kinds.add(row.getRowKind().toByteValue());
+                                });
+            }
+        }
     }
 
     /** A full compaction of every bucket. */

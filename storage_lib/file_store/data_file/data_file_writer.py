@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -56,25 +57,18 @@ class DataFileWriter:
 
         A file ends with the row group that takes it past the target size. On an error nothing stays behind.
         """
-        written: list[DataFileMeta] = []
-        file: _OpenFile | None = None
-        rows = _Regrouped(batches)
+        series = FileSeries(self._opener(level, TablePaths.new_data_file_name), self, level, file_source)
         try:
-            while (sample := rows.peek()) is not None:
-                file = self._open(sample, self._formats_by_level.get(level, self._format))
-                while group := rows.next(file.row_group_rows):
-                    file.write(group)
-                    if file.size_bytes >= self.target_file_size:
-                        break
-                written.append(file.close(level, file_source, self._environment.clock.now_millis()))
-                file = None
+            for batch in batches:
+                series.add(batch)
+            return series.close()
         except BaseException:
-            if file is not None:
-                file.abandon()
-                self._delete(file.path)
-            self.delete(written)
+            series.abandon()
             raise
-        return written
+
+    def changelog(self, *, level: int, file_source: FileSource = FileSource.APPEND) -> FileSeries:
+        """Changelog files of this bucket, of whatever is added to them."""
+        return FileSeries(self._opener(level, TablePaths.new_changelog_file_name), self, level, file_source)
 
     def write_index(self, data: bytes) -> str:
         """A new index file, durable at once; its name."""
@@ -90,26 +84,111 @@ class DataFileWriter:
     def delete(self, files: Sequence[DataFileMeta]) -> None:
         """Delete files that no snapshot will ever name."""
         for file in files:
-            self._delete(self._paths.data_file_path(self._partition_path, self._bucket, file.file_name))
+            self.delete_path(self._paths.data_file_path(self._partition_path, self._bucket, file.file_name))
 
-    def _delete(self, path: str) -> None:
+    def delete_path(self, path: str) -> None:
+        """Delete one file that is not whole."""
         self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
         self._environment.file_io.delete(path)
 
-    def _open(self, sample: pa.RecordBatch, file_format: FileFormat) -> _OpenFile:
-        name = self._paths.new_data_file_name(self._writer_uuid, self._file_count, file_format.extension)
-        self._file_count += 1
-        path = self._paths.data_file_path(self._partition_path, self._bucket, name)
-        rows = self.layout.to_file(sample)
-        output = self._environment.file_io.open_output(path)
-        self._unsynced.append(path)
-        try:
-            writer = file_format.writer(output, self.layout.file_arrow_schema, rows)
-        except BaseException:
-            output.close()
-            self._delete(path)
-            raise
-        return _OpenFile(self.layout, self.layout.new_tally(), writer, output, path=path, name=name)
+    def _opener(self, level: int, new_name: Callable[[str, int, str], str]) -> Callable[[pa.RecordBatch], _OpenFile]:
+        file_format = self._formats_by_level.get(level, self._format)
+
+        def opened(sample: pa.RecordBatch) -> _OpenFile:
+            name = new_name(self._writer_uuid, self._file_count, file_format.extension)
+            self._file_count += 1
+            path = self._paths.data_file_path(self._partition_path, self._bucket, name)
+            rows = self.layout.to_file(sample)
+            output = self._environment.file_io.open_output(path)
+            self._unsynced.append(path)
+            try:
+                writer = file_format.writer(output, self.layout.file_arrow_schema, rows)
+            except BaseException:
+                output.close()
+                self.delete_path(path)
+                raise
+            return _OpenFile(self.layout, self.layout.new_tally(), writer, output, path=path, name=name)
+
+        return opened
+
+    def now_millis(self) -> int:
+        """For the creation time of a file."""
+        return self._environment.clock.now_millis()
+
+
+class FileSeries:
+    """Rows in file order, batch by batch -> files of about the target size; no rows, no file.
+
+    A file ends with the row group that takes it past the target size. ``abandon`` what was not closed.
+    """
+
+    def __init__(
+        self,
+        open_file: Callable[[pa.RecordBatch], _OpenFile],
+        owner: DataFileWriter,
+        level: int,
+        file_source: FileSource,
+    ) -> None:
+        self._open_file = open_file
+        self._owner = owner
+        self._level = level
+        self._file_source = file_source
+        self._file: _OpenFile | None = None
+        self._pending: deque[pa.RecordBatch] = deque()
+        self._pending_rows = 0
+        self._written: list[DataFileMeta] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """The next rows."""
+        if not rows.num_rows:
+            return
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        while self._pending_rows and self._pending_rows >= self._opened().row_group_rows:
+            self._write_group()
+
+    def close(self) -> list[DataFileMeta]:
+        """All files, whole; durable once the writer's unsynced paths are synced."""
+        while self._pending_rows:
+            self._write_group()
+        self._close_file()
+        return self._written
+
+    def abandon(self) -> None:
+        """Delete everything that was written."""
+        if self._file is not None:
+            self._file.abandon()
+            self._owner.delete_path(self._file.path)
+            self._file = None
+        self._owner.delete(self._written)
+        self._written = []
+        self._pending.clear()
+        self._pending_rows = 0
+
+    def _opened(self) -> _OpenFile:
+        if self._file is None:
+            self._file = self._open_file(self._pending[0])
+        return self._file
+
+    def _write_group(self) -> None:
+        file = self._opened()
+        group: list[pa.RecordBatch] = []
+        missing = min(file.row_group_rows, self._pending_rows)
+        self._pending_rows -= missing
+        while missing:
+            batch = self._pending.popleft()
+            group.append(batch.slice(0, missing))
+            if batch.num_rows > missing:
+                self._pending.appendleft(batch.slice(missing))
+            missing -= group[-1].num_rows
+        file.write(group)
+        if file.size_bytes >= self._owner.target_file_size:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._written.append(self._file.close(self._level, self._file_source, self._owner.now_millis()))
+            self._file = None
 
 
 class _OpenFile:
@@ -168,28 +247,6 @@ class _OpenFile:
     def abandon(self) -> None:
         self._writer.abandon()
         self._output.close()
-
-
-class _Regrouped:
-    """Batches of any size, handed on in groups of a wanted number of rows; nothing is copied."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self._batches: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
-        self._present: pa.RecordBatch | None = None
-
-    def peek(self) -> pa.RecordBatch | None:
-        if self._present is None:
-            self._present = next(self._batches, None)
-        return self._present
-
-    def next(self, row_count: int) -> list[pa.RecordBatch]:
-        group: list[pa.RecordBatch] = []
-        missing = row_count
-        while missing and (batch := self.peek()) is not None:
-            group.append(batch.slice(0, missing))
-            self._present = batch.slice(missing) if batch.num_rows > missing else None
-            missing -= group[-1].num_rows
-        return group
 
 
 def _local_wall_clock_millis(epoch_millis: int) -> int:

@@ -28,7 +28,9 @@ class Increment:
     """Files to add and to delete: new rows, and a compaction's inputs and outputs.
 
     A file that was moved to another level without rewriting appears in both ``compact_before`` (old level)
-    and ``compact_after`` (new level) under one name.
+    and ``compact_after`` (new level) under one name. ``new_changelog`` and ``compact_changelog`` are changelog files of
+    the new rows and of the compaction. ``looked_up`` are files whose rows a compaction took into account and left
+    where they are: it must not follow a snapshot without them.
     """
 
     new_files: tuple[DataFileMeta, ...] = ()
@@ -36,8 +38,18 @@ class Increment:
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
     vectors: BucketVectors | None = None
+    new_changelog: tuple[DataFileMeta, ...] = ()
+    compact_changelog: tuple[DataFileMeta, ...] = ()
+    looked_up: tuple[DataFileMeta, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return not (self.new_files or self.deleted_files or self.compact_before or self.compact_after)
+        return not (
+            self.new_files
+            or self.deleted_files
+            or self.compact_before
+            or self.compact_after
+            or self.new_changelog
+            or self.compact_changelog
+        )

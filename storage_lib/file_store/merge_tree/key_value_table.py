@@ -24,6 +24,7 @@ from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.format.file_format import FileFormat
 from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.table_options import ChangelogProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,11 @@ class KeyValueTable:
     memtable_bytes_max: int
     has_deletion_vectors: bool = False
     """Whether compactions mark old versions as deleted: a key then stands in one file only, level 0 aside."""
+    looks_up: bool = False
+    """Whether rows above level 0 are complete (``counting_rows.py``)."""
+    producer: ChangelogProducer = ChangelogProducer.NONE
+    skips_equal_changes: bool = False
+    keeps_first: bool = False
 
     @property
     def comparable_key(self) -> Callable[[bytes], ComparableKey]:
@@ -55,6 +61,7 @@ class KeyValueTable:
             next_sequence=next_sequence,
             memtable_bytes_max=self.memtable_bytes_max,
             merge_function=self.merge_function,
+            with_changelog=self.producer is ChangelogProducer.INPUT,
         )
 
     def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
@@ -88,6 +95,7 @@ class KeyValueTable:
                 columns=columns,
                 predicate=predicate,
                 ordered=ordered,
+                lowest_counts=self.looks_up,
             )
 
     def changes(
@@ -114,27 +122,31 @@ class KeyValueTable:
         return [file for section in sections if len(section) == 1 for file in section[0].files]
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """What the strategy picks, or everything that is not yet one run.
-
-        With deletion vectors everything where more than the newest version of a key counts: there the older ones have
-        to be merged, they can't be marked as deleted.
-        """
+        """What the strategy picks, or everything that is not yet one run."""
         levels = levels_of(files, level_count=self.level_count, comparable_key=self.layout.comparable_key)
         unit = (FullCompaction() if full else self.strategy).pick(levels)
         if unit is None:
             return []
-        if not self.has_deletion_vectors:
+        unit = replace(unit, level_max=levels.level_max)
+        if not self.looks_up:
             return [unit]
-        if not self.merge_function.keeps_newest:
-            unit = FullCompaction().pick(levels) or unit
         taken = {file.identity for file in unit.files}
         beside = tuple(file for file in files if file.level > 0 and file.identity not in taken)
-        return [replace(unit, older_keys=(), beside=beside)]
+        # What is marked as deleted elsewhere needs no row that deletes it.
+        older_keys = () if self.has_deletion_vectors else unit.older_keys
+        return [replace(unit, older_keys=older_keys, beside=beside)]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
         """Merges sorted runs."""
         compactor = Compactor(
-            key_value=self.layout, reader=reader, data_files=data_files, merge_function=self.merge_function
+            key_value=self.layout,
+            reader=reader,
+            data_files=data_files,
+            merge_function=self.merge_function,
+            looks_up=self.looks_up,
+            producer=self.producer,
+            skips_equal=self.skips_equal_changes,
+            keeps_first=self.keeps_first,
         )
         return MarkingCompactor(compactor=compactor) if self.has_deletion_vectors else compactor
 

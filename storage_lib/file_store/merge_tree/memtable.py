@@ -115,6 +115,21 @@ class Memtable:
         sequence = _sequence_numbers(arrivals)[newest]
         return [self._key_value.to_key_value(gathered(rows, taken), kinds.take(pa.array(taken)), sequence)]
 
+    def drain_all(self) -> pa.RecordBatch:
+        """All rows as a KV batch sorted by key, those of one key as they arrived; the memtable is empty afterwards.
+
+        REQUIRES a merge function that keeps the newest.
+        """
+        arrivals = [arrival.copied() for arrival in self._arrivals]
+        self.clear()
+        if not arrivals:
+            return pa.RecordBatch.from_pylist([], schema=self._key_value.kv_arrow_schema)
+        rows = pa.concat_batches([arrival.rows for arrival in arrivals])
+        kinds = pa.concat_arrays([arrival.kinds for arrival in arrivals])
+        order, _ = self._keys(rows, None).grouped()
+        sequence = _sequence_numbers(arrivals)[order]
+        return self._key_value.to_key_value(gathered(rows, order), kinds.take(pa.array(order)), sequence)
+
     def clear(self) -> None:
         """Forget all rows."""
         self._arrivals, self._size_bytes = [], 0

@@ -6,7 +6,7 @@ sequence intervals already say which is newer, no kinds where no file has deleti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,11 +18,17 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.merge_tree.history_merge import HistoryMerge, Merged
 from storage_lib.file_store.merge_tree.interval_partition import Section, interval_partition
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction, without_retracts
 from storage_lib.file_store.merge_tree.merge_keys import merge_keys
-from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, sort_merge, sort_merge_with
+from storage_lib.file_store.merge_tree.sort_merge import (
+    KeyedBatch,
+    cut_pieces,
+    sort_merge,
+    sort_merge_with,
+)
 from storage_lib.file_store.merge_tree.sorted_run import SortedRun
 from storage_lib.schema.predicate import Predicate
 
@@ -41,12 +47,14 @@ def read_merged(
     drop_deletes: bool = True,
     with_kv: bool = False,
     ordered: bool = False,
+    lowest_counts: bool = False,
     merge_bytes_max: int = MERGE_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
     """What ``merge_function`` makes of each key's versions, as non-empty batches of ``columns`` in the order asked.
 
     Rows that don't match ``predicate`` are left out. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
-    ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps rows that only delete.
+    ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps rows that only delete. ``lowest_counts`` is
+    for tables whose rows above level 0 are complete (``counting_rows.py``).
     ``merge_bytes_max`` bounds, roughly, the decoded rows that a merge holds at once, whatever the size of the bucket.
 
     Raises ``NotFoundError`` or ``CorruptFileError`` naming the file.
@@ -62,12 +70,42 @@ def read_merged(
         output=output,
         predicate=predicate,
         drop_deletes=drop_deletes,
+        lowest_counts=lowest_counts,
     )
     for section in interval_partition(files, key_value.comparable_key):
         if len(section) == 1:
             yield from read.raw(section[0])
         else:
             yield from read.merged(section, ordered=ordered, merge_bytes_max=merge_bytes_max)
+
+
+def read_with_history(
+    files: Sequence[DataFileMeta],
+    *,
+    looked_up: Sequence[DataFileMeta],
+    reader: DataFileReader,
+    history: HistoryMerge,
+    drops_deletes: bool,
+    merge_bytes_max: int = MERGE_BYTES_MAX,
+) -> Iterator[Merged]:
+    """What ``history`` makes of the files' rows and of those in ``looked_up`` with the same keys, sorted by key."""
+    read = _Read(
+        reader=reader,
+        key_value=history.key_value,
+        merge_function=history.merge_function,
+        output=(SEQUENCE_NUMBER, VALUE_KIND, *history.key_value.value_names),
+        predicate=None,
+        drop_deletes=False,
+        lowest_counts=False,
+    )
+    names = {file.file_name for file in looked_up}
+    for section in interval_partition([*files, *looked_up], history.key_value.comparable_key):
+        if all(file.file_name in names for run in section for file in run.files):
+            continue
+        for cuts in cut_pieces(read.keyed(section, merge_bytes_max, looked_up=names)):
+            merged = history.merge(cuts, drops_deletes=drops_deletes)
+            if merged is not None:
+                yield merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +116,7 @@ class _Read:
     output: tuple[str, ...]
     predicate: Predicate | None
     drop_deletes: bool
+    lowest_counts: bool
 
     def raw(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:
@@ -96,12 +135,30 @@ class _Read:
         if self.merge_function.keeps_newest:
             merged = sort_merge(runs, ordered=ordered, by_sequence=ranks is None)
         else:
-            merged = sort_merge_with(runs, self.merge_function, final=self.drop_deletes)
+            merged = sort_merge_with(
+                runs, self.merge_function, final=self.drop_deletes, lowest_counts=self.lowest_counts
+            )
         for batch in merged:
             yield from self._finished(batch)
 
+    def keyed(
+        self, section: Section, merge_bytes_max: int, *, looked_up: Collection[str]
+    ) -> list[Iterator[KeyedBatch]]:
+        """Each run of a section with all that is known of its rows."""
+        files = [file for run in section for file in run.files]
+        columns = self.output
+        batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
+        batch_rows = min(BATCH_ROWS_MAX, max(1, batch_rows))
+        ranks = _ranks(files) or {}
+        return [self._keyed(run, columns, ranks, batch_rows, looked_up) for run in section]
+
     def _keyed(
-        self, run: SortedRun, columns: Sequence[str], ranks: dict[str, int], batch_rows: int
+        self,
+        run: SortedRun,
+        columns: Sequence[str],
+        ranks: dict[str, int],
+        batch_rows: int,
+        looked_up: Collection[str] = (),
     ) -> Iterator[KeyedBatch]:
         # A condition on values can't leave rows out before the merge: an older version of a key may match when
         # its newest doesn't. A condition on keys holds for all versions alike.
@@ -113,7 +170,14 @@ class _Read:
                     continue
                 keys = merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
                 rank = ranks.get(file.file_name, int(file.level == 0))
-                yield KeyedBatch(rows=rows, keys=keys, rank=rank, matching=self._matching(rows))
+                yield KeyedBatch(
+                    rows=rows,
+                    keys=keys,
+                    rank=rank,
+                    matching=self._matching(rows),
+                    level=file.level,
+                    looked_up=file.file_name in looked_up,
+                )
 
     def _matching(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
         """Which rows meet a condition on values; those on keys have been dealt with."""

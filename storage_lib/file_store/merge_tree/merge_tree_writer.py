@@ -30,13 +30,19 @@ class MergeTreeWriter:
         next_sequence: int,
         memtable_bytes_max: int,
         merge_function: MergeFunction = DEDUPLICATE,
+        with_changelog: bool = False,
     ) -> None:
-        """``next_sequence`` must be above the bucket's highest sequence number at the writer's base snapshot."""
+        """``next_sequence`` must be above the bucket's highest sequence number at the writer's base snapshot.
+
+        ``with_changelog``: all rows go into changelog files too, as they came.
+        """
         self._data_files = data_files
         self._memtable = Memtable(key_value, merge_function)
+        self._input = Memtable(key_value) if with_changelog else None
         self._memtable_bytes_max = memtable_bytes_max
         self._next_sequence = next_sequence
         self._new_files: list[DataFileMeta] = []
+        self._new_changelog: list[DataFileMeta] = []
 
     @property
     def next_sequence(self) -> int:
@@ -54,12 +60,23 @@ class MergeTreeWriter:
         Raises ``InvalidInputError`` for a null in a NOT NULL column, or for a kind of change that the merge function
         can't merge; nothing is taken then.
         """
-        self._next_sequence += self._memtable.put(rows, kinds, self._next_sequence, rows_selected)
+        taken = self._memtable.put(rows, kinds, self._next_sequence, rows_selected)
+        if self._input is not None:
+            taken = max(taken, self._input.put(rows, kinds, self._next_sequence, rows_selected))
+        self._next_sequence += taken
         if self._memtable.size_bytes >= self._memtable_bytes_max:
             self.flush()
 
     def flush(self) -> None:
         """Turn what is in memory into files of level 0."""
+        if self._input is not None:
+            changelog = self._data_files.changelog(level=FRESH_LEVEL)
+            try:
+                changelog.add(self._input.drain_all())
+                self._new_changelog += changelog.close()
+            except BaseException:
+                changelog.abandon()
+                raise
         for rows in self._memtable.drain():
             self._new_files += self._data_files.write([rows], level=FRESH_LEVEL)
 
@@ -67,7 +84,8 @@ class MergeTreeWriter:
         """Flush, and hand over all files since the last call. They are durable once ``take_unsynced`` is synced."""
         self.flush()
         new_files, self._new_files = self._new_files, []
-        return Increment(new_files=tuple(new_files))
+        new_changelog, self._new_changelog = self._new_changelog, []
+        return Increment(new_files=tuple(new_files), new_changelog=tuple(new_changelog))
 
     def take_unsynced(self) -> list[str]:
         """Paths to make durable before the commit."""
@@ -76,5 +94,8 @@ class MergeTreeWriter:
     def abort(self) -> None:
         """Forget the rows in memory and delete the files that were not handed over yet."""
         self._memtable.clear()
-        new_files, self._new_files = self._new_files, []
+        if self._input is not None:
+            self._input.clear()
+        new_files, self._new_files = [*self._new_files, *self._new_changelog], []
+        self._new_changelog = []
         self._data_files.delete(new_files)

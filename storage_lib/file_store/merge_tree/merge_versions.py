@@ -8,7 +8,7 @@ import pyarrow as pa
 from storage_lib.file_store.merge_tree.merge_function.layered import LayeredMergeFunction
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
-from storage_lib.file_store.merge_tree.merge_keys import MergeKeys
+from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys
 
 
 def merge_versions(
@@ -36,13 +36,16 @@ def merge_in_layers(
     return [layer for layer in layers if layer.num_rows]
 
 
-def _gathered(rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction) -> Versions | None:
-    if rows.num_rows == 0:
-        return None
+def gathered_versions(rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction) -> tuple[Versions, Indices]:
+    """At least one row as versions, and which row of ``rows`` each of theirs is."""
     by_age = merge_function.order.oldest_first(rows)
     order, starts = (keys if by_age is None else keys.take(by_age)).grouped()
     if by_age is not None:
         order = by_age[order]
     if not bool(np.all(order[1:] > order[:-1])):
         rows = rows.take(pa.array(order))
-    return Versions(rows=rows, starts=starts)
+    return Versions(rows=rows, starts=starts), order
+
+
+def _gathered(rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction) -> Versions | None:
+    return None if rows.num_rows == 0 else gathered_versions(rows, keys, merge_function)[0]

@@ -17,7 +17,7 @@ are in no newer cut. Nothing is sorted then, and nothing else is copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
+from storage_lib.file_store.merge_tree.counting_rows import counting_rows
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_integers
 from storage_lib.file_store.merge_tree.merge_versions import merge_versions
@@ -38,20 +39,23 @@ FEW_MATCHING_MAX = 1 / 8
 class KeyedBatch:
     """Rows sorted by key, one per key; of two batches the one with the higher rank is newer, if ranks decide.
 
-    ``matching`` tells which rows are wanted should they be the newest of their keys; None: all are.
+    ``matching`` tells which rows are wanted should they be the newest of their keys; None: all are. ``level`` is that
+    of the file; rows that are only ``looked_up`` are there for those of other batches with the same keys.
     """
 
     rows: pa.RecordBatch
     keys: MergeKeys
     rank: int
     matching: npt.NDArray[np.bool_] | None = None
+    level: int = 0
+    looked_up: bool = False
 
     def slice(self, start: int, stop: int) -> KeyedBatch:
         """A view."""
-        return KeyedBatch(
+        return replace(
+            self,
             rows=self.rows.slice(start, stop - start),
             keys=self.keys.slice(start, stop),
-            rank=self.rank,
             matching=None if self.matching is None else self.matching[start:stop],
         )
 
@@ -62,42 +66,57 @@ def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequen
     Rows that are not ``matching`` may be left out, but hide older versions all the same.
     Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
     """
-    return _merged_pieces(runs, lambda cuts: _merge(cuts, ordered=ordered, by_sequence=by_sequence))
+    for cuts in cut_pieces(runs):
+        if len(cuts) == 1:
+            yield cuts[0].rows
+        else:
+            yield from _merge(cuts, ordered=ordered, by_sequence=by_sequence)
 
 
 def sort_merge_with(
-    runs: Sequence[Iterator[KeyedBatch]], merge_function: MergeFunction, *, final: bool
+    runs: Sequence[Iterator[KeyedBatch]], merge_function: MergeFunction, *, final: bool, lowest_counts: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """What the function makes of the versions of each key of all runs, sorted by key.
 
     Runs hand out non-empty batches of the same columns: those that the function and its order need.
+    ``lowest_counts``: of a key's versions above level 0 only that on the lowest level is merged.
     """
-
-    def merge(cuts: Sequence[KeyedBatch]) -> Iterator[pa.RecordBatch]:
-        keys = as_integers([cut.keys for cut in cuts])
-        rows = pa.concat_batches([cut.rows for cut in cuts])
-        merged = merge_versions(rows, keys[0].concat(keys[1:]), merge_function, final=final)
+    for cuts in cut_pieces(runs):
+        if len(cuts) == 1:
+            yield cuts[0].rows
+            continue
+        rows, keys = together(cuts)
+        if lowest_counts:
+            counting = counting_rows(keys, levels_of_rows(cuts))
+            if counting is not None:
+                rows, keys = rows.take(pa.array(counting)), keys.take(counting)
+        merged = merge_versions(rows, keys, merge_function, final=final)
         if merged.num_rows:
             yield merged
 
-    return _merged_pieces(runs, merge)
 
-
-def _merged_pieces(
-    runs: Sequence[Iterator[KeyedBatch]], merge: Callable[[Sequence[KeyedBatch]], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """``merge`` gets, piece by piece in the order of keys, all rows of some keys, older ranks first."""
+def cut_pieces(runs: Sequence[Iterator[KeyedBatch]]) -> Iterator[Sequence[KeyedBatch]]:
+    """Piece by piece in the order of keys, all rows of some keys, older ranks first; at least one batch each."""
     cursors = [cursor for cursor in map(_Cursor, runs) if cursor.advance()]
     while len(cursors) > 1:
         bound = min(cursor.last_key for cursor in cursors)
         cuts = [cut for cursor in cursors if (cut := cursor.cut_up_to(bound)) is not None]
-        if len(cuts) == 1:
-            yield cuts[0].rows
-        else:
-            yield from merge(sorted(cuts, key=lambda cut: cut.rank))
+        yield sorted(cuts, key=lambda cut: cut.rank)
         cursors = [cursor for cursor in cursors if not cursor.is_used_up or cursor.advance()]
     for cursor in cursors:
-        yield from cursor.rest()
+        for batch in cursor.rest():
+            yield [batch]
+
+
+def together(cuts: Sequence[KeyedBatch]) -> tuple[pa.RecordBatch, MergeKeys]:
+    """The rows of some cuts, one after the other, and their keys."""
+    keys = as_integers([cut.keys for cut in cuts])
+    return pa.concat_batches([cut.rows for cut in cuts]), keys[0].concat(keys[1:])
+
+
+def levels_of_rows(cuts: Sequence[KeyedBatch]) -> Indices:
+    """The level of each row of ``together``."""
+    return np.repeat(np.asarray([cut.level for cut in cuts], dtype=np.int64), [len(cut.keys) for cut in cuts])
 
 
 class _Cursor:
@@ -132,9 +151,9 @@ class _Cursor:
             return None
         return batch if (start, self._used) == (0, len(batch.keys)) else batch.slice(start, self._used)
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        yield self._present.slice(self._used, len(self._present.keys)).rows
-        yield from (batch.rows for batch in self._batches)
+    def rest(self) -> Iterator[KeyedBatch]:
+        yield self._present.slice(self._used, len(self._present.keys))
+        yield from self._batches
 
 
 def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:

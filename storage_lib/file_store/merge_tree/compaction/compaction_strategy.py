@@ -26,7 +26,9 @@ class CompactionUnit:
     output_level: int
     older_keys: tuple[KeyInterval, ...] = ()
     beside: tuple[DataFileMeta, ...] | None = None
-    """Where old versions are marked as deleted: the bucket's other files from level 1 up, in which to mark them."""
+    """Where old versions are looked up, or marked as deleted: the bucket's other files from level 1 up."""
+    level_max: int = 0
+    """The deepest level of the bucket."""
 
 
 class CompactionStrategy(Protocol):
@@ -55,5 +57,6 @@ def unit_of_newest(levels: Levels, run_count: int) -> CompactionUnit:
     return CompactionUnit(
         files=tuple(file for level_run in runs[:run_count] for file in level_run.run.files),
         output_level=output_level,
+        level_max=levels.level_max,
         older_keys=intervals_of(file for level_run in runs[run_count:] for file in level_run.run.files),
     )

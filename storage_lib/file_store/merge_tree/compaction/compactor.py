@@ -1,7 +1,7 @@
 """Carries a compaction out: rewrites what overlaps or is small, moves the rest to its new level unread.
 
 What a move means: the file appears in ``compact_before`` with its old level and in ``compact_after`` with the new one.
-Survivors keep their sequence numbers and kinds.
+Survivors keep their sequence numbers and kinds. Where changelog files are to be written, what moves is read for them.
 """
 
 from __future__ import annotations
@@ -9,28 +9,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
-from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.data_file_writer import DataFileWriter, FileSeries
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
-from storage_lib.file_store.merge_tree.compaction.key_intervals import CoveredKeys, interval_of
+from storage_lib.file_store.merge_tree.compaction.key_intervals import CoveredKeys, interval_of, intervals_of
+from storage_lib.file_store.merge_tree.history_merge import HistoryMerge
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
-from storage_lib.file_store.merge_tree.merge_tree_reader import MERGE_BYTES_MAX, read_merged
+from storage_lib.file_store.merge_tree.merge_tree_reader import (
+    MERGE_BYTES_MAX,
+    read_merged,
+    read_with_history,
+)
+from storage_lib.schema.table_options import ChangelogProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compactor:
-    """Compacts one bucket. ``merge_bytes_max`` bounds the decoded rows held at once, roughly."""
+    """Compacts one bucket. ``merge_bytes_max`` bounds the decoded rows held at once, roughly.
+
+    ``looks_up``: rows above level 0 are complete, so what leaves level 0 is merged with what the unit's ``beside``
+    files hold of its keys. ``producer`` says which changelog files to write; ``skips_equal`` keeps changes of no value
+    out of them. ``keeps_first`` is for first-row.
+    """
 
     key_value: KeyValueSchema
     reader: DataFileReader
     data_files: DataFileWriter
     merge_bytes_max: int = MERGE_BYTES_MAX
     merge_function: MergeFunction = DEDUPLICATE
+    looks_up: bool = False
+    producer: ChangelogProducer = ChangelogProducer.NONE
+    skips_equal: bool = False
+    keeps_first: bool = False
 
     def compact(self, unit: CompactionUnit) -> Increment:
         """Make the unit's files one sorted run of its output level.
@@ -41,21 +58,35 @@ class Compactor:
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
         written: list[DataFileMeta] = []
+        looked_up: dict[str, DataFileMeta] = {}
+        changelog = self.data_files.changelog(level=unit.output_level, file_source=FileSource.COMPACT)
         try:
             for task in self._tasks(unit):
+                looked_up |= {file.file_name: file for piece in task.pieces for file in piece.looked_up}
+                rows = self._rows(task, unit, changelog)
                 if task.is_rewrite:
-                    rewritten = self._rewrite(task, unit.output_level)
+                    rewritten = self.data_files.write(rows, level=unit.output_level, file_source=FileSource.COMPACT)
                     written += rewritten
                     before += task.files
                     after += rewritten
-                else:
-                    moved = [file for file in task.files if file.level != unit.output_level]
-                    before += moved
-                    after += [replace(file, level=unit.output_level) for file in moved]
+                    continue
+                if task.tells_changes:
+                    for _ in rows:
+                        pass  # only the changes are wanted
+                moved = [file for file in task.files if file.level != unit.output_level]
+                before += moved
+                after += [replace(file, level=unit.output_level) for file in moved]
+            changes = changelog.close()
         except BaseException:
+            changelog.abandon()
             self.data_files.delete(written)
             raise
-        return Increment(compact_before=tuple(before), compact_after=tuple(after))
+        return Increment(
+            compact_before=tuple(before),
+            compact_after=tuple(after),
+            compact_changelog=tuple(changes),
+            looked_up=tuple(looked_up.values()),
+        )
 
     def take_unsynced(self) -> list[str]:
         """Paths to make durable before the commit."""
@@ -65,6 +96,7 @@ class Compactor:
         """Delete the files that a compaction wrote, after its commit failed; moved files stay."""
         old_names = {file.file_name for file in increment.compact_before}
         self.data_files.delete([file for file in increment.compact_after if file.file_name not in old_names])
+        self.data_files.delete(increment.compact_changelog)
 
     def _tasks(self, unit: CompactionUnit) -> Iterator[_Task]:
         """Neighbours in key order that have to be rewritten together, and files that need not be."""
@@ -72,10 +104,10 @@ class Compactor:
         together: list[_Piece] = []
         for section in interval_partition(unit.files, self.key_value.comparable_key):
             if len(section) > 1:
-                together.append(self._piece([file for run in section for file in run.files], older))
+                together.append(self._piece([file for run in section for file in run.files], older, unit))
                 continue
             for file in section[0].files:
-                piece = self._piece([file], older)
+                piece = self._piece([file], older, unit)
                 if self._is_small(file):
                     together.append(piece)
                     continue
@@ -84,19 +116,44 @@ class Compactor:
                 yield from _task_of([piece])
         yield from _task_of(together)
 
-    def _piece(self, files: list[DataFileMeta], older: CoveredKeys) -> _Piece:
+    def _piece(self, files: list[DataFileMeta], older: CoveredKeys, unit: CompactionUnit) -> _Piece:
         interval = interval_of(files, self.key_value.comparable_key)
-        return _Piece(files=tuple(files), drops_deletes=not older.touch(interval))
+        return _Piece(
+            files=tuple(files),
+            drops_deletes=not older.touch(interval),
+            looked_up=self._looked_up(files, unit),
+            merges_looked_up=not self.merge_function.keeps_newest,
+            tells_changes=self._tells_changes(files, unit),
+        )
+
+    def _looked_up(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> tuple[DataFileMeta, ...]:
+        """The files that may hold older versions of what leaves level 0, where these matter."""
+        fresh = [file for file in files if file.level == 0]
+        matters = not self.merge_function.keeps_newest or self.producer is ChangelogProducer.LOOKUP
+        if not self.looks_up or not matters or not fresh or not unit.beside:
+            return ()
+        covered = CoveredKeys(intervals_of(fresh), self.key_value.comparable_key)
+        intervals = intervals_of(unit.beside)
+        return tuple(file for file, each in zip(unit.beside, intervals, strict=True) if covered.touch(each))
+
+    def _tells_changes(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> bool:
+        if self.producer is ChangelogProducer.LOOKUP:
+            return any(file.level == 0 for file in files)
+        if self.producer is ChangelogProducer.FULL_COMPACTION and unit.output_level == unit.level_max:
+            return any(file.level != unit.level_max for file in files)
+        return False
 
     def _is_small(self, file: DataFileMeta) -> bool:
         # The last file of a rewrite is shorter than its target by chance: only under half of it is joining worth it.
         return file.file_size * 2 < self.data_files.target_file_size
 
-    def _rewrite(self, task: _Task, output_level: int) -> list[DataFileMeta]:
-        rows = (
-            batch
-            for piece in task.pieces
-            for batch in read_merged(
+    def _rows(self, task: _Task, unit: CompactionUnit, changelog: FileSeries) -> Iterator[pa.RecordBatch]:
+        """The rows of the task's output; their changes go into ``changelog`` on the way."""
+        for piece in task.pieces:
+            if piece.looked_up or piece.tells_changes:
+                yield from self._merged_with_history(piece, unit, changelog)
+                continue
+            yield from read_merged(
                 piece.files,
                 reader=self.reader,
                 key_value=self.key_value,
@@ -105,22 +162,57 @@ class Compactor:
                 drop_deletes=piece.drops_deletes,
                 with_kv=True,
                 ordered=True,
+                lowest_counts=self.looks_up,
                 merge_bytes_max=self.merge_bytes_max,
             )
+
+    def _merged_with_history(
+        self, piece: _Piece, unit: CompactionUnit, changelog: FileSeries
+    ) -> Iterator[pa.RecordBatch]:
+        history = HistoryMerge(
+            key_value=self.key_value,
+            merge_function=self.merge_function,
+            looks_up=self.looks_up,
+            tells_changes=piece.tells_changes,
+            top_level=unit.level_max if self.producer is ChangelogProducer.FULL_COMPACTION else None,
+            keeps_first=self.keeps_first,
+            skips_equal=self.skips_equal,
         )
-        return self.data_files.write(rows, level=output_level, file_source=FileSource.COMPACT)
+        merged = read_with_history(
+            piece.files,
+            looked_up=piece.looked_up,
+            reader=self.reader,
+            history=history,
+            drops_deletes=piece.drops_deletes,
+            merge_bytes_max=self.merge_bytes_max,
+        )
+        for each in merged:
+            if each.changes is not None:
+                changelog.add(each.changes)
+            yield each.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Files that overlap, or one file. ``drops_deletes``: below is nothing older, so rows that only delete may go."""
+    """Files that overlap, or one file. ``drops_deletes``: below is nothing older, so rows that only delete may go.
+
+    ``looked_up`` are files outside of the unit that may hold older versions; ``merges_looked_up``: more than the newest
+    version of a key counts.
+    """
 
     files: tuple[DataFileMeta, ...]
     drops_deletes: bool
+    looked_up: tuple[DataFileMeta, ...]
+    merges_looked_up: bool
+    tells_changes: bool
 
     @property
     def must_be_rewritten(self) -> bool:
-        return len(self.files) > 1 or (self.drops_deletes and self.files[0].delete_row_count != 0)
+        return (
+            len(self.files) > 1
+            or (self.drops_deletes and self.files[0].delete_row_count != 0)
+            or (bool(self.looked_up) and self.merges_looked_up)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +228,10 @@ class _Task:
     @property
     def is_rewrite(self) -> bool:
         return len(self.pieces) > 1 or self.pieces[0].must_be_rewritten
+
+    @property
+    def tells_changes(self) -> bool:
+        return any(piece.tells_changes for piece in self.pieces)
 
 
 def _task_of(pieces: list[_Piece]) -> Iterable[_Task]:

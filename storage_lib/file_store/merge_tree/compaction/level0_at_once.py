@@ -1,7 +1,8 @@
 """Merges whatever is in level 0 as soon as anything is, for tables that others read without it.
 
-With deletion vectors, engines read the levels from 1 up as they are and pass over level 0: a commit is visible to them
-only after the next compaction. Paimon's own writers merge level 0 at every commit (its ForceUpLevel0Compaction).
+With deletion vectors and with first-row, engines read the levels from 1 up as they are and pass over level 0; with
+changelog-producer=lookup their streams do: a commit is visible to them only after the next compaction. Paimon's own
+writers merge level 0 at every commit (its ForceUpLevel0Compaction).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ class Level0AtOnce:
     strategy: CompactionStrategy
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """The strategy's unit, else level 0; None if that is empty."""
+        """The strategy's unit if it takes level 0, else level 0; the strategy's where level 0 is empty."""
         unit = self.strategy.pick(levels)
         fresh_count = sum(level_run.level == 0 for level_run in levels.runs)
-        if unit is not None or not fresh_count:
+        takes_fresh = unit is not None and any(file.level == 0 for file in unit.files)
+        if takes_fresh or not fresh_count:
             return unit
         return unit_of_newest(levels, fresh_count)

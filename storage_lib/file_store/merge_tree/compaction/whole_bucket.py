@@ -1,4 +1,4 @@
-"""Compacts all of a bucket, always or where rows take something back, for tables that can't be merged by halves."""
+"""Compacts all of a bucket where rows take something back, for tables that can't be merged by halves."""
 
 from __future__ import annotations
 
@@ -24,17 +24,3 @@ class WholeBucketWithDeletes:
         if unit is None or all(file.delete_row_count == 0 for file in unit.files):
             return unit
         return unit_of_newest(levels, len(levels.runs))
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeBucket:
-    """``strategy`` decides when. For ``first-row``: other engines read all levels but 0 as they are.
-
-    They take every row there for the first of its key, so a key must not stand in two of these levels.
-    """
-
-    strategy: CompactionStrategy
-
-    def pick(self, levels: Levels) -> CompactionUnit | None:
-        """Everything, when anything is due."""
-        return None if self.strategy.pick(levels) is None else unit_of_newest(levels, len(levels.runs))

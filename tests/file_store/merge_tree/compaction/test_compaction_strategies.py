@@ -7,11 +7,11 @@ import re
 import pytest
 
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
+from storage_lib.file_store.merge_tree.compaction.full_after_commits import FullAfterCommits
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.level0_at_once import Level0AtOnce
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
-from storage_lib.file_store.merge_tree.compaction.whole_bucket import WholeBucket
 from storage_lib.file_store.merge_tree.levels import Levels, levels_of
 from tests.support.case_file import load_cases
 from tests.support.data_file_metas import compare_numbers, file_meta
@@ -51,11 +51,18 @@ def test_leveled_compaction_picks(case: dict[str, str]) -> None:
     assert picked == case["pick"]
 
 
-def test_a_whole_bucket_is_compacted_whenever_part_of_it_is_due() -> None:
-    strategy = WholeBucket(strategy=UniversalCompaction(compaction_trigger=3))
+def test_a_bucket_is_compacted_fully_after_so_many_files_of_level_0() -> None:
+    strategy = FullAfterCommits(strategy=UniversalCompaction(compaction_trigger=5), file_count=2)
 
     assert _drawn(strategy.pick(_levels("0:1 0:1 5:1000"))) == "1 1 1000 -> 5 drop"
     assert _drawn(strategy.pick(_levels("0:1 5:1000"))) == "none"
+    assert _drawn(strategy.pick(_levels("1:1 2:1 3:1 4:1 5:1"))) == "1 1 1 1 1 -> 5 drop"
+
+
+def test_level_0_goes_first_where_the_strategy_would_take_deeper_files_only() -> None:
+    strategy = Level0AtOnce(strategy=LeveledCompaction(level0_trigger=4, level_base_bytes=10))
+
+    assert _drawn(strategy.pick(_levels("0:1 4:1000 5:1000"))) == "1 -> 3"
 
 
 def test_level_0_is_merged_at_once_where_it_may_not_wait() -> None:

@@ -1,0 +1,95 @@
+"""Tables with a changelog producer, shared with Paimon's Java core: its rows and its stream are ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage_lib.schema.row_kind import RowKind
+from tests.support.paimon_core import PaimonCore
+from tests.support.random_life import Life
+from tests.support.shared_table import Row, SharedTable
+
+ADD, DELETE = RowKind.INSERT, RowKind.DELETE
+BEFORE, AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+SUM = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+GROUP = {
+    "merge-engine": "partial-update",
+    "fields.g.sequence-group": "n",
+    "fields.n.aggregate-function": "sum",
+}
+COLUMNS = {"k": "INT NOT NULL", "g": "INT", "n": "INT"}
+
+
+@pytest.mark.parametrize("engine", [SUM, GROUP], ids=["aggregation", "sequence group"])
+def test_what_java_has_merged_above_level_0_is_not_counted_again(
+    paimon_core: PaimonCore, tmp_path: Path, engine: dict[str, str]
+) -> None:
+    table = SharedTable.made_by_java(paimon_core, tmp_path, COLUMNS, {**engine, "changelog-producer": "lookup"})
+    table.append_by_java([(ADD, (1, 1, 1))])
+    table.append_by_java([(ADD, (1, 2, 10))])
+
+    assert table.rows_by_us() == [(1, 2, 11)]
+    table.ours().compact()
+    assert table.rows_by_us() == table.rows_by_java() == [(1, 2, 11)]
+
+
+@pytest.mark.parametrize("engine", [SUM, GROUP], ids=["aggregation", "sequence group"])
+def test_what_we_leave_above_level_0_holds_what_lies_below_it(
+    paimon_core: PaimonCore, tmp_path: Path, engine: dict[str, str]
+) -> None:
+    table = SharedTable.made_by_java(paimon_core, tmp_path, COLUMNS, {**engine, "changelog-producer": "lookup"})
+    table.append_by_java([(ADD, (key, 0, 800)) for key in range(100)])
+    table.append_by_us([(ADD, (1, 1, 1))])
+
+    assert {file["level"] for file in table.ours().files().to_pylist()} == {4, 5}
+    assert (1, 1, 801) in table.rows_by_java()
+    assert table.rows_by_java() == table.rows_by_us() == table.rows_of_stream()
+
+
+def test_the_changelog_of_a_commit_is_in_the_compaction_that_follows_it(
+    paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    table = SharedTable.made_by_us(paimon_core, tmp_path, COLUMNS, {"changelog-producer": "lookup"})
+    table.append_by_us([(ADD, (1, 0, 1)), (ADD, (2, 0, 1))])
+    table.append_by_us([(ADD, (1, 0, 2)), (DELETE, (2, 0, 1)), (DELETE, (3, 0, 1))])
+
+    assert table.stream_by_java() == [
+        (ADD, (1, 0, 1)),
+        (ADD, (2, 0, 1)),
+        (BEFORE, (1, 0, 1)),
+        (AFTER, (1, 0, 2)),
+        (DELETE, (2, 0, 1)),
+    ]
+    snapshots = table.ours().system_table("snapshots").to_pylist()
+    assert [each["changelog_record_count"] for each in snapshots] == [None, 2, None, 3]
+
+
+def test_rows_go_into_the_changelog_as_they_are_written(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    table = SharedTable.made_by_us(paimon_core, tmp_path, COLUMNS, {"changelog-producer": "input"})
+    changes = [(ADD, (1, 0, 1)), (BEFORE, (1, 0, 1)), (AFTER, (1, 0, 2)), (ADD, (2, 0, 0)), (DELETE, (2, 0, 0))]
+    table.append_by_us(changes)
+
+    assert table.stream_by_java() == changes
+    assert table.rows_by_java() == table.rows_by_us() == [(1, 0, 2)]
+
+
+def test_updates_that_change_nothing_may_be_left_out(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    for number, producer in enumerate(("lookup", "full-compaction")):
+        options = {"changelog-producer": producer, "changelog-producer.row-deduplicate": "true"}
+        table = SharedTable.made_by_us(paimon_core, tmp_path / str(number), COLUMNS, options)
+        rows: list[Row] = [(1, None, 1), (2, 0, 1)]
+        table.append_by_us([(ADD, row) for row in rows])
+        table.append_by_us([(ADD, (1, None, 1)), (ADD, (2, None, 1))])
+
+        assert table.stream_by_java() == [
+            *((ADD, row) for row in rows),
+            (BEFORE, (2, 0, 1)),
+            (AFTER, (2, None, 1)),
+        ]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_two_engines_and_a_model_agree_on_random_histories(paimon_core: PaimonCore, tmp_path: Path, seed: int) -> None:
+    Life(paimon_core, tmp_path, seed).run()
