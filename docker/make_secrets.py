@@ -51,7 +51,20 @@ def make_secrets(folder: Path) -> list[Path]:
         "publish_pages": True,
         "options": store,
     }
-    connections = {"dynamic_table_default": {"conn_type": "dynamic_table", "extra": extra}}
+    # Users of Airflow: one for people, one for tasks that ask its API.
+    logins = json.loads(
+        secret("airflow_passwords.json", json.dumps({user: secrets.token_urlsafe(16) for user in ("admin", "tasks")}))
+    )
+    connections = {
+        "dynamic_table_default": {"conn_type": "dynamic_table", "extra": extra},
+        "airflow_api": {
+            "conn_type": "http",
+            "host": "airflow-api-server",
+            "port": 8080,
+            "login": "tasks",
+            "password": logins["tasks"],
+        },
+    }
     secret("airflow_connections.json", json.dumps(connections, indent=1))
     return made
 

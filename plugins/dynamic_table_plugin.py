@@ -10,6 +10,7 @@ from airflow.sdk.plugins_manager import AirflowPlugin
 from jinja2 import pass_context
 
 from dynamic_table import pool_policy, sink_listener
+from dynamic_table.allowed_hosts import AllowedHosts
 from dynamic_table.interval_changes import changes_for_template
 from dynamic_table.one_write_at_a_time import OneWriteAtATime
 from dynamic_table.pages.lazy_app import LazyApp
@@ -30,13 +31,16 @@ def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_def
 class DynamicTablePlugin(AirflowPlugin):
     """Brings the pages, the listener that stops sinks, the policy of pools and a macro; the rest needs nothing.
 
-    On SQLite it also keeps the API server's writes apart.
+    It checks the Host header of requests to the API server, and on SQLite keeps that server's writes apart.
     """
 
     name = "dynamic_table"
     listeners = [sink_listener]  # noqa: RUF012  as Airflow declares it
     fastapi_apps = [{"app": LazyApp(), "url_prefix": PREFIX, "name": "Dynamic tables"}]  # noqa: RUF012  likewise
-    fastapi_root_middlewares = [{"middleware": OneWriteAtATime, "name": "One write at a time"}]  # noqa: RUF012  likewise
+    fastapi_root_middlewares = [  # noqa: RUF012  likewise; the last one sees a request first
+        {"middleware": OneWriteAtATime, "name": "One write at a time"},
+        {"middleware": AllowedHosts, "name": "Allowed hosts"},
+    ]
     macros = [interval_changes]  # noqa: RUF012  likewise
     external_views = [  # noqa: RUF012  likewise
         {

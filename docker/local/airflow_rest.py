@@ -1,6 +1,6 @@
 """A small client of Airflow's public REST API: what a demo or a test asks of a running Airflow.
 
-Only the standard library. With SimpleAuthManager and all users admins no token is sent; an empty one is refused.
+Only the standard library. It logs in by name and password, and keeps the token; without a name it sends none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = ["AirflowError", "AirflowRest"]
 
 FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 POLL_SECONDS = 0.5
+UNAUTHORIZED = 401
 
 
 class AirflowError(Exception):
@@ -29,9 +30,12 @@ class AirflowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AirflowRest:
-    """Airflow's REST API at ``base_url`` (``http://127.0.0.1:<port>``)."""
+    """Airflow's REST API at ``base_url`` (``http://127.0.0.1:<port>``), asked as ``user``."""
 
     base_url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    _tokens: list[str] = field(default_factory=list, repr=False, compare=False)
 
     # -- DAGs and their runs
 
@@ -221,7 +225,7 @@ class AirflowRest:
     def is_healthy(self) -> bool:
         """Return whether the API answers and scheduler, DAG processor and triggerer are alive."""
         try:
-            health = self.get("/monitor/health")
+            health = self._send("GET", f"{self.base_url}/api/v2/monitor/health", None, None)
         except (AirflowError, OSError, ValueError, http.client.HTTPException):
             return False  # nobody there, or somebody else
         parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
@@ -258,21 +262,40 @@ class AirflowRest:
         return self._request("PATCH", path, body)
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        request = urllib.request.Request(  # noqa: S310  always http to this machine
-            f"{self.base_url}/api/v2{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "Accept": "application/json"},
-        )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310  as above
-                return json.loads(answer.read() or b"null")
+            try:
+                return self._send(method, f"{self.base_url}/api/v2{path}", body, self._token())
+            except urllib.error.HTTPError as refused:
+                if refused.code != UNAUTHORIZED or not self.user:
+                    raise
+                self._tokens.clear()  # expired, or of a server before this one
+                return self._send(method, f"{self.base_url}/api/v2{path}", body, self._token())
         except urllib.error.HTTPError as refused:
             message = f"{method} {path} answered {refused.code}: {refused.read().decode(errors='replace')}"
             raise AirflowError(message) from refused
         except urllib.error.URLError as silent:
             message = f"{method} {path}: nobody answers at {self.base_url} ({silent.reason}). Was Airflow stopped?"
             raise AirflowError(message) from silent
+
+    def _token(self) -> str | None:
+        if not self.user:
+            return None
+        if not self._tokens:
+            login = {"username": self.user, "password": self.password}
+            self._tokens.append(self._send("POST", f"{self.base_url}/auth/token", login, None)["access_token"])
+        return self._tokens[0]
+
+    @staticmethod
+    def _send(method: str, url: str, body: Mapping[str, Any] | None, token: str | None) -> Any:
+        request = urllib.request.Request(  # noqa: S310  always http to this machine
+            url,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "Accept": "application/json"}
+            | ({"Authorization": f"Bearer {token}"} if token else {}),
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310  as above
+            return json.loads(answer.read() or b"null")
 
 
 def _quoted(run_id: str) -> str:

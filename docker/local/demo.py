@@ -102,7 +102,7 @@ class Demo:
         kafka.start()
         self._say(f"  Kafka at {kafka.bootstrap_servers}")
         rest = airflow.start()
-        self._say(f"  Airflow at {rest.base_url}")
+        self._say(f"  Airflow at {rest.base_url}: user {rest.user}, password {rest.password}")
         for dag in ("provision", "stream", "maintain", "drop_old_partitions", "validate"):
             rest.wait_for_dag(dag)
         return rest
@@ -313,7 +313,9 @@ def _demo(settings: Settings) -> int:
     if settings.exits:
         _down(settings)
     else:
-        print(f"Airflow is still there, look around: http://127.0.0.1:{settings.airflow_port}   (make down stops it)")
+        rest = _stack(settings)[1].rest
+        print(f"Airflow is still there, look around: {rest.base_url}   (make down stops it)")
+        print(f"Log in as user {rest.user} with password {rest.password}")
     return code
 
 

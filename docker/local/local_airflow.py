@@ -1,12 +1,15 @@
 """Airflow on this machine without Docker: SQLite, LocalExecutor, loopback only, everything below one folder.
 
-    python docker/local/local_airflow.py up        # prints the address of the UI
+    python docker/local/local_airflow.py up        # prints the address of the UI, user and password
     python docker/local/local_airflow.py status
     python docker/local/local_airflow.py down
 
 The four components are started one by one rather than by ``airflow standalone``: that opens two log servers on all
 interfaces and can't be told not to. The pids are kept in ``<home>/local_airflow.json``, so that ``down`` stops exactly
 what ``up`` started; streaming sinks that tasks launched are sessions of their own and are not touched.
+
+Who wants to use it logs in as ``admin``; the password is generated and kept in ``<home>/passwords.json``, as long as
+``home`` is kept. The folder is closed to other users of the machine.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_rest import AirflowError, AirflowRest
+from airflow_users import ADMIN, ROLES, TASKS, closed_folder, passwords
 from quick_spark import quick_spark
 
 if TYPE_CHECKING:
@@ -64,7 +69,7 @@ class LocalAirflow:
         if self.is_running():
             return self.rest
         self.stop()  # what is left of one that has died in part
-        self.home.mkdir(parents=True, exist_ok=True)
+        closed_folder(self.home)
         port = self.port or _free_port()
         _refuse_taken(port)
         settings = self._environment(port)
@@ -109,8 +114,13 @@ class LocalAirflow:
 
     @property
     def rest(self) -> AirflowRest:
-        """The REST client of the Airflow that runs in ``home``."""
-        return AirflowRest(f"http://127.0.0.1:{self._state()['port']}")
+        """The REST client of the Airflow that runs in ``home``, logged in as its administrator."""
+        return _administrator(f"http://127.0.0.1:{self._state()['port']}", self.password)
+
+    @property
+    def password(self) -> str:
+        """The password of the user ``admin``."""
+        return passwords(self._passwords_path)[ADMIN]
 
     def is_running(self) -> bool:
         """Return whether all components run and are healthy."""
@@ -123,6 +133,10 @@ class LocalAirflow:
     def settings(self) -> dict[str, str]:
         """Return the environment for a command line that speaks of the Airflow that runs in ``home``."""
         return self._environment(self._state()["port"])
+
+    @property
+    def _passwords_path(self) -> Path:
+        return self.home / "passwords.json"
 
     @property
     def _state_path(self) -> Path:
@@ -200,8 +214,11 @@ class LocalAirflow:
             for index, folder in enumerate(self.dag_folders)
         ]
         connection = {"conn_type": "dynamic_table", "extra": {"publish_pages": True, **self.connection_extra}}
+        own_api = {"conn_type": "http", "host": "127.0.0.1", "port": port, "login": TASKS}
+        own_api["password"] = passwords(self._passwords_path)[TASKS]
         return inherited | {
             **quick_spark(),
+            "AIRFLOW_CONN_AIRFLOW_API": json.dumps(own_api),
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT": json.dumps(connection),
             "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
@@ -214,7 +231,9 @@ class LocalAirflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": str(self.parallelism),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_folder),
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords_path),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
             "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
             # A disk that syncs slowly holds the one write lock for longer than SQLite's usual 5 s of patience.
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db?timeout=60",
@@ -223,6 +242,12 @@ class LocalAirflow:
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             **self.environment,
         }
+
+
+@cache
+def _administrator(base_url: str, password: str) -> AirflowRest:
+    """Return one client per server: each logs in once."""
+    return AirflowRest(base_url, ADMIN, password)
 
 
 def _airflow() -> list[str]:
@@ -301,7 +326,10 @@ def main() -> None:
             airflow.stop()
     except AirflowError as error:
         sys.exit(f"local_airflow: {error}")
-    print(airflow.rest.base_url if airflow.is_running() else "not running")
+    if airflow.is_running():
+        print(f"{airflow.rest.base_url}   user {ADMIN}, password {airflow.password}")
+    else:
+        print("not running")
 
 
 if __name__ == "__main__":

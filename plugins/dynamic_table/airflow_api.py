@@ -1,8 +1,8 @@
 """Airflow's own REST API, asked by a task: with the permissions of the user whom a connection names, and no more.
 
 The connection ``airflow_api`` holds the address (host, port, schema ``http`` or ``https``) and a login with its
-password. Without one the task asks the server that it runs under, as who needs no password: that answers only where
-``[core] simple_auth_manager_all_admins`` is on.
+password. Without one the task asks the server that it runs under without a login, which only a server with
+``[core] simple_auth_manager_all_admins`` answers.
 """
 
 from __future__ import annotations

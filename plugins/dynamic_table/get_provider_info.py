@@ -93,6 +93,16 @@ def get_provider_info() -> dict[str, Any]:
             "dynamic_table": {
                 "description": "Dynamic tables.",
                 "options": {
+                    "allowed_hosts": {
+                        "description": (
+                            "Host names, separated by commas, by which requests may call the API server. Empty: its "
+                            "own and loopback's where [api] base_url is on loopback, else any."
+                        ),
+                        "version_added": None,
+                        "type": "string",
+                        "example": "airflow.example.com,localhost",
+                        "default": "",
+                    },
                     "on_failure": {
                         "description": "package.module:function, called with the context of a task that has failed.",
                         "version_added": None,

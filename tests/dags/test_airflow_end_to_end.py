@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import httpx
 import pyarrow as pa
 import pytest
 import yaml
@@ -355,3 +356,14 @@ def pid_of(job: SinkJob) -> int:
 def parent_of(pid: int) -> int:
     fields: Any = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1])
+
+
+def test_nobody_is_answered_without_a_password_or_under_another_host_name(rest: AirflowRest) -> None:
+    for user, password in (("", ""), ("admin", "admin"), ("admin", ""), ("Anonymous", "Anonymous")):
+        with pytest.raises(AirflowError, match=r"answered 40[01]"):
+            AirflowRest(rest.base_url, user, password).dag_ids()
+
+    rebound = httpx.get(f"{rest.base_url}/api/v2/version", headers={"Host": "rebound.example"})
+
+    assert rebound.status_code == 400
+    assert "maintain" in rest.dag_ids()

@@ -54,8 +54,9 @@ def broken(catalog: Catalog, visits: DynamicTable) -> DynamicTable:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+def browser(tmp_path_factory: pytest.TempPathFactory, rest: AirflowRest) -> Iterator[Chromium]:
     with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+        chromium.log_in(rest.base_url, rest.user, rest.password)
         yield chromium
 
 

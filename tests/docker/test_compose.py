@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -136,12 +137,36 @@ def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_pat
     assert shown.pop("s3") == {"s3_access_key", "s3_secret_key"}
     for name, secrets in shown.items():
         of_airflow = {"airflow_database", "airflow_connections.json"}
+        if name == "airflow-api-server":
+            of_airflow.add("airflow_passwords.json")
         assert secrets == (of_airflow if name.startswith("airflow-") else set()), name
     # What is spelled in a command or a variable is one that is shown there.
     for name, service in SERVICES.items():
         spelled = re.findall(r"/run/secrets/([\w.]+)", json.dumps(service))
         assert set(spelled) == secrets_of(service), name
-    assert "password" not in re.sub(r"\w+_FILE\b|postgres_password", "", json.dumps(SERVICES)).lower()
+    named = r"\w+_FILE\b|postgres_password|airflow_passwords(\.json)?"
+    assert "password" not in re.sub(named, "", json.dumps(SERVICES)).lower()
+
+
+def test_the_api_server_gets_a_file_of_passwords_that_it_may_write_and_nobody_else_reads(tmp_path: Path) -> None:
+    make_secrets(tmp_path / "secrets")
+    variable = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+    copy = tmp_path / "passwords.json"
+    service = SERVICES["airflow-api-server"]
+    shell, _, script, name = [word.replace("$$", "$") for word in service["entrypoint"]]
+    script = script.replace("/run/secrets", str(tmp_path / "secrets"))
+
+    said = subprocess.check_output(
+        [shell, "-c", script, name, "echo", "a b", "c"], env={**os.environ, variable: str(copy)}
+    )
+
+    assert said == b"a b c\n"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert json.loads(copy.read_text()).keys() == {"admin", "tasks"}
+    users = [
+        user.split(":")[0] for user in service["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
+    ]
+    assert set(users) == {"admin", "tasks"}
 
 
 def test_secrets_that_are_there_stay_and_the_others_fit_them(tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ class Chromium:
         self._ask("Page.navigate", url=url)
         self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
 
+    def log_in(self, base_url: str, user: str, password: str) -> None:
+        """Fill in Airflow's login form as a person does."""
+        self.open(f"{base_url}/auth/login")
+        for name, text in (("username", user), ("password", password)):
+            self.wait_for(f"document.querySelector('input[name={name}]')")
+            self.run(f"document.querySelector('input[name={name}]').focus()")
+            self._ask("Input.insertText", text=text)
+        self.run("document.querySelector('button[type=submit]').click()")
+        self.wait_for("!location.pathname.startsWith('/auth')")
+
     def run(self, script: str) -> Any:
         """Return what an expression comes to, as JSON has it."""
         answer = self._ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)

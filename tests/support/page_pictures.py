@@ -58,6 +58,7 @@ def main() -> None:
             for table, expectations in VALIDATIONS.items():
                 rest.wait("validate", rest.trigger("validate", conf={"table": table, "expectations": expectations}))
             with Chromium(Path(scratch) / "profile") as browser:
+                browser.log_in(rest.base_url, rest.user, rest.password)
                 take(browser, f"{rest.base_url}/dynamic-tables/", into)
                 take_forms(browser, f"{rest.base_url}/dynamic-tables/", into)
         finally:
