@@ -183,6 +183,7 @@ class FileStoreCommit:
         """Make the table show what ``target`` shows, in a new snapshot; None if it does so already.
 
         ``target`` may be older, or of another branch; its files have to be kept from being deleted by the caller.
+        Messages bring changelog files only.
         What is live is decided when the snapshot is made, so this never conflicts. Raises otherwise as ``commit``.
         """
         wanted = self._scan.live_files(target)
@@ -197,6 +198,7 @@ class FileStoreCommit:
                 properties_of=properties_of,
                 identifiers_ascend=False,
                 restored=target,
+                changelog=changelog_of(committable.messages, of_compactions=False),
             )
         )
 

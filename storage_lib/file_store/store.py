@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import pyarrow as pa
+
+from storage_lib.file_store.changelog_file import told_files, write_changes
 from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_cache import KeyCache
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import FileStoreExpire
 from storage_lib.file_store.foreign_features import refuse_foreign_features
@@ -18,6 +23,7 @@ from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.file_store.references import FileReferences
@@ -39,7 +45,7 @@ from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.schema_versions import SchemaVersions
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_options import ChangelogProducer, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _SEQUENCE_BLOCK = 1 << 32
@@ -237,6 +243,27 @@ class FileStore:
             partition_depth=len(self._schema.partition_keys),
             check_table=self.check_still_there,
         )
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the table's snapshots say what they changed, in changelog files."""
+        return bool(self._schema.primary_keys) and self._options.changelog_producer is not ChangelogProducer.NONE
+
+    def told(self, files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+        """The files whose rows a stream of the changelog has by now."""
+        return told_files(files, self._options)
+
+    def changelog_message(
+        self, partition: bytes, bucket: int, bucket_count: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]]
+    ) -> CommitMessage:
+        """Changes (rows, int8 kinds) of one bucket as changelog files, durable, for the commit that makes them."""
+        layout = self._kind.layout
+        assert isinstance(layout, KeyValueSchema)  # noqa: S101  ``tells_changes``
+        data_files = self._data_file_writer(partition, bucket)
+        written = write_changes(layout, data_files, changes)
+        self._environment.file_io.sync(data_files.take_unsynced())
+        increment = Increment(new_changelog=tuple(written))
+        return CommitMessage(partition=partition, bucket=bucket, bucket_count=bucket_count, increment=increment)
 
     def path_of(self, entry: ManifestEntry) -> str:
         """Where the data file of an entry is."""

@@ -733,7 +733,8 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Make the table show again what an older snapshot shows, in a new snapshot; None if it does so already.
 
-        With ``change_tracking`` (default: where the table has a log) downstream streams get the net change.
+        With ``change_tracking`` (default: where the table has a log or a changelog producer) downstream streams get the
+        net change.
         Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
         """
         snapshot = self._rollback.rollback_to(

@@ -44,6 +44,7 @@ class TableBranches:
         restore: TableRestore,
         schema_id: int,
         has_log: bool,
+        tracks: bool,
         of_newest_schema: Callable[[], TableBranches],
     ) -> None:
         self._table = table
@@ -54,6 +55,7 @@ class TableBranches:
         self._restore = restore
         self._schema_id = schema_id
         self._has_log = has_log
+        self._tracks = tracks
         self._of_newest_schema = of_newest_schema
 
     def create(
@@ -131,7 +133,7 @@ class TableBranches:
 
         The table's rows must not have changed since the branch was made, or was last fast-forwarded; compactions are
         no change. If the branch was altered, the table is altered alike. With ``change_tracking`` (default: where the
-        table has a log) downstream streams get the net change.
+        table has a log or a changelog producer) downstream streams get the net change.
         Raises ``InvalidInputError`` if the table has moved on, ``NotFoundError`` for an unknown branch.
         """
         self._refuse_on_branch()
@@ -152,7 +154,7 @@ class TableBranches:
             return self._of_newest_schema().fast_forward(
                 name, change_tracking=change_tracking, commit_user=user, commit_identifier=identifier
             )
-        tracked = self._has_log if change_tracking is None else change_tracking
+        tracked = self._tracks if change_tracking is None else change_tracking
         with self._tags.keeping(head, is_of_branch=True):
             branches.check_exists(name)
             return self._restore.restore(

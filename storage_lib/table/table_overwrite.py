@@ -5,7 +5,8 @@ untracked   old files out, new files in, one OVERWRITE snapshot. The new rows ha
 tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
             streams see what is gone, changed and new, and nothing of what stayed equal. Where appended rows would be
             merged with what is there (merge engines, sequence.field), files are replaced here too: such a table has
-            no log, and its streams compare what was there before and after.
+            no log, and its streams compare what was there before and after. With a changelog producer the difference
+            is the snapshot's changelog.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.content_difference import ContentDifference
+from storage_lib.table.content_difference import ContentDifference, Place
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.told_changes import ToldChanges
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 
 
@@ -52,6 +54,7 @@ class TableOverwrite:
         row_kind_column: str,
         difference: ContentDifference,
         appends_difference: bool,
+        told_changes: ToldChanges | None,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -62,6 +65,7 @@ class TableOverwrite:
         self._row_kind_column = row_kind_column
         self._difference = difference
         self._appends_difference = appends_difference
+        self._told_changes = told_changes
         self._new_task_write = new_task_write
 
     def commit(
@@ -80,7 +84,8 @@ class TableOverwrite:
             if appends:
                 snapshot = self._commit_difference(order, scope, files, commit_identifier)
             else:
-                old = self._replaced(order, scope, files)
+                replaced = self._replaced(order, scope, files)
+                old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(order, replaced, files)))
         except Exception:
             with suppress(StorageError):
                 self._commit.abort(order, messages)
@@ -94,8 +99,8 @@ class TableOverwrite:
 
     def _replaced(
         self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
-    ) -> TableCommitMessage:
-        """What an untracked overwrite deletes: what was there when it began.
+    ) -> list[ManifestEntry]:
+        """What an overwrite deletes that replaces files: what was there when it began.
 
         A file that is gone by now was compacted or overwritten by somebody else: a conflict. What a stream has added
         since stays, and wins.
@@ -104,7 +109,7 @@ class TableOverwrite:
             base = None
             if order.base_snapshot_id is not None:
                 base = self._file_store.snapshots.load(order.base_snapshot_id)
-            return TableCommitMessage(files=deletions_of(self._live(base, scope, files)))
+            return self._live(base, scope, files)
         except (SnapshotExpiredError, NotFoundError) as error:
             message = (
                 f"table {self._table}: snapshot {order.base_snapshot_id}, upon which this overwrite began, was expired "
@@ -112,6 +117,25 @@ class TableOverwrite:
                 "and keep snapshots for longer than an overwrite takes (expire_snapshots(older_than_millis=...))"
             )
             raise CommitConflictError(message) from error
+
+    def _told(
+        self, order: WriteOrder, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
+    ) -> tuple[CommitMessage, ...]:
+        """What a tracked overwrite changes, where files are replaced and streams read changelog files."""
+        if not order.tracked or self._told_changes is None:
+            return ()
+        old: dict[Place, list[DataFileMeta]] = defaultdict(list)
+        new: dict[Place, list[DataFileMeta]] = defaultdict(list)
+        counts: dict[Place, int] = {}
+        for entry in replaced:
+            old[entry.partition, entry.bucket].append(entry.file)
+            counts[entry.partition, entry.bucket] = entry.total_buckets
+        for message in files:
+            new[message.partition, message.bucket] += message.increment.new_files
+            counts[message.partition, message.bucket] = message.bucket_count
+        return self._told_changes.messages(
+            old, new, snapshot_id=order.base_snapshot_id or 0, bucket_count_of=counts.__getitem__
+        )
 
     def _commit_difference(
         self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int

@@ -43,6 +43,7 @@ from storage_lib.table.table_streams import TableStreams
 from storage_lib.table.table_tags import TableTags
 from storage_lib.table.task_writes import TaskWrites
 from storage_lib.table.time_travel import TimeTravel
+from storage_lib.table.told_changes import ToldChanges
 from storage_lib.table.turn import TurnLease
 
 
@@ -138,6 +139,11 @@ class TableParts:
             with_update_before=logs_old_rows,
             merges=bool(schema.primary_keys) and not options.newest_wins,
         )
+        told_changes = None
+        if self.file_store.tells_changes:
+            told_changes = ToldChanges(file_store=self.file_store, difference=difference)
+        # Whether streams hear of changes, from the log or from changelog files.
+        has_streams = log is not None or told_changes is not None
         self.overwrite = TableOverwrite(
             table=name,
             schema=schema,
@@ -147,6 +153,7 @@ class TableParts:
             row_kind_column=options.row_kind_field,
             difference=difference,
             appends_difference=why_no_difference_can_be_appended(schema, options) is None,
+            told_changes=told_changes,
             new_task_write=self.task_writes.open,
         )
         self.tags = TableTags(table=name, environment=environment, file_store=self.file_store)
@@ -159,6 +166,7 @@ class TableParts:
             difference=difference,
             row_kind_column=options.row_kind_field,
             refuse_tracked=why_no_difference_can_be_appended(schema, options),
+            told_changes=told_changes,
             new_task_write=self.task_writes.open,
         )
         self.branches = TableBranches(
@@ -170,6 +178,7 @@ class TableParts:
             restore=restore,
             schema_id=schema.id,
             has_log=log is not None,
+            tracks=has_streams,
             of_newest_schema=of_newest_schema,
         )
         self.rollback = TableRollback(
@@ -178,7 +187,7 @@ class TableParts:
             time_travel=self.time_travel,
             tags=self.tags,
             restore=restore,
-            has_log=log is not None,
+            tracks=has_streams,
         )
 
         def change_scan(of: ContentDifference) -> ChangeScan:

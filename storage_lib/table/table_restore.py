@@ -4,18 +4,23 @@ Snapshots are never taken back: whoever has read one may rely on its number, the
 writers go on meanwhile. What was rolled back can itself be rolled back.
 
 untracked   files for files: those that came since go, those that went come back. Costs metadata only, needs no turn.
-tracked     the difference between the two contents is appended, in a turn, to both stores.
+tracked     the difference between the two contents is appended, in a turn, to both stores. Where appended rows would
+            be merged with what is there, files for files, the difference being the snapshot's changelog (of a table
+            with a changelog producer; others refuse).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
-from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.commit import Guard
+from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError, StorageError
+from storage_lib.file_store.commit import Guard, PropertiesOf
 from storage_lib.file_store.commit_message import Committable
+from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
@@ -27,7 +32,10 @@ from storage_lib.table.content_difference import ContentDifference, places_that_
 from storage_lib.table.source_offsets import SourceOffsets
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.table_write import TableWrite
+from storage_lib.table.told_changes import ToldChanges
 from storage_lib.table.write_order import WriteOrder
+
+_ATTEMPTS = 5
 
 
 class TableRestore:
@@ -42,6 +50,7 @@ class TableRestore:
         difference: ContentDifference,
         row_kind_column: str,
         refuse_tracked: str | None,
+        told_changes: ToldChanges | None,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -50,6 +59,7 @@ class TableRestore:
         self._difference = difference
         self._row_kind_column = row_kind_column
         self._refuse_tracked = refuse_tracked
+        self._told_changes = told_changes
         self._new_task_write = new_task_write
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
@@ -76,7 +86,8 @@ class TableRestore:
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)
-        if tracked:
+        tells = tracked and self._refuse_tracked is not None and self._told_changes is not None
+        if tracked and not tells:
             return self._append_difference(
                 target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
             )
@@ -91,10 +102,56 @@ class TableRestore:
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
             return self._commit.carried_forward(previous, sources)
 
-        restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)
+        if tells:
+            restored = self._restore_telling(committable, target, guard=guard, properties_of=properties_of)
+        else:
+            restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)
         if restored is None and self._are_others(offsets, self._file_store.snapshots.latest()):
             return self._file_store.commit.commit(committable, guard=guard, properties_of=properties_of)
         return restored
+
+    def _restore_telling(
+        self, committable: Committable, target: Snapshot, *, guard: Guard | None, properties_of: PropertiesOf
+    ) -> Snapshot | None:
+        """Files for files, with what that changes as the snapshot's changelog."""
+        told_changes = self._told_changes
+        assert told_changes is not None  # noqa: S101  the caller has asked
+        for attempt in range(1, _ATTEMPTS + 1):
+            base = self._file_store.snapshots.latest()
+            before, after = self._file_store.scan.live_files(base), self._file_store.scan.live_files(target)
+            old, new = places_that_differ(before, after)
+            messages = told_changes.messages(
+                old,
+                new,
+                snapshot_id=target.id,
+                bucket_count_of=lambda place, live=(before, after): _bucket_count(place[0], *live),  # type: ignore[misc]
+            )
+
+            def same(latest: Snapshot | None, base: Snapshot | None = base) -> None:
+                if guard is not None:
+                    guard(latest)
+                if latest is not None and (base is None or latest.id != base.id):
+                    raise _MovedError
+
+            try:
+                return self._file_store.commit.restore(
+                    replace(committable, messages=messages), target, guard=same, properties_of=properties_of
+                )
+            except CommitOutcomeUnknownError:
+                raise
+            except _MovedError:
+                self._file_store.abort(messages)
+                if attempt == _ATTEMPTS:
+                    break
+            except Exception:
+                with suppress(StorageError):
+                    self._file_store.abort(messages)
+                raise
+        message = (
+            f"table {self._table}: others kept committing while the changes back to snapshot {target.id} were "
+            "compared. Nothing of this commit is left; run it again, or with change_tracking=False"
+        )
+        raise CommitConflictError(message)
 
     def _append_difference(
         self,
@@ -155,6 +212,15 @@ class TableRestore:
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
         return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
+
+
+class _MovedError(StorageError):
+    """Somebody else has committed since the contents were compared."""
+
+
+def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:
+    """That of the partition in the last of the contents that has it."""
+    return [count for live in contents if (count := live.bucket_count(partition)) is not None][-1]
 
 
 def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:

@@ -25,14 +25,14 @@ class TableRollback:
         time_travel: TimeTravel,
         tags: TableTags,
         restore: TableRestore,
-        has_log: bool,
+        tracks: bool,
     ) -> None:
         self._table = table
         self._environment = environment
         self._time_travel = time_travel
         self._tags = tags
         self._restore = restore
-        self._has_log = has_log
+        self._tracks = tracks
 
     def rollback_to(
         self,
@@ -58,7 +58,7 @@ class TableRollback:
         with self._tags.keeping(target):
             return self._restore.restore(
                 target,
-                tracked=self._has_log if change_tracking is None else change_tracking,
+                tracked=self._tracks if change_tracking is None else change_tracking,
                 commit_user=user,
                 commit_identifier=identifier,
                 properties={ROLLED_BACK_TO: str(target.id)},
