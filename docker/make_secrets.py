@@ -42,7 +42,7 @@ def make_secrets(folder: Path) -> list[Path]:
         "s3.access-key": secret("s3_access_key", secrets.token_hex(10)),
         "s3.secret-key": secret("s3_secret_key", secrets.token_urlsafe(30)),
     }
-    store = {"s3.endpoint": "http://s3:7070", "s3.region": "us-east-1", **keys}
+    store = {"s3.endpoint": "http://s3:7070", "s3.region": "us-east-1"}
     extra = {
         "warehouse": "s3://lake/warehouse",
         "bootstrap_servers": "kafka:9092",
@@ -50,6 +50,7 @@ def make_secrets(folder: Path) -> list[Path]:
         "docs_directory": "/data/docs",
         "publish_pages": True,
         "options": store,
+        "secret_options": keys,
     }
     # Users of Airflow: one for people, one for tasks that ask its API.
     logins = json.loads(

@@ -68,8 +68,14 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "options": {
                         "label": "Options",
-                        "description": "Defaults of new tables, and what Kafka, a schema registry and the store need.",
+                        "description": "Defaults of new tables, and what Kafka, a schema registry and the store need. "
+                        "No secrets: everybody who may look at connections sees these.",
                         "schema": {"type": ["object", "null"]},
+                    },
+                    "secret_options": {
+                        "label": "Secret options",
+                        "description": 'Options that Airflow never shows again, as JSON: {"s3.secret-key": "..."}.',
+                        "schema": {"type": ["string", "null"], "format": "password"},
                     },
                     "jobs_directory": {
                         "label": "Directory of sinks",

@@ -1,9 +1,11 @@
 """From an Airflow connection to a catalog of dynamic tables.
 
 The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``,
-``security_protocol``, ``sasl_mechanism``, ``catalog``, ``catalog_uri``, ``spark_master``, and ``options`` (defaults for
-CREATE and everything else that a Kafka client, a catalog or a schema registry needs). Login and password, where given,
-are Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
+``security_protocol``, ``sasl_mechanism``, ``catalog``, ``catalog_uri``, ``spark_master``, ``options`` (defaults for
+CREATE and everything else that a Kafka client, a catalog or a schema registry needs), and ``secret_options``, those of
+them that are secret. Airflow shows the extra to everybody who may look at connections, but hides the value of a field
+whose name holds "secret"; so a secret anywhere else in the extra is refused. Login and password, where given, are
+Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
@@ -15,13 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
+from dynamic_table.secret_mask import mask_options
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow.sdk import Connection
 
     from storage_lib import Catalog, DynamicTable
 
 __all__ = ["DynamicTableHook"]
 
+OPTIONS = "options"
+SECRET_OPTIONS = "secret_options"  # noqa: S105  the name of the field
+# Of the extra, what may hold an address.
+SHOWN_FIELDS = ("warehouse", "bootstrap_servers", "catalog_uri", "spark_master", "jobs_directory", "docs_directory")
 OPTION_OF_FIELD = {
     "bootstrap_servers": "log.kafka.bootstrap.servers",
     "security_protocol": "log.kafka.security.protocol",
@@ -95,14 +105,27 @@ class DynamicTableHook(BaseHook):
 
     @property
     def options(self) -> dict[str, str]:
-        """The catalog's options. They may hold secrets: do not log or return them."""
+        """The catalog's options. They may hold secrets, which Airflow's logs mask: do not log or return them.
+
+        An InvalidInputError names a secret that is in a field which Airflow shows.
+        """
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
-        options = {key: str(value) for key, value in self._given_options().items()}
+        secret = {key: str(value) for key, value in self._given_options(SECRET_OPTIONS).items()}
+        options = {key: str(value) for key, value in self._given_options(OPTIONS).items()}
         given = {option: self.extra.get(field) for field, option in OPTION_OF_FIELD.items()} | {
             "log.kafka.sasl.plain.username": connection.login,
             "log.kafka.sasl.plain.password": connection.password,
         }
-        return {key: str(value) for key, value in given.items() if value} | options
+        mask_options(secret, all_of_them=True)
+        shown = {key: str(value) for key, value in given.items() if value} | options
+        mask_options(shown)
+        self._refuse_shown_secrets(options)
+        return shown | secret
+
+    @property
+    def secret_keys(self) -> frozenset[str]:
+        """The options that the connection gives as secret ones."""
+        return frozenset(self._given_options(SECRET_OPTIONS))
 
     @property
     def spark_master(self) -> str | None:
@@ -143,18 +166,34 @@ class DynamicTableHook(BaseHook):
 
         return count_brokers(self.options, SystemClock())
 
-    def _given_options(self) -> dict[str, Any]:
+    def _refuse_shown_secrets(self, options: Mapping[str, str]) -> None:
+        """Refuse a secret that Airflow's pages and its REST API would show."""
+        from storage_lib.errors import InvalidInputError
+        from storage_lib.schema.table_options import is_secret_option
+
+        fields = {key: str(self.extra.get(key) or "") for key in SHOWN_FIELDS}
+        found = [f"{OPTIONS}: {key}" for key, value in options.items() if is_secret_option(key, value)]
+        found += [key for key, value in fields.items() if is_secret_option("", value)]
+        if found:
+            message = (
+                f"Connection {self.dynamic_table_conn_id!r} has a secret in its extra ({', '.join(found)}), where "
+                f"Airflow shows it to everybody who may look at connections: move it to {SECRET_OPTIONS!r}, a JSON "
+                'object like {"s3.secret-key": "..."}; an address with a password goes there as {"uri": "..."}.'
+            )
+            raise InvalidInputError(message)
+
+    def _given_options(self, field: str) -> dict[str, Any]:
         """The extra's options; Airflow's form hands them over as text."""
         from storage_lib.errors import InvalidInputError
 
-        given = self.extra.get("options") or {}
+        given = self.extra.get(field) or {}
         try:
             options = json.loads(given) if isinstance(given, str) else given
         except ValueError:
             options = None
         if not isinstance(options, dict):
             message = (
-                f"The options of connection {self.dynamic_table_conn_id!r} are {type(given).__name__} that is no JSON "
+                f"The {field} of connection {self.dynamic_table_conn_id!r} are {type(given).__name__} that is no JSON "
                 'object; write {"log.kafka.security.protocol": "SSL"} or leave them empty.'
             )
             raise InvalidInputError(message)

@@ -10,7 +10,7 @@
         stop                          made by whoever wants it to end cleanly; says why
         log.txt                       its output
 
-Knows neither Airflow nor the library.
+Only their owner may read these files and directories. Knows neither Airflow nor the library.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dynamic_table.private_files import make_private_directory, open_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -128,8 +130,8 @@ class SinkJob:
         It begins once its process can be found again, and never does if we die before: nobody would know of it, and
         the next try would start another one beside it.
         """
-        self.spec_path.write_text(spec_json, encoding="utf-8")
-        with self.log_path.open("wb") as log:
+        write_private(self.spec_path, spec_json)
+        with open_private(self.log_path) as log:
             process = subprocess.Popen(  # noqa: S603  the operator's own command
                 [*WHEN_TOLD, *command, "--spec", str(self.spec_path)],
                 env={name: value for name, value in os.environ.items() if "AIRFLOW" not in name} | dict(environment),
@@ -142,7 +144,7 @@ class SinkJob:
         # Not ours to wait for: without this Python warns that the process is still running.
         process.returncode = 0
         known = {"pid": process.pid, "started": _started(process.pid)}
-        self._process_path.write_text(json.dumps(known), encoding="utf-8")
+        write_private(self._process_path, json.dumps(known))
         process.communicate(b"go\n")
 
     def report(self) -> SinkReport:
@@ -164,7 +166,7 @@ class SinkJob:
         """Ask the job to finish its batch and end. The file comes first, so that nobody reattaches meanwhile."""
         if not self.directory.is_dir():
             return
-        self.stop_path.write_text(reason, encoding="utf-8")
+        write_private(self.stop_path, reason)
         if self._lives():
             with suppress(ProcessLookupError):
                 os.kill(self._process()["pid"], signal.SIGTERM)
@@ -228,7 +230,7 @@ def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
 
     Making it is atomic: of two starters at once one takes the next number.
     """
-    table_directory.mkdir(parents=True, exist_ok=True)
+    make_private_directory(table_directory)
     jobs = _numbered_jobs(table_directory)
     number = max(jobs, default=0)
     for old in sorted(jobs)[: -JOBS_KEPT + 1]:
@@ -238,16 +240,17 @@ def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
         number += 1
         job = SinkJob(table_directory / f"job-{number:04d}")
         with suppress(FileExistsError):
-            job.directory.mkdir()
-            (job.directory / "owner").write_text(owner, encoding="utf-8")
+            make_private_directory(job.directory, exist_ok=False)
+            write_private(job.directory / "owner", owner)
             return job
 
 
 @contextmanager
 def turn_to_start(table_directory: Path) -> Iterator[None]:
     """Let one task at a time look for a table's sink and start one; who comes second finds what the first started."""
-    table_directory.mkdir(parents=True, exist_ok=True)
-    with (table_directory / "start.lock").open("w") as turn:
+    make_private_directory(table_directory)
+    lock = os.open(table_directory / "start.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(lock, "w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
 

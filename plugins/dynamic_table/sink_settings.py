@@ -12,7 +12,7 @@ from airflow.configuration import AIRFLOW_HOME
 from dynamic_table.rendered_argument import checked_mapping, checked_options, checked_text, is_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from dynamic_table.hook import DynamicTableHook
     from storage_lib.spark.sink_spec import SinkSource
@@ -68,26 +68,29 @@ def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
 def checked_open_options(value: object, argument: str) -> dict[str, str]:
     """Return options of which none is a secret: what a sink is told lies in a file, and in Airflow's database."""
     from storage_lib.errors import InvalidInputError
-    from storage_lib.schema.table_options import is_secret
+    from storage_lib.schema.table_options import is_secret_option
 
     options = checked_options(value, argument)
-    if secret := next((key for key in options if is_secret(key)), None):
+    if secret := next((key for key, text in options.items() if is_secret_option(key, text)), None):
         message = (
-            f"{argument} names {secret}, which is a secret, and would lie in a file: give it to the connection "
-            "(Spark's own to the configuration of Spark)."
+            f"{argument} names {secret}, which is a secret, and would lie in a file, or holds one: give it to the "
+            "connection (Spark's own to the configuration of Spark)."
         )
         raise InvalidInputError(message)
     return options
 
 
-def secrets_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def secrets_apart(
+    options: Mapping[str, str], also_secret: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Split options into open ones, ``{option: variable}`` for the secret ones, and ``{variable: value}``.
 
-    The first two may lie on disk; the third goes into the environment of the sink's process.
+    ``also_secret`` are keys that count as secret whatever they are called. The first two results may lie on disk; the
+    third goes into the environment of the sink's process.
     """
-    from storage_lib.schema.table_options import is_secret
+    from storage_lib.schema.table_options import is_secret_option
 
-    secret = sorted(key for key in options if is_secret(key))
+    secret = sorted(key for key, value in options.items() if key in also_secret or is_secret_option(key, value))
     variables = {key: f"DYNAMIC_TABLE_SECRET_{number}" for number, key in enumerate(secret)}
     shown = {key: value for key, value in options.items() if key not in variables}
     return (shown, variables, {variable: options[key] for key, variable in variables.items()})

@@ -106,11 +106,11 @@ def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
 
 def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
     """Before they are handed from task to task, which keeps them in Airflow's database."""
-    from storage_lib.schema.table_options import is_secret
+    from storage_lib.schema.table_options import is_secret_option
 
-    for key in options:
-        if is_secret(key):
-            raise refusal(where, f"table {name}: option {key} is a secret; give it to the connection")
+    for key, value in options.items():
+        if is_secret_option(key, value):
+            raise refusal(where, f"table {name}: option {key} is a secret, or holds one; give it to the connection")
 
 
 def _is_text_by_text(value: object) -> bool:

@@ -14,7 +14,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
 from storage_lib.schema.catalog_options import is_of_catalog
 from storage_lib.schema.option_precedence import effective_options, merged_options
-from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret
+from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret_option
 
 _TOPIC_OPTION = "log.kafka.topic"
 _PINNED = {
@@ -33,10 +33,11 @@ def frozen_options(
     Raises ``InvalidInputError`` for a secret, and for an option that is the connection's to say.
     """
     given = {canonical_key(key): str(value) for key, value in declared.items()}
-    for key in given:
-        if is_secret(key):
+    for key, value in given.items():
+        if is_secret_option(key, value):
             message = (
-                f"table {name}: option {key} is a secret; give it to the catalog (the connection), not to the table"
+                f"table {name}: option {key} is a secret, or holds one; give it to the catalog (the connection), "
+                "not to the table"
             )
             raise InvalidInputError(message)
         if key.startswith(STORE_OPTION_PREFIXES):
@@ -49,7 +50,7 @@ def frozen_options(
     defaults = {
         key: value
         for key, value in connection.items()
-        if not key.startswith(of_connections) and not is_secret(key) and not is_of_catalog(key)
+        if not key.startswith(of_connections) and not is_secret_option(key, value) and not is_of_catalog(key)
     }
     wanted = merged_options(table=given, connection=defaults)
     merged = {**_PINNED, **with_kind_options(str(name), wanted, has_primary_key=has_primary_key)}

@@ -14,7 +14,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
-from storage_lib.schema.table_options import is_secret
+from storage_lib.schema.table_options import is_secret_option
 from storage_lib.schema.table_schema import TableSchema
 
 SCHEMA_ID = "dynamic-table.schema-id"
@@ -132,7 +132,9 @@ def _column(name: str, of: DataType, comment: str | None) -> Any:
 
 def _properties(schema: TableSchema) -> dict[str, str]:
     options = {
-        key: value for key, value in schema.options.items() if not is_secret(key) and len(value) <= _VALUE_LENGTH_MAX
+        key: value
+        for key, value in schema.options.items()
+        if not is_secret_option(key, value) and len(value) <= _VALUE_LENGTH_MAX
     }
     said = {
         "EXTERNAL": "TRUE",

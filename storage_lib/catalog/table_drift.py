@@ -57,20 +57,22 @@ def _names(role: str, is_: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator
 
 def _options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
     there = dict(table.schema.options)
+    shown_there = masked(there)
     parsed = TableOptions.parse(there)
     for key, value in sorted(declared.items()):
         # Another spelling of the same value, or the default said out loud, is no difference.
         if TableOptions.parse({**there, key: value}) != parsed:
             shown = masked({key: value})[key]
-            yield f"option {key}: {there.get(key, 'not set')} in the table, declared as {shown}"
+            yield f"option {key}: {shown_there.get(key, 'not set')} in the table, declared as {shown}"
     created = _options_at_creation(table)
     if created is None:
         return
+    shown_created = masked(created)
     for key in sorted((there.keys() | created.keys()) - declared.keys()):
         if there.get(key) != created.get(key):
             yield (
-                f"option {key}: {there.get(key, 'not set')} in the table, not declared; "
-                f"{created.get(key, 'not set')} when it was created"
+                f"option {key}: {shown_there.get(key, 'not set')} in the table, not declared; "
+                f"{shown_created.get(key, 'not set')} when it was created"
             )
 
 

@@ -7,12 +7,20 @@ dynamic-table -w /tables read shop.orders --limit 10 --format csv
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from storage_lib.cli import care_commands, content_commands, look_commands, sql_command
-from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, parsed_options, reporting, with_brokers
+from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
+from storage_lib.cli.given_options import (
+    OPTIONS_FILE_VARIABLE,
+    options_of_environment,
+    options_of_file,
+    parsed_options,
+)
 
 app = typer.Typer(
     name="dynamic-table",
@@ -35,10 +43,21 @@ def main(
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="An option of the catalog, key=value; may be repeated.")
     ] = None,
+    options_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--options-file",
+            "-O",
+            envvar=OPTIONS_FILE_VARIABLE,
+            help="A file of options, secrets among them, that only you may read: key=value lines, or JSON.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")] = False,
 ) -> None:
     """Look into dynamic tables and take care of them."""
-    context.obj = Settings(warehouse=warehouse, options=with_brokers(parsed_options(option or ())), as_json=as_json)
+    of_file = {} if options_file is None else options_of_file(options_file)
+    given = {**options_of_environment(os.environ), **of_file, **parsed_options(option or ())}
+    context.obj = Settings(warehouse=warehouse, options=with_brokers(given), as_json=as_json)
 
 
 look_commands.add_to(app)

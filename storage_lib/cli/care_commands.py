@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli.context import Settings, parsed_options, reporting, settings_of
+from storage_lib.cli.context import Settings, reporting, settings_of
+from storage_lib.cli.given_options import parsed_pairs
 from storage_lib.cli.look_commands import Partition, TableName
 from storage_lib.cli.output import print_fields, print_rows
 from storage_lib.errors import InvalidInputError
@@ -39,7 +40,7 @@ def compact(
 ) -> None:
     """Join a table's files."""
     settings = settings_of(context)
-    wanted = parsed_options(partition or (), "--partition")
+    wanted = parsed_pairs(partition or (), "--partition")
     snapshot = settings.table(table).compact(partition=wanted or None, full=full)
     print_fields({"snapshot": "nothing to do" if snapshot is None else snapshot.id}, as_json=settings.as_json)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -57,18 +57,6 @@ def settings_of(context: typer.Context) -> Settings:
     return found
 
 
-def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, str]:
-    """``key=value`` texts as a mapping."""
-    parsed: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            message = f"{what} {text!r} is not of the form key=value"
-            raise InvalidInputError(message)
-        parsed[key.strip()] = value
-    return parsed
-
-
 def with_brokers(options: dict[str, str]) -> dict[str, str]:
     """The options and, unless they say otherwise, the environment's brokers."""
     servers = os.environ.get(BROKERS_VARIABLE)
@@ -87,10 +75,17 @@ def reporting(command: Callable[_Parameters, _Answer]) -> Callable[_Parameters, 
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except StorageError as error:
-            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            typer.echo(_shown(f"{type(error).__name__}: {error}"), err=True)
             raise typer.Exit(TRY_AGAIN if isinstance(error, RetryableError) else REFUSED) from error
         except OSError as error:
-            typer.echo(f"{error}", err=True)
+            typer.echo(_shown(f"{error}"), err=True)
             raise typer.Exit(REFUSED) from error
 
     return run
+
+
+def _shown(text: str) -> str:
+    """An error without the password of an address that it may hold."""
+    from storage_lib.schema.secret_text import without_password
+
+    return without_password(text)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli.context import REFUSED, parsed_options, reporting, settings_of
+from storage_lib.cli.context import REFUSED, reporting, settings_of
+from storage_lib.cli.given_options import parsed_pairs
 from storage_lib.cli.output import note, print_fields, print_json, print_rows
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
@@ -38,7 +39,7 @@ def tables(
 def describe(context: typer.Context, table: TableName, partition: Partition = None) -> None:
     """Say what a table, or one partition, is and holds."""
     settings = settings_of(context)
-    wanted = parsed_options(partition or (), "--partition")
+    wanted = parsed_pairs(partition or (), "--partition")
     print_fields(settings.table(table).describe(wanted or None), as_json=settings.as_json)
 
 

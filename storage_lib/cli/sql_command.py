@@ -43,7 +43,7 @@ def sql(
     Without -e and -f: a shell, or what is piped in. The first error ends a script. Streams that a script has started
     go on until they are interrupted.
     """
-    from storage_lib.cli.context import parsed_options
+    from storage_lib.cli.given_options import parsed_options
 
     settings = settings_of(context)
     catalog = settings.catalog()

@@ -138,7 +138,7 @@ def _history() -> History:
     """Of this person, among the files of the person's state; without statements that name a secret."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     place = state / "dynamic-table" / "sql-history"
-    place.parent.mkdir(parents=True, exist_ok=True)
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.touch(mode=0o600)
     return _DiscreetHistory(str(place))
 

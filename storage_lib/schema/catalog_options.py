@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 METASTORE = "metastore"
@@ -28,7 +27,6 @@ _KEYS = frozenset(
         LOCK_TIMEOUT,
     }
 )
-_PASSWORD_IN_URL = re.compile(r"(://[^/\s:@]*):[^/\s@]*@")
 
 
 class Metastore(StrEnum):
@@ -46,8 +44,3 @@ METASTORE_ALIASES = {"jdbc": Metastore.SQL}
 def is_of_catalog(key: str) -> bool:
     """Whether an option says something of the catalog itself."""
     return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX))
-
-
-def without_password(text: str) -> str:
-    """A URL as it may be shown: ``postgresql://user:******@host/db``."""
-    return _PASSWORD_IN_URL.sub(r"\1:******@", text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
-from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret
+from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret_option
 
 _FIXED = frozenset(
     {
@@ -57,8 +57,8 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
             "new table"
         )
         raise InvalidInputError(message)
-    if is_secret(name):
-        message = f"option {key} is a secret; give it to the catalog (the connection), not to the table"
+    if is_secret_option(name, value or ""):
+        message = f"option {key} is a secret, or holds one; give it to the catalog (the connection), not to the table"
         raise InvalidInputError(message)
     changed = {other: text for other, text in options.items() if other != name}
     if value is not None:

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.catalog_options import without_password
 from storage_lib.schema.extensions import Extension, added_names
 from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import (
@@ -38,6 +37,7 @@ from storage_lib.schema.option_values import (
     spelled_millis,
 )
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+from storage_lib.schema.secret_text import MASK, holds_secret, without_password
 from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
 
 FILE_FORMATS = ("parquet", "orc", "avro")
@@ -57,6 +57,16 @@ _SECRET_WORDS = (
     "account.key",
     "sas.key",
     "encryption.key",
+    "passphrase",
+    "passwd",
+    "private.key",
+    "keystore.key",
+    "key.pem",
+    "api.key",
+    "apikey",
+    "connection.string",
+    "user.info",
+    "authorization",
 )
 _INT_MAX = 2147483647
 
@@ -629,19 +639,24 @@ def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def is_secret(key: str) -> bool:
-    """Whether an option's value must be neither stored nor shown."""
+    """Whether an option of this name is a secret: its value must be neither stored nor shown."""
     spelled = _SEPARATORS.sub(".", key.lower())
     return any(word in spelled for word in _SECRET_WORDS)
 
 
+def is_secret_option(key: str, value: object) -> bool:
+    """Whether an option's value must be neither stored nor shown, by its name or by what it holds."""
+    return is_secret(key) or holds_secret(str(value))
+
+
 def secret_pattern() -> str:
     """A regular expression, for Java too, that finds the names of options whose value must not be shown."""
-    return "(?i)passphrase|" + "|".join(word.replace(".", "[-._ ]?") for word in _SECRET_WORDS)
+    return "(?i)" + "|".join(word.replace(".", "[-._ ]?") for word in _SECRET_WORDS)
 
 
 def names_a_secret(text: str) -> bool:
     """Whether a text, such as a statement, may say a secret: it names an option that is one, or has one in a URL."""
-    return is_secret(text) or without_password(text) != text
+    return is_secret(text) or holds_secret(text)
 
 
 def option_keys() -> list[str]:
@@ -651,7 +666,7 @@ def option_keys() -> list[str]:
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
     """The options with secrets replaced by asterisks."""
-    return {key: "******" if is_secret(key) else without_password(str(value)) for key, value in options.items()}
+    return {key: MASK if is_secret(key) else without_password(str(value)) for key, value in options.items()}
 
 
 def options_documentation() -> str:
@@ -680,7 +695,7 @@ def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
     try:
         return parse(text)
     except ValueError as error:
-        shown = "******" if is_secret(key) else repr(text)
+        shown = MASK if is_secret(key) else repr(without_password(text))
         message = f"option {key} is {shown}; {error}"
         raise InvalidInputError(message) from error
 

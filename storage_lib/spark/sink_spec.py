@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -77,19 +77,7 @@ class SinkSpec:
         if self.max_rows_per_trigger is not None and self.max_rows_per_trigger < 1:
             message = f"max_rows_per_trigger is {self.max_rows_per_trigger}; use 1 or more, or None for no limit"
             raise InvalidInputError(message)
-        self._keep_credentials_with_their_servers()
-
-    def _keep_credentials_with_their_servers(self) -> None:
-        """Refuse a source that would send the connection's credentials to servers, or in a way, of its own."""
-        if not any(_OF_SERVERS.search(key) for key in self.secret_options):
-            return
-        for key in self.source.options:
-            if _OF_SERVERS.search(key) and _OF_A_CONNECTION.search(key):
-                message = (
-                    f"the source's option {key} says how to reach its servers, but the connection's credentials go "
-                    "only to the connection's own servers, as the connection says; use another connection for them"
-                )
-                raise InvalidInputError(message)
+        refuse_other_servers(self.source.options, self.secret_options)
 
     def to_json(self) -> str:
         """One JSON object with sorted keys."""
@@ -116,6 +104,22 @@ class SinkSpec:
                 raise InvalidInputError(message)
             options[option] = environment[variable]
         return options
+
+
+def refuse_other_servers(options: Mapping[str, str], secret_keys: Collection[str]) -> None:
+    """Refuse options of a source that would send the connection's credentials to servers, or in a way, of its own.
+
+    ``secret_keys`` are the connection's options that are secret; ``InvalidInputError`` names the option.
+    """
+    if not any(_OF_SERVERS.search(key) for key in secret_keys):
+        return
+    for key in options:
+        if _OF_SERVERS.search(key) and _OF_A_CONNECTION.search(key):
+            message = (
+                f"the source's option {key} says how to reach its servers, but the connection's credentials go only "
+                "to the connection's own servers, as the connection says; use another connection for them"
+            )
+            raise InvalidInputError(message)
 
 
 def _expressions(select: object) -> tuple[str, ...]:

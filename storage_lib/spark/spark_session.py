@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from storage_lib.schema.secret_text import secret_text_pattern
 from storage_lib.schema.table_options import secret_pattern
 from storage_lib.spark.table_source import register
 
@@ -26,6 +27,8 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     # A query that is wrong is told with its plan, and that with the options of its sources.
     "spark.redaction.regex": secret_pattern(),
+    "spark.redaction.string.regex": secret_text_pattern(),
+    "spark.sql.redaction.options.regex": f"{secret_pattern()}|url|uri",
 }
 _LOCAL_SETTINGS = {
     # A cluster's machines may get this library with the job only, too late for their daemon.

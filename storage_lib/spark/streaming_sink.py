@@ -21,6 +21,7 @@ from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.log_store.foreign_topic import COLUMN_TYPES
 from storage_lib.schema.option_values import parse_boolean
+from storage_lib.schema.secret_text import hidden_in
 from storage_lib.spark.changelog_verbs import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
 from storage_lib.spark.java_calls import forbid_java_calls
@@ -66,7 +67,7 @@ class StreamingSink:
             self._watch(self._start())
             last: dict[str, Any] = {"state": SinkState.STOPPED}
         except Exception as error:  # noqa: BLE001  whatever it is, the heartbeat has to say so
-            last = {"state": SinkState.FAILED, "error": _told(error)}
+            last = {"state": SinkState.FAILED, "error": self._told(error)}
         ended.set()
         beating.join()
         self._say(**last)
@@ -136,19 +137,24 @@ class StreamingSink:
 
     def _note_compaction(self, stream: TableStream) -> None:
         failure = None if stream.compaction is None else stream.compaction.error
-        told = None if failure is None else _told(failure)
+        told = None if failure is None else self._told(failure)
         if told != self._heartbeat.compaction_error:
             self._say(compaction_error=told)
 
     def _note_tiering(self, stream: TableStream) -> None:
         failure = None if stream.tiering is None else stream.tiering.error
-        told = None if failure is None else _told(failure)
+        told = None if failure is None else self._told(failure)
         if told != self._heartbeat.tiering_error:
             self._say(tiering_error=told)
         if isinstance(failure, PermanentError):
             # Rows that never get into the files are lost in the end: better to stand still.
             stream.query.stop()
             raise failure
+
+    def _told(self, error: Exception) -> str:
+        """The error in words, without a secret that this process was given."""
+        secrets = (os.environ.get(variable, "") for variable in self._spec.secret_options.values())
+        return hidden_in(_words_of(error), secrets)
 
     def _say(self, **changes: Any) -> None:
         with self._lock:
@@ -199,7 +205,7 @@ def _source(spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: Si
     )
 
 
-def _told(error: Exception) -> str:
+def _words_of(error: Exception) -> str:
     if isinstance(error, StorageError):
         return f"{type(error).__name__}: {error}"
     return "".join(traceback.format_exception_only(error)).strip()

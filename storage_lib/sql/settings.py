@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.option_values import parse_millis
-from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, is_secret, masked
+from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, is_secret_option, masked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,8 +113,10 @@ def _of_spark(key: str, spark: SparkSession) -> str:
 
 
 def _checked_option(key: str, value: str) -> str:
-    if is_secret(key):
-        message = f"setting {key} is a secret; give it to the catalog (the connection), where nobody reads it"
+    if is_secret_option(key, value):
+        message = (
+            f"setting {key} is a secret, or holds one; give it to the catalog (the connection), where nobody reads it"
+        )
         raise InvalidInputError(message)
     TableOptions.parse({canonical_key(key): value})
     return value

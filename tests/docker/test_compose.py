@@ -183,7 +183,7 @@ def test_secrets_that_are_there_stay_and_the_others_fit_them(tmp_path: Path) -> 
     assert {name: (folder / name).read_text() for name in before} == before
     assert f":{before['postgres_password']}@postgres/" in (folder / "airflow_database").read_text()
     connection = json.loads((folder / "airflow_connections.json").read_text())["dynamic_table_default"]
-    assert connection["extra"]["options"]["s3.access-key"] == "of mine"
+    assert connection["extra"]["secret_options"]["s3.access-key"] == "of mine"
     assert (folder.stat().st_mode & 0o777, make_secrets(folder)) == (0o700, [])
 
 
@@ -203,7 +203,7 @@ def test_a_secret_that_somebody_wrote_with_an_editor_is_the_same_to_all_who_read
     }
     assert make_url((folder / "airflow_database").read_text()).password == shown
     connection = json.loads((folder / "airflow_connections.json").read_text())["dynamic_table_default"]
-    options = connection["extra"]["options"]
+    options = connection["extra"]["secret_options"]
     assert (options["s3.access-key"], options["s3.secret-key"]) == (shown, shown)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}

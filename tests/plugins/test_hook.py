@@ -122,7 +122,7 @@ def test_the_connection_test_tells_what_the_system_refuses(monkeypatch: pytest.M
 @pytest.mark.s3
 @pytest.mark.integration
 def test_a_connection_may_name_a_warehouse_in_s3(s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = {"warehouse": f"s3://lake{tmp_path}", "options": s3.options}
+    extra = {"warehouse": f"s3://lake{tmp_path}", "secret_options": s3.options}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
     hook = DynamicTableHook(dynamic_table_conn_id="lake")
     hook.get_conn().create_table("db.t", pa.schema([("id", pa.int64())]), primary_key=["id"])

@@ -40,6 +40,7 @@ def test_the_connection_has_a_form_in_airflow() -> None:
         "catalog_uri",
         "spark_master",
         "options",
+        "secret_options",
         "jobs_directory",
         "docs_directory",
         "publish_pages",

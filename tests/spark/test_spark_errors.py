@@ -55,3 +55,15 @@ def test_the_plan_of_a_wrong_query_shows_no_secret_of_its_source(spark: SparkSes
     assert all(is_secret(key) for key in SECRETS)
     assert "topic=shown" in str(wrong.value)
     assert "sesame" not in str(wrong.value)
+
+
+def test_a_plan_shows_no_secret_by_name_or_by_value(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = spark.range(3).selectExpr("'postgresql://ann:sesame@1@db/t' AS uri", "'SharedAccessKey=sesame2' AS c")
+    joined = rows.where("uri <> 'jdbc:x://y?password=sesame3' AND c <> 'sig=sesame4'")
+
+    for mode in ("simple", "extended", "formatted", "cost"):
+        joined.explain(mode)
+    shown = capfd.readouterr().out + str(joined._jdf.queryExecution())
+
+    assert "Physical Plan" in shown
+    assert "sesame" not in shown

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.rendered_argument import checked_count, checked_options, checked_text, is_nothing
+from dynamic_table.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class IngestOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None if nothing was new) and how many rows there were."""
         from storage_lib import ingest
+        from storage_lib.spark.sink_spec import refuse_other_servers
 
         arguments: dict[str, Any] = {
             "topic": checked_text(self.topic, "topic"),
@@ -66,7 +68,10 @@ class IngestOperator(TableOperator):
         if not is_nothing(self.timestamp_millis):
             arguments["timestamp_millis"] = checked_count(self.timestamp_millis, "timestamp_millis")
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
+        of_connection = self.hook.options
+        _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)
+        refuse_other_servers(options, secret)
         table = self.hook.load_table(self.table)
-        result = ingest(table, options={**self.hook.options, **options}, **arguments)
+        result = ingest(table, options={**of_connection, **options}, **arguments)
         version = None if result.snapshot is None else result.snapshot.id
         return announce(context, table=self.table, op="ingest", version=version, rows=result.row_count)

@@ -190,7 +190,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         """
         self.hook.load_table(self.table)  # a wrong name fails here, not in a process that nobody reads
         wanted = self._wanted()
-        shown, secret, environment = secrets_apart(self.hook.options)
+        shown, secret, environment = secrets_apart(self.hook.options, self.hook.secret_keys)
         table_directory = jobs_root(self.hook, self.jobs_directory) / self.table
         with turn_to_start(table_directory):
             last, owner = newest_job(table_directory), self._sink_owner(context)

@@ -1,0 +1,45 @@
+"""Files and directories that only their owner may read, from the moment in which they are created."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["make_private_directory", "open_private", "write_private"]
+
+OF_OTHERS = 0o077
+
+
+def make_private_directory(directory: Path, *, exist_ok: bool = True) -> None:
+    """Create the directory, and every missing one above it, with mode 0700.
+
+    One that exists and belongs to us is closed to others: an earlier version created it open. Raises FileExistsError
+    for one that exists, unless ``exist_ok``.
+    """
+    if not directory.parent.exists():
+        make_private_directory(directory.parent)
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        if not exist_ok or not directory.is_dir():
+            raise
+        held = directory.stat()
+        if held.st_mode & OF_OTHERS and held.st_uid == os.geteuid():
+            directory.chmod(held.st_mode & 0o700)
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file for writing, created with mode 0600; what was there is replaced by a new file."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace the file by one of mode 0600 with this text; a reader sees the old one or the whole new one."""
+    new = path.with_name(f".{path.name}.new")
+    with open_private(new) as file:
+        file.write(text.encode())
+    new.replace(path)

@@ -1,0 +1,101 @@
+"""Options of the catalog from the command line, a file and the environment; secrets from the latter two only.
+
+Everybody on the machine may read the command line of a process, and a shell keeps it in its history.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from storage_lib.errors import InvalidInputError
+
+OPTIONS_FILE_VARIABLE = "DYNAMIC_TABLE_OPTIONS_FILE"
+OPTIONS_VARIABLE = "DYNAMIC_TABLE_OPTIONS"
+
+
+def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, str]:
+    """``key=value`` texts of the command line as a mapping; ``InvalidInputError`` refuses a secret."""
+    if not texts:
+        return {}  # help waits for no import
+    from storage_lib.schema.table_options import is_secret_option
+
+    parsed = parsed_pairs(texts, what)
+    for key, value in parsed.items():
+        if is_secret_option(key, value):
+            message = (
+                f"{what} {key} is a secret, or holds one, and everybody on this machine may read a command line: put "
+                f"it into a file that only you may read, and name that with --options-file or {OPTIONS_FILE_VARIABLE}"
+            )
+            raise InvalidInputError(message)
+    return parsed
+
+
+def parsed_pairs(texts: Sequence[str], what: str) -> dict[str, str]:
+    """``key=value`` texts of the command line as a mapping."""
+    from storage_lib.schema.secret_text import without_password
+
+    parsed: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            message = f"{what} {without_password(text)!r} is not of the form key=value"
+            raise InvalidInputError(message)
+        parsed[key.strip()] = value
+    return parsed
+
+
+def options_of_file(path: Path) -> dict[str, str]:
+    """The options of a file: a JSON object, or lines of ``key=value`` and comments after ``#``.
+
+    ``InvalidInputError`` for a file that others may read or write, and for one that is neither; it shows no value.
+    """
+    with path.open("rb") as file:
+        held = os.fstat(file.fileno())
+        if held.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(held.st_mode) & 0o077:
+            message = (
+                f"options file {path} may be read or changed by others (mode {stat.S_IMODE(held.st_mode):04o}, owner "
+                f"{held.st_uid}); make it yours alone: chmod 600 {path}"
+            )
+            raise InvalidInputError(message)
+        try:
+            text = file.read().decode()
+        except UnicodeDecodeError as error:
+            message = f"options file {path} is not text in UTF-8"
+            raise InvalidInputError(message) from error
+    return _of_json(text, f"options file {path}") if text.lstrip().startswith("{") else _of_lines(text, path)
+
+
+def options_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The options of the variable ``DYNAMIC_TABLE_OPTIONS``, a JSON object."""
+    text = environment.get(OPTIONS_VARIABLE)
+    return _of_json(text, f"the variable {OPTIONS_VARIABLE}") if text else {}
+
+
+def _of_json(text: str, what: str) -> dict[str, str]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        # The error of json holds the whole text.
+        message = f"{what} is not JSON: {error}"
+        raise InvalidInputError(message) from None
+    if not isinstance(value, dict) or not all(isinstance(each, str | int | float) for each in value.values()):
+        message = f'{what} has to be a JSON object of texts, such as {{"log.kafka.sasl.plain.password": "..."}}'
+        raise InvalidInputError(message)
+    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+
+
+def _of_lines(text: str, path: Path) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip():
+            message = f"options file {path}, line {number}: write key=value, or JSON"
+            raise InvalidInputError(message)
+        options[key.strip()] = value.strip()
+    return options

@@ -1,0 +1,97 @@
+"""Secrets by the text that they stand in, whatever the option is called: URLs, connection strings, JAAS, keys, tokens.
+
+Both functions err on the side of hiding: an address in which something looks like a password may lose more than that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+MASK = "******"
+_LENGTH_MIN = 4
+
+_NAMES = (
+    r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|credentials?|sig(?:nature)?|token|jwt|sharedaccesssignature|"
+    r"(?:account|access|api|private|secret|shared|storage|encryption|sas|master)[-_. ]?(?:access[-_. ]?)?key|"
+    r"client[-_. ]?secret|user[-_. ]?info)"
+)
+# What may stand before and after these words in a name: X-Amz-Signature, ssl.key.password, AccountKeyValue, password2.
+_NAME = rf"(?<![A-Za-z])(?:[\w.%-]{{0,80}}[-_.%])?(?:[a-z]{{1,40}}(?=[A-Z]))?{_NAMES}[\w.-]{{0,80}}"
+# Without a choice in a repetition, at which Java's stack would overflow in a long text.
+_QUOTED = r"\"[^\"\\]*(?:\\.[^\"\\]*)*(?:\"|\Z)|'[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\Z)|\{[^}]*(?:\}|\Z)"
+
+_PATTERNS = tuple(
+    re.compile(pattern, flags | re.IGNORECASE)
+    for pattern, flags in (
+        # A key, to its end or to that of the text.
+        (r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?P<secret>[\s\S]+?)(?=-----END|\Z)", 0),
+        # A JSON web token, which has three parts.
+        (r"(?P<secret>\beyJ[\w-]{4,}\.eyJ[\w-]{2,}\.[\w-]*)", 0),
+        (r"\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+(?P<secret>[^\s\"',;]+)", 0),
+        (r"\b(?:bearer)\s+(?P<secret>[\w.~+/=-]{16,})", 0),
+        # "password": "..." of JSON and of Python.
+        (rf"[\"']{_NAME}[\"']\s*:\s*(?P<secret>{_QUOTED}|[^\s,}}\]]+)", 0),
+        # password=... of URLs, of libpq, JDBC, ODBC and JAAS, and of Azure's connection strings.
+        (rf"{_NAME}\s*=\s*(?P<secret>{_QUOTED}|[^\s&;,\"'\)\]]+)", 0),
+        # user/password@ of Oracle's addresses.
+        (r"\bjdbc:oracle:\w+:[^\s/@]*/(?P<secret>\S+)@", 0),
+    )
+)
+# The userinfo of a URL ends with the last @: passwords are pasted as they are. Alone in its text it may hold blanks.
+_URL_ALONE = re.compile(r"\s*[A-Za-z][\w+.:-]*://[^/\s:\[]*:(?P<secret>[^\n]+)@")
+_URL_WITHIN = re.compile(r"://[^/\s:\[]*:(?P<secret>\S{1,4096})@")
+
+
+def without_password(text: str) -> str:
+    """The text as it may be shown: ``postgresql://user:******@host/db``, ``?sig=******``."""
+    shown = text
+    for pattern in (_url_pattern(text), *_PATTERNS):
+        shown = pattern.sub(_hidden, shown)
+    return shown
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a value or a statement holds a password, a key, a token or the like."""
+    return without_password(text) != text
+
+
+def secrets_in(text: str) -> list[str]:
+    """The passwords, keys and tokens of a text, as they stand there and, of a URL, as they are meant."""
+    found: dict[str, None] = {}
+    for pattern in (_url_pattern(text), *_PATTERNS):
+        for match in pattern.finditer(text):
+            for secret in _spellings(match["secret"]):
+                found.setdefault(secret)
+    return [secret for secret in found if secret != MASK]
+
+
+def secret_text_pattern() -> str:
+    """A regular expression, for Java too, that finds what ``without_password`` hides, with what names it."""
+    patterns = (_URL_WITHIN, *_PATTERNS)
+    return "(?i)" + "|".join(f"(?:{each.pattern.replace('?P<secret>', '?:')})" for each in patterns)
+
+
+def hidden_in(text: str, secrets: Iterable[str]) -> str:
+    """The text as it may be shown, without these known secrets; one of under four characters is not looked for."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) >= _LENGTH_MIN:
+            text = text.replace(secret, MASK)
+    return without_password(text)
+
+
+def _url_pattern(text: str) -> re.Pattern[str]:
+    return _URL_ALONE if _URL_ALONE.match(text) else _URL_WITHIN
+
+
+def _hidden(match: re.Match[str]) -> str:
+    start, end = (place - match.start() for place in match.span("secret"))
+    return match[0][:start] + MASK + match[0][end:]
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    bare = secret[1:-1] if secret[:1] in "\"'{" and len(secret) > 2 else secret
+    yield bare
+    if (meant := unquote(bare)) != bare:
+        yield meant
