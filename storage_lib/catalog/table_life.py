@@ -95,14 +95,14 @@ class TableLife:
         note = self._file_io.read_bytes(paths.dropped_path)
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
-        self._file_io.delete_tree(paths.schema_directory)
+        self._file_io.delete_tree(paths.schema_directory, below=paths.root)
         self._drop_logs(name, paths.root, schema)
         # The note goes last, with the directory: a crash before leaves it to the next.
         for entry in self._file_io.list_directory(paths.root):
             if not self._is_noted(paths, note):
                 return True
-            if entry.is_directory:
-                self._file_io.delete_tree(f"{paths.root}/{entry.name}")
+            if entry.is_directory or entry.is_link:
+                self._file_io.delete_tree(f"{paths.root}/{entry.name}", below=paths.root)
         if self._is_noted(paths, note):
             self._file_io.delete_tree(paths.root)
         return True

@@ -110,7 +110,7 @@ class FileStoreExpire:
         needed |= self._references.of_own(self._snapshots, first_kept)
         unneeded = self._taken_out(expired, self._snapshots.load(first_kept)) - needed
         for path in unneeded.in_order():
-            self._file_io.delete(path)
+            self._file_io.delete(path, below=self._references.root)
         for snapshot in expired:
             self._snapshots.delete_expired(snapshot.id)
         return ExpireResult(

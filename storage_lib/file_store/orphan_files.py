@@ -1,6 +1,7 @@
 """Files in a table's directory that nobody needs: of writers that died, and of interrupted clean-ups.
 
-1. List what could be a table's file, by name and place; whatever else lies there is left alone.
+1. List what could be a table's file, by name and place; whatever else lies there is left alone, and so is what lies
+   behind a symbolic link. A link in the place of a file is itself what nobody needs, not the file it leads to.
 2. Keep what is younger than the age: a commit in the making has written its files and not yet its snapshot.
 3. Read what snapshots, tags and branches need, *after* listing: a commit that came between is seen.
 4. Delete the rest, or only tell.
@@ -47,10 +48,12 @@ class OrphanFiles:
         self._branches = branches
         self._partition_depth = partition_depth
         self._check_table = check_table
+        self._links: dict[str, set[str]] = {}
 
     def remove(self, *, modified_until_ms: int, dry_run: bool) -> OrphanResult:
         """Delete what nobody needs and was last written up to a moment (epoch milliseconds of the storage's clock)."""
         self._check_table()
+        self._links.clear()
         candidates = {
             path: status.size_bytes for path, status in self._candidates() if status.modified_ms <= modified_until_ms
         }
@@ -60,7 +63,7 @@ class OrphanFiles:
         orphans = sorted(candidates.keys() - needed)
         if not dry_run:
             for path in orphans:
-                self._file_io.delete(path)
+                self._file_io.delete(path, below=self._paths.root)
         return OrphanResult(paths=tuple(orphans), size_bytes=sum(candidates[path] for path in orphans))
 
     def _needed(self) -> set[str]:
@@ -92,12 +95,14 @@ class OrphanFiles:
             (self._paths.index_directory, ("index-",)),
             (self._paths.statistics_directory, ("stat-",)),
         ):
+            if self._is_behind_link(directory):
+                continue
             yield from self._files(directory, lambda name, prefixes=prefixes: name.startswith(prefixes))  # type: ignore[misc]
 
     def _in_buckets(self, directory: str, depth: int) -> Iterator[tuple[str, FileStatus]]:
         """Every file of every bucket; partitions are as deep as there are partition columns."""
         for entry in self._file_io.list_directory(directory):
-            if not entry.is_directory:
+            if not entry.is_directory or entry.is_link:
                 continue
             path = f"{directory}/{entry.name}"
             if depth > 0 and "=" in entry.name:
@@ -116,11 +121,25 @@ class OrphanFiles:
             paths.lease_directory,
         )
         for directory in directories:
+            if self._is_behind_link(directory):
+                continue
             yield from self._files(directory, paths.is_waiting_name if is_whole else lambda _: True)
+
+    def _is_behind_link(self, directory: str) -> bool:
+        """Whether one of the directories from the table's to this one is a link."""
+        place = self._paths.root
+        for part in directory.removeprefix(f"{place}/").split("/"):
+            if place not in self._links:
+                self._links[place] = {entry.name for entry in self._file_io.list_directory(place) if entry.is_link}
+            if part in self._links[place]:
+                return True
+            place = f"{place}/{part}"
+        return False
 
     def _files(self, directory: str, fits: Callable[[str], bool]) -> Iterator[tuple[str, FileStatus]]:
         for entry in self._file_io.list_directory(directory):
-            if not entry.is_directory and (fits(entry.name) or _is_written_aside(entry.name)):
+            is_file = entry.is_link or not entry.is_directory
+            if is_file and (fits(entry.name) or _is_written_aside(entry.name)):
                 yield f"{directory}/{entry.name}", entry
 
 

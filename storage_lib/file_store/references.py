@@ -63,6 +63,7 @@ class FileReferences:
         data_files: DataFilePaths,
         branches: BranchDirectory,
     ) -> None:
+        self.root = paths.root
         self._paths = paths
         self._manifests = manifests
         self._data_files = data_files

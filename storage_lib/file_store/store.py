@@ -295,13 +295,13 @@ class FileStore:
             increment = message.increment
             vectors = increment.vectors
             if vectors is not None and vectors.index_file is not None and vectors.index_file not in named:
-                self._environment.file_io.delete(self._paths.index_path(vectors.index_file))
+                self._environment.file_io.delete(self._paths.index_path(vectors.index_file), below=self._paths.root)
             moved = {file.file_name for file in increment.compact_before}
             changelog = (*increment.new_changelog, *increment.compact_changelog)
             for file in (*increment.new_files, *increment.compact_after, *changelog):
                 if file.file_name not in kept and file.file_name not in moved:
                     for path in self._data_files.of_file(message.partition, message.bucket, file):
-                        self._environment.file_io.delete(path)
+                        self._environment.file_io.delete(path, below=self._paths.root)
 
     def _index_files_of(self, snapshot: Snapshot | None) -> set[str]:
         if snapshot is None or snapshot.index_manifest is None:

@@ -15,12 +15,17 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """An entry of a directory; ``name`` is its last path element, ``modified_ms`` epoch milliseconds."""
+    """An entry of a directory; ``name`` is its last path element, ``modified_ms`` epoch milliseconds.
+
+    Of a symbolic link, size and time are the link's own, while ``is_directory`` says what it leads to: reading follows
+    links, deleting never does.
+    """
 
     name: str
     is_directory: bool
     size_bytes: int
     modified_ms: int
+    is_link: bool = False
 
 
 class FileIO(Protocol):
@@ -51,11 +56,15 @@ class FileIO(Protocol):
     def list_directory(self, path: str) -> list[FileStatus]:
         """Entries of one directory, unordered; empty if it does not exist."""
 
-    def delete(self, path: str) -> None:
-        """Delete a file; fine if it is gone."""
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """Delete a file; fine if it is gone. Of a symbolic link, the link goes and not what it leads to.
 
-    def delete_tree(self, path: str) -> None:
-        """Delete a directory with everything in it; fine if it is gone."""
+        ``below`` is a directory above the file (a table's root): if a directory between the two is a symbolic link, the
+        file lies elsewhere and stays.
+        """
+
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:
+        """Delete a directory with everything in it; fine if it is gone. Links and ``below`` as in ``delete``."""
 
     def rename_directory(self, path: str, new_path: str) -> bool:
         """Move a directory with everything in it, at once; False if the new name is taken. Parents are made.

@@ -133,13 +133,13 @@ class HdfsFileIO:
             for entry in entries
         ]
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete a file; fine if it is gone."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name)
 
-    def delete_tree(self, path: str) -> None:
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete a directory with everything in it, in one request; fine if it is gone."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import threading
 import uuid
@@ -24,11 +23,13 @@ import pyarrow as pa
 from storage_lib.errors import (
     AlreadyExistsError,
     CommitOutcomeUnknownError,
+    CorruptFileError,
     InvalidInputError,
     NotFoundError,
     UnavailableError,
 )
 from storage_lib.io.file_io import FileStatus
+from storage_lib.io.local_deletion import delete_directory, delete_file
 
 _SYNCS_AT_ONCE = 16
 _NO_LINKS = frozenset(
@@ -82,8 +83,8 @@ class LocalFileIO:
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
         try:
-            # Not os.path.exists, which takes any error for "no".
-            os.stat(path)
+            # Not os.path.exists, which takes any error for "no". A link is there, wherever it leads.
+            os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -147,23 +148,20 @@ class LocalFileIO:
         except OSError as error:
             raise _translated("list", path, error) from error
 
-    def delete(self, path: str) -> None:
-        """Delete a file; fine if it is gone."""
-        with (
-            _errors_of("delete", path),
-            suppress(FileNotFoundError, NotADirectoryError),
-        ):
-            Path(path).unlink()
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """Delete a file or a link; fine if it is gone, or behind a link below ``below``."""
+        with _errors_of("delete", path):
+            delete_file(path, below)
 
-    def delete_tree(self, path: str) -> None:
-        """Delete a directory with everything in it; fine if it is gone."""
-        with _errors_of("delete", path), suppress(FileNotFoundError):
-            shutil.rmtree(path)
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:
+        """Delete a directory with everything in it, links as links; fine if it is gone, or behind a link."""
+        with _errors_of("delete", path):
+            delete_directory(path, below)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
         """Move a directory with everything in it, at once; False if the new name is taken."""
         with _errors_of("rename", path):
-            if Path(new_path).exists():
+            if os.path.lexists(new_path):
                 return False
             self._sync(_make_directories(_parent(new_path)))
             try:
@@ -298,15 +296,24 @@ def _is_inside(path: str, directory: str) -> bool:
 
 def _status(entry: os.DirEntry[str]) -> FileStatus | None:
     try:
-        found = entry.stat()
+        found = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None  # deleted while we were listing
+    is_link = stat.S_ISLNK(found.st_mode)
     return FileStatus(
         name=entry.name,
-        is_directory=stat.S_ISDIR(found.st_mode),
+        is_directory=_leads_to_directory(entry) if is_link else stat.S_ISDIR(found.st_mode),
         size_bytes=found.st_size,
         modified_ms=found.st_mtime_ns // 1_000_000,
+        is_link=is_link,
     )
+
+
+def _leads_to_directory(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:
+        return False  # in a circle, or to where we may not look
 
 
 @contextmanager
@@ -318,6 +325,11 @@ def _errors_of(act: str, path: str) -> Iterator[None]:
 
 
 def _translated(act: str, path: str, error: OSError) -> Exception:
+    if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
+        target = Path(path).readlink()
+        return CorruptFileError(
+            f"can't {act} {path}: it is a symbolic link to {target}, which is not there. Restore that"
+        )
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"can't {act} {path}: there is no such file")
     if isinstance(error, FileExistsError):

@@ -72,13 +72,13 @@ class LockedFileIO:
         """See ``FileIO``."""
         return self._inner.list_directory(path)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:
         """See ``FileIO``."""
-        self._inner.delete(path)
+        self._inner.delete(path, below=below)
 
-    def delete_tree(self, path: str) -> None:
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:
         """See ``FileIO``."""
-        self._inner.delete_tree(path)
+        self._inner.delete_tree(path, below=below)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
         """See ``FileIO``."""

@@ -79,14 +79,14 @@ class MemoryFileIO:
             for name, file in entries
         ]
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete a file; fine if it is gone."""
         directory, name = _split(path)
         with self._lock:
             if self._find(path) is not None:
                 del self._directories[directory][name]
 
-    def delete_tree(self, path: str) -> None:
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete a directory with everything in it; fine if it is gone."""
         root = _clean(path)
         directory, name = _split(path)

@@ -145,7 +145,7 @@ class ObjectStoreFileIO:
         ]
         return directories + files
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete an object; fine if it is gone."""
         store, key = self._place(path).patient
         with errors_of("delete", path), suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ class ObjectStoreFileIO:
         )
         raise InvalidInputError(message)
 
-    def delete_tree(self, path: str) -> None:
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
         """Delete everything below ``path``, many objects a request; fine if there is nothing."""
         store, key = self._place(path).patient
         with errors_of("delete", path):

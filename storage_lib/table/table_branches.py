@@ -119,7 +119,7 @@ class TableBranches:
         needed = references.of_others()
         needed |= references.of_branch(MAIN_BRANCH)
         for path in (files - needed).in_order():
-            self._environment.file_io.delete(path)
+            self._environment.file_io.delete(path, below=self._paths.root)
 
     def fast_forward(
         self,

@@ -74,7 +74,7 @@ class TableStatistics:
             raise
         except Exception:
             with suppress(StorageError):
-                self._environment.file_io.delete(path)
+                self._environment.file_io.delete(path, below=self._paths.root)
             raise
 
     def _document(self, snapshot: Snapshot, fields: Sequence[DataField]) -> dict[str, object]:

@@ -112,7 +112,7 @@ class TableTags:
         needed = self._file_store.references.of_others()
         needed |= self._file_store.references.of_own(self._file_store.snapshots)
         for path in (files - needed).in_order():
-            self._environment.file_io.delete(path)
+            self._environment.file_io.delete(path, below=self._file_store.references.root)
 
 
 def is_deleted(delete: Callable[[str], None], name: str) -> bool:

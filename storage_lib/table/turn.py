@@ -97,7 +97,7 @@ class TurnLease:
                 clock.sleep(_POLL_SECONDS)
         finally:
             if ticket is not None:
-                self._files.delete(ticket)
+                self._files.delete(ticket, below=self._paths.root)
 
     def release(self, turn: Turn) -> None:
         """Give the turn back; harmless when it was lost or given back before."""
@@ -164,7 +164,7 @@ class TurnLease:
             return None
         if self.newest() != number:
             # So slow that the number had come, gone and been forgotten meanwhile.
-            self._files.delete(self._paths.lease_path(number))
+            self._files.delete(self._paths.lease_path(number), below=self._paths.root)
             return None
         self._forget_before(number - _LEASES_KEPT)
         return Turn(number=number, holder=holder, taken_over=taken_over)
@@ -208,7 +208,7 @@ class TurnLease:
             if clock.monotonic() - started >= _YIELD_SECONDS:
                 for path, content in tickets.items():
                     if self._content(path) == content:
-                        self._files.delete(path)
+                        self._files.delete(path, below=self._paths.root)
                 return
             clock.sleep(_POLL_SECONDS)
             standing = set(self._tickets())
@@ -231,4 +231,4 @@ class TurnLease:
         for entry in self._files.list_directory(self._paths.lease_directory):
             of = self._paths.lease_file_number(entry.name)
             if of is not None and of < number:
-                self._files.delete(f"{self._paths.lease_directory}/{entry.name}")
+                self._files.delete(f"{self._paths.lease_directory}/{entry.name}", below=self._paths.root)

@@ -126,11 +126,11 @@ class FaultyFileIO:
     def list_directory(self, path: str) -> list[FileStatus]:
         return self._do("list_directory", path, lambda: self._delegate.list_directory(path))
 
-    def delete(self, path: str) -> None:
-        self._do("delete", path, lambda: self._delegate.delete(path))
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        self._do("delete", path, lambda: self._delegate.delete(path, below=below))
 
-    def delete_tree(self, path: str) -> None:
-        self._do("delete_tree", path, lambda: self._delegate.delete_tree(path))
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:
+        self._do("delete_tree", path, lambda: self._delegate.delete_tree(path, below=below))
 
     def rename_directory(self, path: str, new_path: str) -> bool:
         return self._do("rename_directory", path, lambda: self._delegate.rename_directory(path, new_path))

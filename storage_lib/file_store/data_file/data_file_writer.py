@@ -89,7 +89,7 @@ class DataFileWriter:
     def delete_path(self, path: str) -> None:
         """Delete one file that is not whole."""
         self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
-        self._environment.file_io.delete(path)
+        self._environment.file_io.delete(path, below=self._paths.root)
 
     def _opener(self, level: int, new_name: Callable[[str, int, str], str]) -> Callable[[pa.RecordBatch], _OpenFile]:
         file_format = self._formats_by_level.get(level, self._format)

@@ -95,7 +95,7 @@ class ManifestDirectory:
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; fine if they are gone."""
         for name in names:
-            self._file_io.delete(self._paths.manifest_path(name))
+            self._file_io.delete(self._paths.manifest_path(name), below=self._paths.root)
 
 
 _Value = TypeVar("_Value")

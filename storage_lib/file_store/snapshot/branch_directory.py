@@ -101,7 +101,7 @@ class BranchDirectory:
             message = f"there is a branch {name!r} already; delete it, or give the new one another name"
             raise AlreadyExistsError(message)
         paths = self._paths.of_branch(name)
-        self._file_io.delete_tree(paths.history_directory)
+        self._file_io.delete_tree(paths.history_directory, below=paths.root)
         if tag is not None:
             self.tags(name).create(tag)
         origin = {"snapshot": 0 if snapshot is None else snapshot.id}
@@ -134,5 +134,5 @@ class BranchDirectory:
     def delete(self, name: str) -> None:
         """Delete what a branch has of its own; its data files are left to the caller."""
         paths = self._paths.of_branch(name)
-        self._file_io.delete_tree(paths.schema_directory)
-        self._file_io.delete_tree(paths.history_directory)
+        self._file_io.delete_tree(paths.schema_directory, below=paths.root)
+        self._file_io.delete_tree(paths.history_directory, below=paths.root)

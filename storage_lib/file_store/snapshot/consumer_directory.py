@@ -61,7 +61,7 @@ class ConsumerDirectory:
 
     def delete(self, name: str) -> None:
         """Forget a consumer; fine if it is gone."""
-        self._file_io.delete(self._paths.consumer_path(name))
+        self._file_io.delete(self._paths.consumer_path(name), below=self._paths.root)
 
 
 def _decoded(data: bytes, path: str) -> int:

@@ -169,7 +169,7 @@ class SnapshotHistory:
 
     def delete_expired(self, snapshot_id: int) -> None:
         """Remove the file of an expired snapshot; fine if it is gone."""
-        self._file_io.delete(self._paths.snapshot_path(snapshot_id))
+        self._file_io.delete(self._paths.snapshot_path(snapshot_id), below=self._paths.root)
 
     def append_if_absent(self, snapshot: Snapshot) -> bool:
         """Make this the next snapshot; False if another writer has taken its id.

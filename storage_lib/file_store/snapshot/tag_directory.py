@@ -52,4 +52,4 @@ class TagDirectory:
 
     def delete(self, name: str) -> None:
         """Delete the tag's file; fine if it is gone."""
-        self._file_io.delete(self._paths.tag_path(name))
+        self._file_io.delete(self._paths.tag_path(name), below=self._paths.root)
