@@ -6,7 +6,6 @@ one place that turns options into stores.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from storage_lib.catalog.kafka_log import kafka_orphan_topics, open_kafka_log
 from storage_lib.catalog.log_refusals import refuse_log
 from storage_lib.catalog.orphan_topics import OrphanTopics
 from storage_lib.catalog.table_descriptor import TableDescriptor
+from storage_lib.catalog.table_drift import declared_differences
 from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_life import TableLife
 from storage_lib.catalog.table_name import TableName, database_name
@@ -85,7 +85,8 @@ class Catalog:
         """Make a table and its log. Columns are an Arrow schema, names with types (``{"name": "VARCHAR(20)"}``),
         or what SQL has between the parentheses (``"id INT NOT NULL, name STRING"``).
 
-        With ``if_not_exists`` an existing table is returned, its log made if it lacks one.
+        With ``if_not_exists`` an existing table is returned as it is, its log made if it lacks one; if it differs from
+        what is declared, a warning in the log (``logging``) names the differences.
 
         Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign
         topic of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
@@ -99,7 +100,7 @@ class Catalog:
                     message = f"table {name} exists already; load it, drop it, or create it with if_not_exists=True"
                     raise AlreadyExistsError(message)
                 table = self.load_table(name)
-                _refuse_other_columns(table, descriptor)
+                _warn_of_differences(table, descriptor)
                 if table.log is not None:
                     table.log.create()
                 return table
@@ -305,23 +306,11 @@ def _descriptor(
     return schema
 
 
-def _refuse_other_columns(table: DynamicTable, descriptor: TableDescriptor) -> None:
-    """``if_not_exists`` on a table that is something else would hide a mistake."""
-    wanted = new_table_schema(
-        descriptor.schema,
-        primary_keys=descriptor.primary_key,
-        partition_keys=descriptor.partition_by,
-        options=table.schema.options,
-        time_millis=0,
-    )
-    for role, is_, should_be in (
-        ("columns", [(f.name, f.type) for f in table.schema.fields], [(f.name, f.type) for f in wanted.fields]),
-        ("primary key", list(table.schema.primary_keys), list(wanted.primary_keys)),
-        ("partition columns", list(table.schema.partition_keys), list(wanted.partition_keys)),
-    ):
-        if is_ != should_be:
-            message = (
-                f"table {table.name} exists with other {role}: {json.dumps(is_, default=str)} there, "
-                f"{json.dumps(should_be, default=str)} here. Drop it first, or create the new one under another name"
-            )
-            raise AlreadyExistsError(message)
+def _warn_of_differences(table: DynamicTable, descriptor: TableDescriptor) -> None:
+    """CREATE ... IF NOT EXISTS changes nothing, but it may well be a mistake."""
+    if differences := declared_differences(table, descriptor):
+        _LOGGER.warning(
+            "table %s exists and is not as declared: %s. Nothing was changed: alter the table or the declaration",
+            table.name,
+            "; ".join(differences),
+        )

@@ -11,6 +11,7 @@ from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.table.dynamic_table import DynamicTable
 
 FIRST_SCHEMA_ID = 0
+BUCKET_KEY_OPTION = "bucket-key"
 
 
 def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
@@ -19,20 +20,33 @@ def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ..
     An option that is not declared counts only if it was changed since the table was created: its value then is the
     catalog's. Raises ``InvalidInputError`` for a declaration that no table could have.
     """
+    options = {canonical_key(key): str(value) for key, value in declared.options.items()}
+    return (
+        *_shape(table, declared),
+        *_declared_options(table, options),
+        *_changed_options(table, options),
+        *_comment(table.schema, declared),
+    )
+
+
+def declared_differences(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
+    """As ``table_drift``, of what is declared alone: options that were changed by ALTER TABLE do not count."""
+    options = {canonical_key(key): str(value) for key, value in declared.options.items()}
+    return (*_shape(table, declared), *_declared_options(table, options), *_comment(table.schema, declared))
+
+
+def _shape(table: DynamicTable, declared: TableDescriptor) -> Iterator[str]:
+    # The bucket key may be of columns that are not declared; it is compared as an option.
     wanted = new_table_schema(
         declared.schema,
         primary_keys=declared.primary_key,
         partition_keys=declared.partition_by,
-        options=table.schema.options,
+        options={key: value for key, value in table.schema.options.items() if key != BUCKET_KEY_OPTION},
         time_millis=0,
     )
-    return (
-        *_columns(table.schema, wanted),
-        *_names("primary key", table.schema.primary_keys, wanted.primary_keys),
-        *_names("partition columns", table.schema.partition_keys, wanted.partition_keys),
-        *_options(table, {canonical_key(key): str(value) for key, value in declared.options.items()}),
-        *_comment(table.schema, declared),
-    )
+    yield from _columns(table.schema, wanted)
+    yield from _names("primary key", table.schema.primary_keys, wanted.primary_keys)
+    yield from _names("partition columns", table.schema.partition_keys, wanted.partition_keys)
 
 
 def _columns(is_: TableSchema, wanted: TableSchema) -> Iterator[str]:
@@ -55,7 +69,7 @@ def _names(role: str, is_: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator
         yield f"{role}: {_listed(is_)} in the table, declared as {_listed(wanted)}"
 
 
-def _options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
+def _declared_options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
     there = dict(table.schema.options)
     shown_there = masked(there)
     parsed = TableOptions.parse(there)
@@ -64,6 +78,11 @@ def _options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
         if TableOptions.parse({**there, key: value}) != parsed:
             shown = masked({key: value})[key]
             yield f"option {key}: {shown_there.get(key, 'not set')} in the table, declared as {shown}"
+
+
+def _changed_options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
+    there = table.schema.options
+    shown_there = masked(there)
     created = _options_at_creation(table)
     if created is None:
         return

@@ -50,7 +50,7 @@ def create(
     with_: Annotated[list[str] | None, typer.Option("--with", help="An option of the table, key=value.")] = None,
     comment: Annotated[str | None, typer.Option(help="What the table is for.")] = None,
     if_not_exists: Annotated[
-        bool, typer.Option(help="One that is there already is fine if it has these columns.")
+        bool, typer.Option(help="Leave an existing table as it is; a warning names how it differs.")
     ] = False,
 ) -> None:
     """Make a table and its log."""

@@ -103,7 +103,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _source(self) -> HybridSource:
         scan = self._scan
-        return self._key.table().stream(
+        return self._key.table().stream_plan(
             startup=scan.startup,
             timestamp_millis=scan.timestamp_millis,
             normalize=scan.normalize,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from storage_lib.catalog.catalog import Catalog
+from storage_lib.catalog.table_drift import declared_differences
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.schema_changes import SetComment
@@ -66,14 +67,16 @@ def _home(state: SessionState, statement: CreateTable) -> tuple[Catalog, str]:
 def _created(state: SessionState, statement: CreateTable, catalog: Catalog, name: str) -> Result:
     was_there = catalog.table_exists(name)
     descriptor = descriptor_of(state, statement)
+    shown = statement.table if statement.temporary else name
     check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
-    catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
+    table = catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
     if statement.temporary:
         state.temporary.add(statement.table.parts[-1])
-    return Result(
-        message=f"table {statement.table if statement.temporary else name} "
-        + ("is there already" if was_there else "created")
-    )
+    if not was_there:
+        return Result(message=f"table {shown} created")
+    differences = declared_differences(table, descriptor)
+    warning = f"; WARNING: it is not as declared, and was not changed: {'; '.join(differences)}" if differences else ""
+    return Result(message=f"table {shown} is there already{warning}")
 
 
 def _create_as(state: SessionState, statement: CreateTable, source: SourceText, catalog: Catalog, name: str) -> Result:

@@ -414,6 +414,8 @@ class DynamicTable:
     ) -> HybridSource:
         """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says.
 
+        ``startup`` "latest" starts with the first change after this call.
+
         ``normalize`` "lookup" (default: ``scan.normalize``) tells every change with the row before it. Then the
         snapshots since the stream's position have to be kept: register it as a consumer. "state" does so, too, out of
         the rows that the stream itself has heard, which it keeps in ``state_directory`` (a path or URL that is this
@@ -422,6 +424,28 @@ class DynamicTable:
         a warning at each commit that the stream is not told of, "fail" ends the stream before it hands out anything
         later, by ``UntrackedCommitError`` (default: ``scan.on-untracked``).
         """
+        source = self.stream_plan(
+            position=position,
+            startup=startup,
+            timestamp_millis=timestamp_millis,
+            normalize=normalize,
+            on_untracked=on_untracked,
+            state_directory=state_directory,
+        )
+        source.fix_start()
+        return source
+
+    def stream_plan(
+        self,
+        *,
+        position: StreamPosition | None = None,
+        startup: str | StartupMode | None = None,
+        timestamp_millis: int | None = None,
+        normalize: str | ScanNormalize | None = None,
+        on_untracked: str | UntrackedScan | None = None,
+        state_directory: str | None = None,
+    ) -> HybridSource:
+        """As ``stream``, for engines that keep positions themselves: no start is looked up before it is asked for."""
         return self._streams.open(
             position=position,
             startup=startup,

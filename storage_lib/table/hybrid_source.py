@@ -149,6 +149,14 @@ class HybridSource:
         offsets = self._places.since(self._log, since)
         return self._in_log(0, offsets, 0 if self._watch is None else history.last_before(since))
 
+    def fix_start(self) -> None:
+        """Let ``poll`` begin here and now where ``log.scan=latest``, rather than where its first call comes to be.
+
+        The other starts are the same whenever they are looked up.
+        """
+        if self.position is None and self._startup is StartupMode.LATEST:
+            self.position = self.initial_position()
+
     def latest_position(self, start: StreamPosition, *, max_rows: int | None = None) -> StreamPosition:
         """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
 

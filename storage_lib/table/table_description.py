@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -73,7 +74,7 @@ class TableDescription:
             "change-tracking": str(self._options.change_tracking).lower(),
             **self._log_lines(part),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
-            "file.path": self._location,
+            "file.path": self._path(entries) if partition else self._location,
             "file.format": self._options.file_format,
             "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),
             "num-files": str(len(entries)),
@@ -89,6 +90,11 @@ class TableDescription:
             "turn held by": self._lease.holder() or "",
             "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
         }
+
+    def _path(self, entries: list[ManifestEntry]) -> str:
+        """The directory of the partition with these files; of several, the one that holds them all."""
+        paths = {self._codec.path(entry.partition).rstrip("/") for entry in entries}
+        return f"{self._location}/{posixpath.commonpath(paths)}".rstrip("/")
 
     def snapshots(self) -> pa.Table:
         """One row a snapshot, oldest first."""

@@ -16,6 +16,7 @@ from storage_lib import (
     InvalidInputError,
     MemoryCatalog,
     NotFoundError,
+    SetOption,
     TableDescriptor,
     UnavailableError,
     load_table_at,
@@ -110,12 +111,20 @@ def test_creating_a_table_twice_is_refused_unless_it_may_exist() -> None:
     assert content(again) == {"a 1 10"}
 
 
-def test_if_not_exists_refuses_a_table_that_is_something_else() -> None:
+def test_if_not_exists_leaves_another_table_and_names_the_differences(caplog: pytest.LogCaptureFixture) -> None:
     catalog = MemoryCatalog()
-    orders(catalog)
+    table = orders(catalog, **{"sequence.field": "price", "log.system": "none"})
+    table.append(rows("+I a 1 10"))
+    table = table.alter(SetOption("write-only", "true"))
 
-    with pytest.raises(AlreadyExistsError, match="other columns"):
-        catalog.create_table(NAME, pa.schema([("id", pa.int64())]), primary_key=["id"], if_not_exists=True)
+    there = catalog.create_table(NAME, pa.schema([("id", pa.int64())]), primary_key=["id"], if_not_exists=True)
+
+    assert content(there) == {"a 1 10"}
+    assert there.schema == table.schema
+    (warning,) = caplog.messages
+    assert f"table {NAME} exists and is not as declared: column dt: " in warning
+    assert "primary key: dt, id in the table, declared as id" in warning
+    assert "write-only" not in warning
 
 
 @pytest.mark.parametrize("name", ["orders", "a.b.c", "shop.", "shop.or/ders", "../x.y", "shop.or ders"])

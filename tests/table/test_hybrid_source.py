@@ -55,6 +55,25 @@ def test_latest_reads_only_what_comes() -> None:
 
 
 @pytest.mark.parametrize("log_system", ["kafka", "none"])
+@pytest.mark.parametrize("by", ["argument", "option"])
+def test_latest_starts_when_the_stream_is_opened_not_at_its_first_poll(log_system: str, by: str) -> None:
+    options = {"log.system": log_system} | ({"log.scan": "latest"} if by == "option" else {})
+    table = orders(None, **options)
+    table.append(rows("+I a 1 10"))
+    source = table.stream() if by == "option" else table.stream(startup="latest")
+
+    table.append(rows("+I a 2 20"))
+
+    batch = source.poll()
+    assert batch is not None
+    assert batch.column("id").to_pylist() == [2]
+
+
+def test_a_stream_plan_looks_up_no_start() -> None:
+    assert orders().stream_plan(startup="latest").position is None
+
+
+@pytest.mark.parametrize("log_system", ["kafka", "none"])
 def test_from_timestamp_reads_what_was_committed_since(log_system: str) -> None:
     table = orders(None, **{"log.system": log_system})
     table.append(rows("+I a 1 10"))

@@ -217,7 +217,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'a');
 --> change-tracking | true
 --> log.system | none
 --> source offsets |
---> file.path | <warehouse>/default.db/t
+--> file.path | <warehouse>/default.db/t/dt=a
 --> file.format | parquet
 --> partition | dt=a
 --> num-files | 1

@@ -189,7 +189,9 @@ CREATE TABLE t (id BIGINT);
 CREATE TABLE IF NOT EXISTS t (id BIGINT);
 --> table default.t is there already
 CREATE TABLE IF NOT EXISTS t (id STRING);
---> AlreadyExistsError: table default.t exists with other columns: [["id", "BIGINT"]] there, [["id", "STRING"]] here. Drop it first, or create the new one under another name
+--> table default.t is there already; WARNING: it is not as declared, and was not changed: column id: BIGINT in the table, declared as STRING
+CREATE TABLE IF NOT EXISTS t (other STRING) WITH ('bucket' = '2');
+--> table default.t is there already; WARNING: it is not as declared, and was not changed: column other: not in the table, declared as STRING; column id: BIGINT in the table, not declared; option bucket: 1 in the table, declared as 2
 
 -- case: dropping
 CREATE TABLE orders (id BIGINT);

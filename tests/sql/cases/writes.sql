@@ -84,7 +84,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'c', hr = 1);
 --> change-tracking | true
 --> log.system | none
 --> source offsets |
---> file.path | <warehouse>/default.db/t
+--> file.path | <warehouse>/default.db/t/dt=c/hr=1
 --> file.format | parquet
 --> partition | dt=c, hr=1
 --> num-files | 1
