@@ -116,6 +116,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "on_call:page_somebody",
                         "default": "",
                     },
+                    "deferral_seconds_min": {
+                        "description": "How long a deferred task stays deferred at least. A task that resumes before "
+                        "the scheduler has processed the end of its process is failed by Airflow; increase it where "
+                        "the scheduler's loop takes longer.",
+                        "version_added": None,
+                        "type": "float",
+                        "example": None,
+                        "default": "5",
+                    },
                     "callable_modules": {
                         "description": "Modules whose functions forms and templates may name: package.module, "
                         "package.module:function, or dags-folder for every module below the DAGs folder.",

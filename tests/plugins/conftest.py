@@ -16,6 +16,8 @@ os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
 os.environ.setdefault(
     "AIRFLOW__DYNAMIC_TABLE__CALLABLE_MODULES", "dags-folder, tests, rows_for_tests, changes_for_tests"
 )
+# A minimum for real schedulers; what it does is tested with a clock of its own.
+os.environ.setdefault("AIRFLOW__DYNAMIC_TABLE__DEFERRAL_SECONDS_MIN", "0")
 
 import pytest
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 __all__ = ["FileChangeTrigger", "file_stamp"]
 
@@ -24,7 +21,7 @@ def file_stamp(path: Path) -> str:
     return f"{found.st_ino}/{found.st_size}/{found.st_mtime_ns}"
 
 
-class FileChangeTrigger(BaseTrigger):
+class FileChangeTrigger(DeferralTrigger):
     """Fires once, when the file has another stamp or after ``look_seconds``.
 
     :param path: the file; one that is not there has a stamp, too.
@@ -52,11 +49,11 @@ class FileChangeTrigger(BaseTrigger):
             },
         )
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
+    async def wait(self) -> dict[str, Any]:
         """Look until it is another."""
         deadline = time.monotonic() + self.look_seconds
         stamp = self.stamp
         while stamp == self.stamp and time.monotonic() < deadline:
             await asyncio.sleep(self.poll_seconds)
             stamp = await asyncio.to_thread(file_stamp, Path(self.path))
-        yield TriggerEvent({"path": self.path})  # type: ignore[no-untyped-call]  # Airflow's
+        return {"path": self.path}

@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from typing import Any
 
 from dynamic_table.sink_job import BY_HAND, SinkJob, SinkWatch
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 __all__ = ["RELEASED", "REPORT_DUE", "StreamSinkTrigger"]
 
@@ -21,7 +17,7 @@ REPORT_DUE = "report due"
 RELEASED = "released"
 
 
-class StreamSinkTrigger(BaseTrigger):
+class StreamSinkTrigger(DeferralTrigger):
     """Fires once: when the job has ended or is lost, when a report is due, or when the job is somebody else's to watch.
 
     :param directory: the job's directory.
@@ -60,7 +56,7 @@ class StreamSinkTrigger(BaseTrigger):
             },
         )
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
+    async def wait(self) -> dict[str, Any]:
         """Look until there is something to tell."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
@@ -68,7 +64,7 @@ class StreamSinkTrigger(BaseTrigger):
         while told is None:
             await asyncio.sleep(self.poll_seconds)
             told = await asyncio.to_thread(self._look, watch, began)
-        yield TriggerEvent({"directory": self.directory, "state": told})  # type: ignore[no-untyped-call]  # Airflow's
+        return {"directory": self.directory, "state": told}
 
     def _look(self, watch: SinkWatch, began: float) -> str | None:
         state = watch.look().state

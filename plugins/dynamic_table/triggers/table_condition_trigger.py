@@ -6,20 +6,20 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.table_conditions import condition_of
+from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from airflow.sdk import Connection
 
 __all__ = ["TableConditionTrigger"]
 
 
-class TableConditionTrigger(BaseTrigger):
+class TableConditionTrigger(DeferralTrigger):
     """Fires once: when the condition is met, or when a look at the table fails for good.
 
     :param table: ``database.table``.
@@ -49,14 +49,14 @@ class TableConditionTrigger(BaseTrigger):
             },
         )
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
+    async def wait(self) -> dict[str, Any]:
         """Look until it is met. An outage is waited for; anything else is told to the task, which fails by it."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         payload = await asyncio.to_thread(self._look, connection)
         while payload is None:
             await asyncio.sleep(self.poll_seconds)
             payload = await asyncio.to_thread(self._look, connection)
-        yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
+        return payload
 
     def _look(self, connection: Connection) -> dict[str, Any] | None:
         """What to tell the task; None: look again. Runs in a thread, where no connection can be asked for."""

@@ -6,12 +6,13 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
+from dynamic_table.retry_policy import RETRY_ARGUMENTS
 from dynamic_table.sensors.table_sensors import SnapshotSensor
 from dynamic_table.triggers.snapshot_trigger import SnapshotTrigger
 
 TABLE = "life.watched"
 
-with DAG(dag_id="wait_for_a_snapshot", schedule=None):
+with DAG(dag_id="wait_for_a_snapshot", schedule=None, default_args=RETRY_ARGUMENTS):
     SnapshotSensor(task_id="wait", table=TABLE, newer_than_snapshot=1, deferrable=True, poke_interval=0.5, timeout=120)
 
 commits = Asset(
