@@ -1,4 +1,7 @@
-"""A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools."""
+"""A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools.
+
+On a local master nothing of it listens beyond this machine.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from storage_lib.schema.secret_text import secret_text_pattern
 from storage_lib.schema.table_options import secret_pattern
+from storage_lib.spark.loopback import loopback_settings
 from storage_lib.spark.table_source import register
 
 STREAM_POOL = "dynamic-table-stream"
@@ -42,7 +46,7 @@ def session(
     """The running session, or a new one, with the sources registered.
 
     ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
-    (``warm_daemon``). ``conf`` overrides our settings.
+    (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``). ``conf`` overrides our settings.
     """
     # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -50,7 +54,7 @@ def session(
     if master is not None:
         builder = builder.master(master)
     ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
-    for key, value in {**ours, **(conf or {})}.items():
+    for key, value in {**ours, **loopback_settings(master, {**ours, **(conf or {})}), **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
