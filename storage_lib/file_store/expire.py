@@ -1,4 +1,7 @@
-"""Drops old snapshots and the files only they need; data that the newest snapshot shows never expires."""
+"""Drops old snapshots and the files only they need; data that the newest snapshot shows never expires.
+
+Where the table's options keep changelogs for longer than snapshots, that of an expired snapshot is kept aside.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.references import FileReferences, Files
+from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -24,9 +28,19 @@ class ExpireResult:
     earliest_id: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogRetention:
+    """How many snapshots, and of what age, keep their changelogs."""
+
+    count_min: int
+    count_max: int
+    time_ms: int
+
+
 class FileStoreExpire:
     """Expires the oldest snapshots, never one in the middle.
 
+    0. Copy the snapshots that are about to expire to where their changelogs are kept, if they are.
     1. Choose the first snapshot to keep, F. Tags and branches keep their files, consumers everything they have
        yet to read.
     2. Write F into EARLIEST: from now on everything below counts as expired, whatever files are still there.
@@ -44,7 +58,14 @@ class FileStoreExpire:
         consumers: ConsumerDirectory,
         references: FileReferences,
         check_table: Callable[[], None],
+        changelogs: ChangelogHistory,
+        changelog_retention: ChangelogRetention | None,
+        now_millis: Callable[[], int],
     ) -> None:
+        """``changelog_retention`` is None where changelogs expire with their snapshots."""
+        self._changelogs = changelogs
+        self._changelog_retention = changelog_retention
+        self._now_millis = now_millis
         self._file_io = file_io
         self._snapshots = snapshots
         self._consumers = consumers
@@ -82,12 +103,18 @@ class FileStoreExpire:
                     first_kept = min(first_kept, max(keep_from, earliest_id))
                 if snapshot_count_max is not None:
                     first_kept = min(first_kept, earliest_id + snapshot_count_max)
-                return self._expire_below(first_kept)
+                return self._expire_up_to(first_kept, latest_id)
             except (NotFoundError, SnapshotExpiredError):
                 # Another expiry went further meanwhile: what it has left is looked at.
                 if self._snapshots.earliest_id() == earliest_id:
                     raise
         return ExpireResult()
+
+    def _expire_up_to(self, first_kept: int, latest_id: int) -> ExpireResult:
+        result = self._expire_below(first_kept)
+        if self._changelog_retention is not None:
+            self._expire_changelogs(latest_id, self._changelog_retention)
+        return result
 
     def _first_kept(self, ids: range, retain_min: int, retain_max: int, older_than_millis: int | None) -> int:
         newest = ids[-1]
@@ -100,6 +127,10 @@ class FileStoreExpire:
         return min(first, stop)
 
     def _expire_below(self, first_kept: int) -> ExpireResult:
+        if self._changelog_retention is not None:
+            # Before they count as expired: whoever misses the snapshot looks for its changelog.
+            for snapshot in self._snapshots.load_all(range(self._snapshots.earliest_id() or first_kept, first_kept)):
+                self._changelogs.keep(snapshot)
         expired_ids = self._snapshots.expire_below(first_kept)
         loaded = [self._snapshots.load_expired(snapshot_id) for snapshot_id in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
@@ -136,6 +167,38 @@ class FileStoreExpire:
                     files.data |= self._references.paths_in(name, kind, strict=False)
         files.data |= self._references.paths_in(first_kept.delta_manifest_list, FileKind.DELETE, strict=True)
         return files
+
+    def _expire_changelogs(self, latest_id: int, retention: ChangelogRetention) -> None:
+        """Drop the changelogs that are not to be kept any more, as Paimon's engines do."""
+        ids = self._changelogs.ids()
+        if not ids:
+            return
+        first_kept = self._first_changelog_kept(ids, latest_id, retention)
+        expired_ids = [each for each in ids if each < first_kept]
+        if not expired_ids:
+            return
+        loaded = {each: self._changelogs.load(each) for each in ids}
+        expired = [changelog for each in expired_ids if (changelog := loaded[each]) is not None]
+        kept = [changelog for each, changelog in loaded.items() if each >= first_kept and changelog is not None]
+        files = self._references.of_changelogs(expired)
+        needed = self._references.of_others(but_changelogs=True)
+        needed |= self._references.of_changelogs(kept)
+        needed |= self._references.of_own_whole(self._snapshots)
+        self._changelogs.give_up_below(first_kept)
+        for path in (files - needed).in_order():
+            self._file_io.delete(path)
+        self._changelogs.delete(expired_ids)
+
+    def _first_changelog_kept(self, ids: Sequence[int], latest_id: int, retention: ChangelogRetention) -> int:
+        stop = min(latest_id - retention.count_min + 1, *self._next_of_consumers(), ids[-1] + 1)
+        first = max(latest_id - retention.count_max + 1, ids[0])
+        young = self._now_millis() - retention.time_ms
+        while first < stop:
+            changelog = self._changelogs.load(first)
+            if changelog is not None and changelog.time_millis >= young:
+                break
+            first += 1
+        return min(first, stop)
 
     def _next_of_consumers(self) -> list[int]:
         """The next snapshot that each consumer is going to read."""

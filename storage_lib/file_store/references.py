@@ -62,7 +62,10 @@ class FileReferences:
         manifests: ManifestDirectory,
         data_files: DataFilePaths,
         branches: BranchDirectory,
+        tells_changes: bool,
     ) -> None:
+        """``tells_changes``: streams of other engines read changelog files, not the rows that were appended."""
+        self._tells_changes = tells_changes
         self.root = paths.root
         self._paths = paths
         self._manifests = manifests
@@ -85,15 +88,35 @@ class FileReferences:
                 needed |= self.all_of(changelog)
         return needed
 
-    def of_others(self) -> Files:
-        """What tags need, of this branch and of others, and what the snapshots of the others need."""
+    def of_others(self, *, but_changelogs: bool = False) -> Files:
+        """What tags need, of this branch and of others, and what the snapshots of the others need.
+
+        With the long-lived changelogs of all branches, ``but_changelogs`` of this one.
+        """
         needed = Files()
         for branch in self._branches.all_names():
             needed |= self._of_tags(branch)
-            for changelog in self._branches.changelogs(branch):
-                needed |= self.all_of(changelog)
+            if not but_changelogs or branch != self._paths.branch:
+                needed |= self.of_changelogs(self._branches.changelogs(branch))
             if branch != self._paths.branch:
                 needed |= self._of_moving_history(branch)
+        return needed
+
+    def of_changelogs(self, changelogs: Iterable[Snapshot]) -> Files:
+        """What is read of expired snapshots whose changelog is kept: changelog files, or without them what was added.
+
+        Other engines delete the rest, so what is gone is passed over.
+        """
+        needed = Files()
+        for changelog in changelogs:
+            of_rows = not self._tells_changes and changelog.commit_kind is CommitKind.APPEND
+            name = changelog.delta_manifest_list if of_rows else changelog.changelog_manifest_list
+            if name is None:
+                continue
+            needed.lists.add(self._paths.manifest_path(name))
+            manifests = self._list(name, strict=False)
+            needed.manifests |= {self._paths.manifest_path(each.file_name) for each in manifests}
+            needed.data |= self.paths_in(name, FileKind.ADD, strict=False)
         return needed
 
     def of_branch(self, branch: str) -> Files:
@@ -110,6 +133,10 @@ class FileReferences:
         if first_id is None:
             return self._of_moving_history(self._paths.branch, history, only=CommitKind.OVERWRITE)
         return self._of_history(history, first_id, only=CommitKind.OVERWRITE)
+
+    def of_own_whole(self, history: SnapshotHistory) -> Files:
+        """Everything that the snapshots of this branch need."""
+        return self._of_moving_history(self._paths.branch, history)
 
     def of_snapshot(self, snapshot: Snapshot) -> Files:
         """What one snapshot shows, and its metadata. Raises ``NotFoundError`` if some of that is gone."""

@@ -16,7 +16,7 @@ from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
-from storage_lib.file_store.expire import FileStoreExpire
+from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
 from storage_lib.file_store.foreign_features import refuse_foreign_features
 from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
@@ -30,6 +30,7 @@ from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.schema_in_force import rewritten_since, schema_in_force
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
+from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -223,13 +224,31 @@ class FileStore:
             consumers=self.consumers,
             references=self.references,
             check_table=self.check_still_there,
+            changelogs=ChangelogHistory(self._environment.file_io, self._paths),
+            changelog_retention=self._changelog_retention,
+            now_millis=self._environment.clock.now_millis,
+        )
+
+    @property
+    def _changelog_retention(self) -> ChangelogRetention | None:
+        options = self._options
+        if not options.keeps_changelogs:
+            return None
+        return ChangelogRetention(
+            count_min=options.effective_changelog_num_retained_min,
+            count_max=options.effective_changelog_num_retained_max,
+            time_ms=options.effective_changelog_time_retained_ms,
         )
 
     @cached_property
     def references(self) -> FileReferences:
         """What snapshots, tags and branches need."""
         return FileReferences(
-            paths=self._paths, manifests=self._manifests, data_files=self._data_files, branches=self.branches
+            paths=self._paths,
+            manifests=self._manifests,
+            data_files=self._data_files,
+            branches=self.branches,
+            tells_changes=self.tells_changes,
         )
 
     @cached_property

@@ -400,6 +400,24 @@ class TableOptions:
     snapshot_time_retained_ms: int = _option(
         "snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing."
     )
+    changelog_num_retained_min: int | None = _option(
+        "changelog.num-retained.min",
+        None,
+        parse_count,
+        "Snapshots whose changelog is kept at least after they have expired; default: as snapshot.num-retained.min.",
+    )
+    changelog_num_retained_max: int | None = _option(
+        "changelog.num-retained.max",
+        None,
+        parse_count,
+        "Snapshots above which changelogs expire as well; default: as snapshot.num-retained.max.",
+    )
+    changelog_time_retained_ms: int | None = _option(
+        "changelog.time-retained",
+        None,
+        parse_millis,
+        "Age below which no changelog expires; default: as snapshot.time-retained.",
+    )
     deletion_vectors_enabled: bool = _option(
         "deletion-vectors.enabled",
         default=False,
@@ -555,6 +573,31 @@ class TableOptions:
         parsed = cls(**values, log_kafka_client=client, log_schema_registry=registry, others=others)
         parsed._refuse_unsupported()
         return parsed
+
+    @property
+    def effective_changelog_num_retained_min(self) -> int:
+        """That of snapshots unless it is given."""
+        return self.changelog_num_retained_min or self.snapshot_num_retained_min
+
+    @property
+    def effective_changelog_num_retained_max(self) -> int:
+        """That of snapshots unless it is given."""
+        return self.changelog_num_retained_max or self.snapshot_num_retained_max
+
+    @property
+    def effective_changelog_time_retained_ms(self) -> int:
+        """That of snapshots unless it is given."""
+        given = self.changelog_time_retained_ms
+        return self.snapshot_time_retained_ms if given is None else given
+
+    @property
+    def keeps_changelogs(self) -> bool:
+        """Whether the changelog of a snapshot outlives it: where any of its options keeps more than the snapshots'."""
+        return (
+            self.effective_changelog_num_retained_max > self.snapshot_num_retained_max
+            or self.effective_changelog_time_retained_ms > self.snapshot_time_retained_ms
+            or self.effective_changelog_num_retained_min > self.snapshot_num_retained_min
+        )
 
     @property
     def looks_up(self) -> bool:

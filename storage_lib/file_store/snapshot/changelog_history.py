@@ -1,0 +1,50 @@
+"""Long-lived changelogs: of an expired snapshot, a copy of its JSON that says where its changes are.
+
+``changelog/changelog-<id>``, with the hints LATEST and EARLIEST, as Paimon has it (docs/format.md, 1.16). A stream that
+comes too late for the snapshot goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from storage_lib.errors import NotFoundError, StorageError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.numbered_files import NumberedFiles
+from storage_lib.io.table_paths import TablePaths
+
+
+class ChangelogHistory:
+    """The changelogs of one branch."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._files = NumberedFiles(file_io, paths.changelog_directory, "changelog-", hints=True)
+
+    def ids(self) -> list[int]:
+        """Of all changelogs, ascending."""
+        return self._files.ids()
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep the changelog of a snapshot that is about to expire; fine if it is kept already. Durable."""
+        self._files.create(snapshot.id, encode_snapshot(snapshot))
+
+    def load(self, snapshot_id: int) -> Snapshot | None:
+        """One changelog; None if it is gone."""
+        try:
+            return decode_snapshot(self._files.load(snapshot_id), self._files.path(snapshot_id))
+        except NotFoundError:
+            return None
+
+    def give_up_below(self, snapshot_id: int) -> None:
+        """Say that nothing below is kept any more, before it is deleted."""
+        with suppress(StorageError):
+            self._files.write_earliest(snapshot_id)
+
+    def delete(self, snapshot_ids: Collection[int]) -> None:
+        """Remove changelogs; their files are to be deleted before."""
+        for snapshot_id in sorted(snapshot_ids):
+            self._file_io.delete(self._files.path(snapshot_id))
