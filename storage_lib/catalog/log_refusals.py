@@ -5,7 +5,14 @@ from __future__ import annotations
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import spelled_millis
-from storage_lib.schema.table_options import ChangelogMode, LogConsistency, LogSystem, MergeEngine, TableOptions
+from storage_lib.schema.table_options import (
+    ChangelogMode,
+    LogConsistency,
+    LogSystem,
+    MergeEngine,
+    TableOptions,
+    UpdateBeforeSource,
+)
 
 _SERVERS = "bootstrap.servers"
 _TIERINGS_RETAINED_MIN = 10
@@ -15,6 +22,7 @@ _TIERINGS_RETAINED_MIN = 10
 def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
     """Raise ``InvalidInputError`` naming the option and the remedy."""
     _refuse_log_of_unmerged_rows(name, options)
+    _refuse_updates_without_old_rows(name, options, has_primary_key=has_primary_key)
     if options.log_consistency is LogConsistency.EVENTUAL:
         _refuse_eventual(name, options, has_primary_key=has_primary_key)
 
@@ -64,6 +72,16 @@ def _refuse_eventual(name: str, options: TableOptions, *, has_primary_key: bool)
             f"{option} with log.retention={spelled_millis(options.log_retention_ms)} would lose rows when files are "
             f"late: records have to stay for {_TIERINGS_RETAINED_MIN} times log.tier-interval="
             f"{spelled_millis(options.log_tier_interval_ms)} at least; declare log.retention={spelled_millis(least)}"
+        )
+        raise InvalidInputError(message)
+
+
+def _refuse_updates_without_old_rows(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
+    is_all = has_primary_key and options.log_changelog_mode is ChangelogMode.ALL
+    if is_all and options.ignore_delete and options.write_produce_update_before is UpdateBeforeSource.INPUT:
+        message = (
+            f"table {name}: option ignore-delete=true drops each -U, which log.changelog-mode=all with "
+            "write.produce-update-before=input needs; declare write.produce-update-before=lookup"
         )
         raise InvalidInputError(message)
 

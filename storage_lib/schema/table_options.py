@@ -483,7 +483,8 @@ class TableOptions:
         UpdateBeforeSource.LOOKUP,
         parse_word(UpdateBeforeSource),
         "For log.changelog-mode=all with a primary key: lookup finds the row before each change in the table, input "
-        "takes it from the input, which has to have it.",
+        "takes it from the input. A commit whose changes do not follow from the stored rows (a +U without its -U, a "
+        "+I of a key that exists, a -U or -D of another row) is refused.",
     )
     log_format: LogFormat = _option(
         "log.format",

@@ -73,4 +73,10 @@ class HeldChanges:
                     "for longer than a write takes (expire_snapshots(older_than_millis=...))"
                 )
                 raise CommitConflictError(message) from error
-            yield bucket, complete_changes(rows, kinds, old, self._primary_keys)
+            yield bucket, self._completed(bucket, rows, kinds, old)
+
+    def finish(self) -> None:
+        """Called once, after the last ``take``."""
+
+    def _completed(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, old: pa.Table) -> CompleteChanges:  # noqa: ARG002  for those that keep something by bucket
+        return complete_changes(rows, kinds, old, self._primary_keys)

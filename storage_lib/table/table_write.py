@@ -90,6 +90,8 @@ class TableWrite:
     def prepare_commit(self) -> TableCommitMessage:
         """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
         self._complete()
+        if self._held is not None:
+            self._held.finish()
         # The log's records are on their way to the broker; files are written and synced while it stores them.
         files = () if self._file_write is None else self._file_write.prepare_commit()
         transactions = () if self._log is None else self._log.flush()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import SnapshotExpiredError
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
+from storage_lib.table.checked_changes import CheckedChanges
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
 from storage_lib.table.table_write import TableWrite
@@ -95,12 +96,12 @@ class TaskWrites:
             return self._file_store.snapshots.latest()
 
     def _held_changes(self, base: Snapshot | None) -> HeldChanges | None:
-        """Where old rows are looked up; a difference of contents has them already."""
+        """Where old rows are looked up, to be told or to be compared; a difference of contents has them already."""
         mode = self._options.effective_changelog_mode(has_primary_key=bool(self._schema.primary_keys))
-        looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
-        if not self._schema.primary_keys or mode is not ChangelogMode.ALL or not looks_up:
+        if not self._schema.primary_keys or mode is not ChangelogMode.ALL:
             return None
-        return HeldChanges(
+        looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
+        return (HeldChanges if looks_up else CheckedChanges)(
             table=self._table,
             lookup=self._old_rows,
             primary_keys=self._schema.primary_keys,

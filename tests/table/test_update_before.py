@@ -83,14 +83,6 @@ def test_replaced_and_dropped_content_is_told_once() -> None:
     assert len(changes) == 3 + 4 + 1
 
 
-def test_the_input_is_believed_if_the_table_says_so() -> None:
-    table = orders(None, **ALL, **{"write.produce-update-before": "input"})
-    table.append(rows("+I a 1 1"))
-    table.append(rows("-U a 1 1", "+U a 1 2", "-D b 7 7"))
-
-    assert streamed(table) == ["+I a 1 1", "-U a 1 1", "+U a 1 2", "-D b 7 7"]
-
-
 def test_the_same_commit_twice_is_told_once() -> None:
     table = orders(None, **ALL)
     for _ in range(2):
