@@ -19,7 +19,7 @@ help: ## List these targets
 setup: ## Make the environments and fetch Kafka into .local; done already, it takes no time
 	@$(PYTHON) docker/local/stack_setup.py
 
-servers: ## Also make what only tests use: S3 (needs Go), PostgreSQL (has to be there), HDFS, a registry, Paimon's Java core, archives for quick starts
+servers: ## Also make what only tests use: S3 (needs Go), PostgreSQL (has to be there), HDFS, a registry, Paimon's Java core, Flink, archives for quick starts
 	@$(PYTHON) docker/local/stack_setup.py servers
 
 demo: setup ## Show the whole product at work on this machine, without Docker

@@ -30,6 +30,7 @@ from local_s3 import LocalS3
 from quick_spark import quick_spark
 from storage_lib.log_store.kafka_cluster import close_connections
 from tests.support.chromium import PROGRAM as CHROMIUM
+from tests.support.flink import FLINKS, Flink
 from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
 MARKS_OF_FIXTURES = {
+    "flink_1_20": ("flink", "integration"),
+    "flink_2_0": ("flink", "integration"),
     "hdfs": ("hdfs", "integration"),
     "kafka": ("kafka", "integration"),
     "metastore": ("metastore", "integration"),
@@ -100,6 +103,7 @@ def pytest_report_header() -> list[str]:
                 ("HDFS", HDFS_JARS),
                 ("registry", REGISTRY_APP),
                 ("Paimon's Java core", PAIMON_CORE),
+                *((f"Flink {release}", home) for release, home in FLINKS.items()),
                 ("PostgreSQL", find_postgres()),
             ),
         ),
@@ -217,6 +221,20 @@ def paimon_core() -> Iterator[PaimonCore]:
     """Paimon's Java core, one JVM for the whole session, started by the first test that asks."""
     with PaimonCore() as core:
         yield core
+
+
+@pytest.fixture(scope="session")
+def flink_1_20() -> Iterator[Flink]:
+    """Flink 1.20 with Paimon's connector, one JVM for the whole session."""
+    with Flink("1.20") as flink:
+        yield flink
+
+
+@pytest.fixture(scope="session")
+def flink_2_0() -> Iterator[Flink]:
+    """Flink 2.0 with Paimon's connector, one JVM for the whole session."""
+    with Flink("2.0") as flink:
+        yield flink
 
 
 @pytest.fixture(scope="session")

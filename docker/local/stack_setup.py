@@ -13,6 +13,8 @@ and, for who asks for them, servers to test stores with: `make servers`
 and, with them, another reader and writer of our files, and what the tests' many Sparks start from:
 
     .local/paimon_core   Paimon's Java core, which runs on Hadoop's client
+    .local/flink_1_20    Flink 1.20 with Paimon's connector, and
+    .local/flink_2_0     Flink 2.0, which run on it too
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
     .local/kafka_classes Kafka's, so that brokers do
 
@@ -49,6 +51,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
+FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
@@ -112,6 +115,8 @@ def set_up_servers(java: Path) -> None:
         raise SetupError(msg)
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
+    make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java)
+    make_jars(FLINK_2_0, "Flink 2.0 with Paimon's connector (162 MB)", java)
     make_jars(REGISTRY, "a schema registry (109 MB)", java)
     unpack_registry()
     # A minute's work, which the many Sparks of the tests save again, and one demo does not.
@@ -291,7 +296,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, HDFS, PAIMON_CORE, REGISTRY):
+        for place in (KAFKA, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

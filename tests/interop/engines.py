@@ -13,10 +13,12 @@ import pyarrow as pa
 from storage_lib import DynamicTable, WarehouseCatalog
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.schema.data_types import DataType
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN, RowKind
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.type_spelling import parse_type
 from tests.interop.table_cases import TableCase
+from tests.support.flink import Flink, quoted, settings
 from tests.support.line_servant import RefusedError
 from tests.support.other_readers import (
     append_with_pypaimon,
@@ -28,6 +30,7 @@ from tests.support.other_readers import (
 from tests.support.paimon_core import PaimonCore
 
 IDENTIFIER = "db.t"
+TABLE = quoted(IDENTIFIER)
 TAG = "kept"
 Rows = Sequence[tuple[Any, ...]]
 
@@ -156,6 +159,53 @@ class Java:
         self.core.tag(place.warehouse, IDENTIFIER, TAG, latest)
 
 
+@dataclass
+class FlinkSql:
+    """Flink with Paimon's connector: every verb is a statement."""
+
+    flink: Flink
+
+    def create(self, place: Place, case: TableCase) -> None:
+        schema = schema_of(case)
+        columns = [f"`{name}` {spelled}" for name, spelled in case.types.items()]
+        if case.primary_key:
+            columns.append(f"PRIMARY KEY ({names(case.primary_key)}) NOT ENFORCED")
+        partitioned = f" PARTITIONED BY ({names(case.partition_by)})" if case.partition_by else ""
+        database, _, _ = IDENTIFIER.partition(".")
+        self.flink.execute(
+            place.warehouse,
+            f"CREATE DATABASE IF NOT EXISTS {quoted(database)}",
+            f"CREATE TABLE {TABLE} ({', '.join(columns)}){partitioned} WITH ({settings(schema.options)})",
+        )
+
+    def read(self, place: Place, options: Mapping[str, str]) -> Rows:
+        return self.flink.read(place.warehouse, IDENTIFIER, types_of(place.schema), options)
+
+    def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
+        # A batch INSERT only adds rows.
+        streaming = any(kind is not RowKind.INSERT for kind in kinds)
+        self.flink.write(place.warehouse, IDENTIFIER, rows, types_of(place.schema), kinds, streaming=streaming)
+
+    def overwrite(self, place: Place, rows: Rows, day: str) -> None:
+        self.flink.write(place.warehouse, IDENTIFIER, rows, types_of(place.schema), overwrite=True)
+
+    def drop(self, place: Place, day: str) -> None:
+        self.flink.execute(place.warehouse, f"ALTER TABLE {TABLE} DROP PARTITION (`day` = '{day}')")
+
+    def compact(self, place: Place, *, full: bool) -> None:
+        strategy = "full" if full else "minor"
+        self._call(place, "compact", f"compact_strategy => '{strategy}'")
+
+    def expire(self, place: Place) -> None:
+        self._call(place, "expire_snapshots", "retain_max => 1, retain_min => 1")
+
+    def tag(self, place: Place) -> None:
+        self._call(place, "create_tag", f"tag => '{TAG}'")
+
+    def _call(self, place: Place, procedure: str, arguments: str) -> None:
+        self.flink.execute(place.warehouse, f"CALL sys.{procedure}(`table` => '{IDENTIFIER}', {arguments})")
+
+
 class _ReaderAndAppender:
     """What the engines for Python do not do."""
 
@@ -243,6 +293,16 @@ def schema_of(case: TableCase) -> TableSchema:
         time_millis=0,
     )
     return replace(schema, options={key: text for key, text in schema.options.items() if key != "write-mode"})
+
+
+def names(columns: Sequence[str]) -> str:
+    """Columns in SQL."""
+    return ", ".join(f"`{name}`" for name in columns)
+
+
+def types_of(schema: TableSchema) -> list[DataType]:
+    """Of the columns in order."""
+    return [field.type for field in schema.fields]
 
 
 def arrow_of(rows: Rows, schema: TableSchema) -> pa.Table:

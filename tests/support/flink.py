@@ -1,0 +1,120 @@
+"""Flink with Paimon's connector: SQL, batch and streaming, on a cluster inside one JVM for all tests of a session.
+
+The program is docker/local/flink; its jars come from `make servers`, and it is compiled here when it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from storage_lib.schema.data_types import DataType
+from storage_lib.schema.row_kind import RowKind
+from tests.support.java_servant import LOCAL, SOURCES, rows_from_wire, rows_to_wire, start
+
+FLINKS = {"1.20": LOCAL / "flink_1_20", "2.0": LOCAL / "flink_2_0"}
+SECONDS_MAX = 120
+"""A job that is not done by then never will be; a busy machine takes several times as long as a quiet one."""
+
+Values = Sequence[Sequence[Any]]
+Changes = list[tuple[RowKind, tuple[Any, ...]]]
+
+
+class Flink:
+    """Commands to one release of it; all may raise ``RefusedError`` with what Flink said.
+
+    ``identifier`` is ``database.table``, ``types`` are those of the table's columns in order.
+    """
+
+    def __init__(self, release: str) -> None:
+        self._servant = start("FlinkServant", FLINKS[release], SOURCES / "flink", heap="800m")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._servant.close()
+
+    def execute(self, warehouse: Path, *statements: str, streaming: bool = False) -> list[str]:
+        """Statements in turn, each to its end; the rows of the last as Flink prints them."""
+        answer = self._ask("execute", warehouse, statements=statements, streaming=streaming)
+        return list(answer["rows"])
+
+    def query(self, warehouse: Path, statement: str, types: Sequence[DataType]) -> list[tuple[Any, ...]]:
+        """All rows of a SELECT in batch mode, of columns of these types."""
+        return rows_from_wire(self._ask("query", warehouse, statement=statement)["rows"], types)
+
+    def read(
+        self, warehouse: Path, identifier: str, types: Sequence[DataType], options: Mapping[str, str] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """All rows of a table; ``options`` are those of one read (``scan.snapshot-id``)."""
+        return self.query(warehouse, f"SELECT * FROM {quoted(identifier)}{hint(options or {})}", types)  # noqa: S608  names of tests
+
+    def write(
+        self,
+        warehouse: Path,
+        identifier: str,
+        rows: Values,
+        types: Sequence[DataType],
+        kinds: Sequence[RowKind] | None = None,
+        *,
+        overwrite: bool = False,
+        streaming: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """INSERT, or INSERT OVERWRITE of the rows' partitions; kinds other than +I need streaming mode."""
+        self._ask(
+            "write",
+            warehouse,
+            table=identifier,
+            rows=rows_to_wire(rows, types),
+            kinds=[int(kind) for kind in kinds or [RowKind.INSERT] * len(rows)],
+            overwrite=overwrite,
+            streaming=streaming,
+            options=dict(options or {}),
+        )
+
+    def stream(
+        self,
+        warehouse: Path,
+        identifier: str,
+        types: Sequence[DataType],
+        through: int,
+        options: Mapping[str, str] | None = None,
+    ) -> Changes:
+        """What a streaming SELECT that begins with snapshot 1 gives until it has consumed snapshot ``through``."""
+        answer = self._ask(
+            "stream",
+            warehouse,
+            table=identifier,
+            streaming=True,
+            through=through,
+            seconds_max=SECONDS_MAX,
+            options={"scan.mode": "from-snapshot", "scan.snapshot-id": "1", **(options or {})},
+        )
+        kinds = [RowKind(kind) for kind in answer["kinds"]]
+        return list(zip(kinds, rows_from_wire(answer["rows"], types), strict=True))
+
+    def _ask(self, verb: str, warehouse: Path, **arguments: Any) -> Any:
+        return self._servant.ask({"verb": verb, "warehouse": str(warehouse), **arguments})
+
+
+def quoted(identifier: str) -> str:
+    """A name of several parts in Flink's SQL."""
+    return ".".join(f"`{part}`" for part in identifier.split("."))
+
+
+def hint(options: Mapping[str, str]) -> str:
+    """Options of one use of a table, to stand after its name."""
+    return f" /*+ OPTIONS({settings(options)}) */" if options else ""
+
+
+def settings(options: Mapping[str, str]) -> str:
+    """Keys and values as in WITH (...)."""
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in options.items())
+
+
+def literal(text: str) -> str:
+    """A text in Flink's SQL."""
+    return "'" + text.replace("'", "''") + "'"
