@@ -20,8 +20,8 @@ SECRETS = Path(__file__).resolve().parent / "secrets"
 
 def make_secrets(folder: Path) -> list[Path]:
     """Make what is not there yet, and return it."""
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)  # one that somebody else has made
     made: list[Path] = []
 
     def secret(name: str, content: str) -> str:
@@ -38,6 +38,12 @@ def make_secrets(folder: Path) -> list[Path]:
 
     password = secret("postgres_password", secrets.token_urlsafe(24))
     secret("airflow_database", f"postgresql+psycopg2://airflow:{quote(password, safe='')}@postgres/airflow")
+    # What every driver, worker and executor of the cluster has to know, in the form in which Spark reads it.
+    secret(
+        "spark-defaults.conf",
+        f"spark.authenticate true\nspark.authenticate.secret {secrets.token_hex(32)}\n"
+        "spark.network.crypto.enabled true\n",
+    )
     keys = {
         "s3.access-key": secret("s3_access_key", secrets.token_hex(10)),
         "s3.secret-key": secret("s3_secret_key", secrets.token_urlsafe(30)),

@@ -19,26 +19,34 @@ import yaml
 from sqlalchemy.engine import make_url
 
 from docker.make_secrets import make_secrets
+from docker.pin_images import pin, versions
 from local_airflow import COMPONENTS
 from local_kafka import SETTINGS
 from stack_setup import S3_SERVER
 
 CHECKOUT = Path(__file__).parents[2]
+DOCKER = CHECKOUT / "docker"
+OF_SPARK = {"spark-master", "spark-worker", "airflow-scheduler"}
 COMPOSE: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-RUN_TO_THEIR_END = {"airflow-init"}
+RUN_TO_THEIR_END = {"airflow-init", "s3-init"}
 KEYS = {
     "build",
+    "cap_add",
+    "cap_drop",
     "command",
     "depends_on",
     "entrypoint",
     "environment",
     "healthcheck",
     "image",
+    "network_mode",
     "pid",
     "ports",
     "restart",
     "secrets",
+    "security_opt",
+    "user",
     "volumes",
 }
 
@@ -118,14 +126,14 @@ def test_the_programs_that_the_image_runs_are_in_its_lock() -> None:
 def test_the_broker_is_that_of_the_local_stack() -> None:
     version = re.search(r'name="kafka_2.13" rev="([\d.]+)"', (CHECKOUT / "docker/local/kafka_ivy.xml").read_text())
     assert version is not None
-    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version[1]}"
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version[1]}${{KAFKA_DIGEST-}}"
     settings = SERVICES["kafka"]["environment"]
     for key in ("transaction.max.timeout.ms", "auto.create.topics.enable", "transaction.state.log.min.isr"):
         assert settings["KAFKA_" + key.upper().replace(".", "_")] == SETTINGS[key]
 
 
 def test_the_store_is_that_of_the_local_stack() -> None:
-    assert SERVICES["s3"]["image"].split(":")[1] == S3_SERVER.split("@")[1]
+    assert SERVICES["s3"]["image"].split(":")[1].partition("$")[0] == S3_SERVER.split("@")[1]
 
 
 def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_path: Path) -> None:
@@ -139,11 +147,14 @@ def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_pat
         of_airflow = {"airflow_database", "airflow_connections.json"}
         if name == "airflow-api-server":
             of_airflow.add("airflow_passwords.json")
-        assert secrets == (of_airflow if name.startswith("airflow-") else set()), name
+        of_spark = {"spark-defaults.conf"} if name in OF_SPARK else set()
+        assert secrets == (of_airflow if name.startswith("airflow-") else set()) | of_spark, name
     # What is spelled in a command or a variable is one that is shown there.
     for name, service in SERVICES.items():
-        spelled = re.findall(r"/run/secrets/([\w.]+)", json.dumps(service))
-        assert set(spelled) == secrets_of(service), name
+        spelled = set(re.findall(r"/run/secrets/([\w.]+)", json.dumps(service)))
+        # Spark is told the directory, and finds its file there by itself.
+        spelled |= {"spark-defaults.conf"} if "SPARK_CONF_DIR" in service.get("environment", {}) else set()
+        assert spelled == secrets_of(service), name
     named = r"\w+_FILE\b|postgres_password|airflow_passwords(\.json)?"
     assert "password" not in re.sub(named, "", json.dumps(SERVICES)).lower()
 
@@ -228,6 +239,61 @@ def test_a_secret_that_was_being_made_when_the_disk_was_full_is_made_again(
 
 def secrets_of(service: dict[str, Any]) -> set[str]:
     return {each if isinstance(each, str) else each["target"] for each in service.get("secrets", [])}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_can_gain_no_right_and_does_not_run_as_root(name: str) -> None:
+    service = SERVICES[name]
+
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["cap_drop"] == ["ALL"]
+    # One gives a new volume to the user of the store, and ends; it has no network.
+    is_owner = name == "s3-init"
+    assert service.get("cap_add", []) == (["CHOWN", "DAC_OVERRIDE"] if is_owner else [])
+    assert (service["user"] in ("root", "0", "0:0")) is is_owner
+    assert (service.get("network_mode") == "none") is is_owner
+
+
+def test_every_image_of_others_has_a_place_for_its_digest() -> None:
+    kept = dict(line.split("=", 1) for line in (DOCKER / ".env").read_text().splitlines() if not line.startswith("#"))
+    foreign = {service["image"] for service in SERVICES.values()} - {"dynamic-tables"}
+
+    assert kept.keys() == versions().keys()
+    assert foreign | {"python:3.12-slim-bookworm${PYTHON_DIGEST-}"} == {
+        f"{image}${{{variable}-}}" for variable, image in versions().items()
+    }
+    assert SERVICES["spark-master"]["build"]["args"] == {"PYTHON_DIGEST": "${PYTHON_DIGEST-}"}
+    assert all(re.fullmatch(r"(@sha256:[0-9a-f]{64})?", digest) for digest in kept.values())
+
+
+def test_digests_are_what_the_registry_says_and_an_image_without_one_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compose.yaml", "Dockerfile", ".env"):
+        (tmp_path / name).write_text((DOCKER / name).read_text())
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)
+
+    docker.write_text(
+        '#!/bin/sh\n[ "$4" = postgres:17 ] && { echo no such image >&2; exit 1; }\necho sha256:' + "ab" * 32
+    )
+    docker.chmod(0o755)
+    with pytest.raises(SystemExit, match=r"postgres:17 has no digest.*no such image"):
+        pin(tmp_path)
+    assert (tmp_path / ".env").read_text() == (DOCKER / ".env").read_text()
+
+    docker.write_text("#!/bin/sh\necho sha256:" + "ab" * 32)
+    assert set(pin(tmp_path).values()) == {"@sha256:" + "ab" * 32}
+    lines = (tmp_path / ".env").read_text().splitlines()
+    assert "KAFKA_DIGEST=@sha256:" + "ab" * 32 in lines
+    assert lines[0].startswith("#")
+
+
+def test_forms_may_name_the_clusters_master(tmp_path: Path) -> None:
+    masters = SERVICES["airflow-scheduler"]["environment"]["AIRFLOW__DYNAMIC_TABLE__SPARK_MASTERS"]
+
+    assert masters == f"local, {SERVICES['spark-worker']['command'][-1]}"
 
 
 def test_the_image_copies_what_exists() -> None:

@@ -40,6 +40,14 @@ print(conf.get("database", "sql_alchemy_conn"), table.to_arrow().num_rows, table
 """.replace("NO_LOG", repr({"log.system": "none"}))
 
 
+COUNT = """
+import sys
+from storage_lib.spark import session
+executor = {"spark.executor.memory": "600m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+print(session(master=sys.argv[1], conf=executor).range(7).count())
+"""
+
+
 @pytest.fixture
 def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Master and worker by the words of the compose file; what is another host or port there is replaced."""
@@ -52,6 +60,8 @@ def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
         return word.replace("spark-master", LOOPBACK).replace("/tmp/spark-work", str(tmp_path))  # noqa: S108
 
     environment = {**clean_environment(), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_DAEMON_MEMORY": "256m"}
+    make_secrets(tmp_path / "secrets")
+    environment["SPARK_CONF_DIR"] = str(tmp_path / "secrets")
     environment["SPARK_WORKER_WEBUI_PORT"] = pages["spark-worker"]
     environment["PATH"] = f"{BESIDE_PYTHON}{os.pathsep}{os.environ['PATH']}"
 
@@ -63,14 +73,18 @@ def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
     with ExitStack() as running:
 
-        def start(name: str) -> None:
+        def start(name: str, **changed: str) -> None:
             log = running.enter_context((tmp_path / f"{name}.log").open("wb"))
             words = [here(name, word) for word in COMPOSE["services"][name]["command"]]
-            process = subprocess.Popen(words, env=environment, stdout=log, stderr=log)
+            process = subprocess.Popen(words, env={**environment, **changed}, stdout=log, stderr=log)
             running.callback(process.wait, 20)
             running.callback(process.terminate)
 
-        yield {"start": start, "healthy": healthy, "log": lambda name: (tmp_path / f"{name}.log").read_text()}
+        def log_of(name: str) -> str:
+            return (tmp_path / f"{name}.log").read_text()
+
+        address = f"spark://{LOOPBACK}:{master}"
+        yield {"start": start, "healthy": healthy, "log": log_of, "master": address, "environment": environment}
 
 
 @pytest.mark.spark
@@ -83,6 +97,28 @@ def test_spark_comes_up_by_the_compose_files_commands_and_its_health_checks_tell
 
     wait_until(lambda: spark["healthy"]("spark-worker"))
     wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"))
+
+
+@pytest.mark.spark
+def test_the_cluster_serves_who_knows_its_secret_and_nobody_else(spark: dict[str, Any], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    spark["start"]("spark-master")
+    wait_until(lambda: spark["healthy"]("spark-master"))
+
+    spark["start"]("spark-worker", SPARK_CONF_DIR=str(other))
+    wait_until(lambda: "Failed to connect to master" in spark["log"]("spark-worker"))
+    assert "Successfully registered" not in spark["log"]("spark-worker")
+
+    spark["start"]("spark-worker", SPARK_WORKER_WEBUI_PORT="0")
+    wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"))
+    environment = {**spark["environment"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    counted = subprocess.run(
+        [sys.executable, "-c", COUNT, spark["master"]], env=environment, capture_output=True, text=True, check=False
+    )
+    assert counted.stdout.split()[-1:] == ["7"], counted.stderr[-2000:]
+    secret = (tmp_path / "secrets" / "spark-defaults.conf").read_text().split()[3]
+    assert secret not in counted.stdout + counted.stderr + spark["log"]("spark-master") + spark["log"]("spark-worker")
 
 
 @pytest.mark.s3
