@@ -16,6 +16,9 @@ StorageError
     ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
     ├── LogRepairError             the log can't be completed from the files: reset it
     └── UntrackedCommitError       a stream would miss changes: start it again from a snapshot, or let it ignore them
+
+What a verb that changes a table raises has an attribute ``committed`` that says whether the change has happened: True,
+False, or None if that is not known (then the same call under the same identity finds out).
 """
 
 from __future__ import annotations
@@ -41,7 +44,13 @@ __all__ = [
 
 
 class StorageError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base of every error that this library raises on purpose.
+
+    ``committed`` says of a verb that changes a table whether the change has happened: with False everything is as it
+    was and the call may be repeated, with True it must not be, and None is not known. It is None for errors of reading.
+    """
+
+    committed: bool | None = None
 
 
 class RetryableError(StorageError):
@@ -102,3 +111,24 @@ class LogRepairError(PermanentError):
 
 class UntrackedCommitError(PermanentError):
     """A stream has come to a commit of whose changes it is never told (``scan.on-untracked=fail``)."""
+
+
+_OUTCOMES: dict[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
+_OUTCOME_NOTE = "Committed: "
+
+
+def note_outcome(error: BaseException, *, committed: bool | None) -> None:
+    """Say on an exception, of whatever class, whether the change has happened; who said it first is right.
+
+    A note as well as an attribute: it is in every traceback, and comes along where only text does.
+    """
+    if "committed" not in vars(error):
+        error.committed = committed  # type: ignore[attr-defined]  # foreign exceptions get it, too
+        error.add_note(f"{_OUTCOME_NOTE}{_OUTCOMES[committed]}")
+
+
+def outcome_in(text: str) -> bool | None:
+    """What the note of ``note_outcome`` says that the text of a traceback begins with; None if there is none."""
+    first = text.lstrip().partition("\n")[0].strip()
+    told = {f"{_OUTCOME_NOTE}{word}": outcome for outcome, word in _OUTCOMES.items()}
+    return told.get(first)

@@ -49,12 +49,15 @@ class StorageRetryPolicy(RetryPolicy):
         """Decide by the exception's class; the delay doubles with every try."""
         ancestry = [kind.__name__ for kind in type(exception).__mro__]
         name = type(exception).__name__
+        # What the task was to change has been changed: another try would change it again.
+        has_happened = getattr(exception, "committed", None) is True
         for retryable, first in DELAY_SECONDS.items():
-            if retryable in ancestry:
+            if retryable in ancestry and not has_happened:
                 delay = delay_before(first, try_number, context)
                 return RetryDecision.retry(delay, reason=f"{name}: worth another try")
         if "StorageError" in ancestry:
-            return RetryDecision.fail(reason=f"{name}: trying again would end the same way")
+            why = "the change has happened" if has_happened else "trying again would end the same way"
+            return RetryDecision.fail(reason=f"{name}: {why}")
         if "UndefinedError" in ancestry:
             return RetryDecision.fail(reason="a template uses a name that this run does not have")
         if "AirflowNotFoundException" in ancestry:

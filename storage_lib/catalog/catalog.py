@@ -40,6 +40,7 @@ from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOption
 from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
 from storage_lib.schema.unsupported import refuse_unsupported
 from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.outcome import outcome, tells_outcome
 from storage_lib.table.table_address import TableAddress
 
 _LOGGER = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Catalog:
         """Makes this catalog's lock, in whatever process; None if it has none."""
         return None
 
+    @tells_outcome
     def create_table(
         self,
         name: str,
@@ -129,10 +131,12 @@ class Catalog:
             raise InvalidInputError(message)
         return self.load_table(str(replace(table_name, system_table=None))).system_table(table_name.system_table)
 
+    @tells_outcome
     def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:
         """``DynamicTable.alter`` of the table of that name; ``NotFoundError`` if there is none."""
         return self.load_table(name).alter(*changes)
 
+    @tells_outcome
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Delete a table, its log and its files; ``NotFoundError`` if there is none, unless ``if_exists``.
 
@@ -144,6 +148,7 @@ class Catalog:
                 message = f"there is no table {name} in {self.warehouse} to drop"
                 raise NotFoundError(message)
 
+    @tells_outcome
     def rename_table(self, name: str, new_name: str) -> DynamicTable:
         """Give a table another name, in another database if need be; its directory moves, its log keeps its topic.
 
@@ -171,6 +176,7 @@ class Catalog:
         place = self._entries.place(TableName.parse_plain(name))
         return place is not None and self._schemas(place).latest_id() is not None
 
+    @tells_outcome
     def create_database(
         self, database: str, properties: Mapping[str, str] | None = None, *, if_not_exists: bool = False
     ) -> None:
@@ -178,10 +184,15 @@ class Catalog:
 
         There need not be one before a table is made in it: that makes it too.
         """
-        if not self._entries.create_database(database_name(database), properties or {}) and not if_not_exists:
+        name = database_name(database)
+        # A directory is a database, even if its properties could not be written.
+        with outcome(committed=None):
+            is_made = self._entries.create_database(name, properties or {})
+        if not is_made and not if_not_exists:
             message = f"database {database} exists already; create it with if_not_exists=True"
             raise AlreadyExistsError(message)
 
+    @tells_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; ``InvalidInputError`` if it holds tables, unless ``cascade`` drops them too."""
         if not self.database_exists(database_name(database)):

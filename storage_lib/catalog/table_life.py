@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 from storage_lib.catalog.catalog_lock import Hold
@@ -25,6 +24,7 @@ from storage_lib.errors import (
     InvalidInputError,
     NotFoundError,
     StorageError,
+    note_outcome,
 )
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
@@ -32,6 +32,7 @@ from storage_lib.schema.layout import TOPIC_OPTION, earlier_topics
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.outcome import outcome
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -67,10 +68,12 @@ class TableLife:
             self._enter(name, location, schema)
         except CommitOutcomeUnknownError:
             raise
-        except BaseException:
-            with suppress(StorageError):
+        except BaseException as error:
+            try:
                 turn.check()
                 self._file_io.delete_tree(location)
+            except StorageError:
+                note_outcome(error, committed=None)
             raise
         return table
 
@@ -80,8 +83,10 @@ class TableLife:
         schema = None if place is None else self._last_readable(name, place)
         if place is not None and schema is not None:
             self._file_io.create_if_absent(TablePaths(place).dropped_path, schema.to_json())
-        if self.finish_drop(name):
-            return True
+        # The note decides, but the table is there until whoever comes next finishes the drop.
+        with outcome(committed=None):
+            if self.finish_drop(name):
+                return True
         if place is not None and self._entries.are_apart:
             self._remove_bare_entry(name, place)
             return True
@@ -92,6 +97,10 @@ class TableLife:
         paths = TablePaths(self._entries.place(name) or self._entries.home(name))
         if not self._file_io.exists(paths.dropped_path):
             return False
+        self._finish_noted_drop(name, paths)
+        return True
+
+    def _finish_noted_drop(self, name: TableName, paths: TablePaths) -> None:
         note = self._file_io.read_bytes(paths.dropped_path)
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
@@ -100,12 +109,11 @@ class TableLife:
         # The note goes last, with the directory: a crash before leaves it to the next.
         for entry in self._file_io.list_directory(paths.root):
             if not self._is_noted(paths, note):
-                return True
+                return
             if entry.is_directory or entry.is_link:
                 self._file_io.delete_tree(f"{paths.root}/{entry.name}", below=paths.root)
         if self._is_noted(paths, note):
             self._file_io.delete_tree(paths.root)
-        return True
 
     def _drop_logs(self, name: TableName, location: str, schema: TableSchema) -> None:
         """The table's log, and those that it had before it was rewritten."""
@@ -144,7 +152,9 @@ class TableLife:
         if is_there and not self._file_io.rename_directory(place, target):
             message = f"table {name} can't be renamed: there is a table {new_name}, or files of one, at {target}"
             raise AlreadyExistsError(message)
-        if not self._entries.rename(name, new_name, target):
+        with outcome(committed=None):
+            is_entered = self._entries.rename(name, new_name, target)
+        if not is_entered:
             message = f"table {name} can't be renamed: there is an entry {new_name}; drop it, then rename again"
             raise AlreadyExistsError(message)
 

@@ -75,7 +75,8 @@ def reporting(command: Callable[_Parameters, _Answer]) -> Callable[_Parameters, 
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except StorageError as error:
-            typer.echo(_shown(f"{type(error).__name__}: {error}"), err=True)
+            told = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+            typer.echo(_shown("\n".join(told)), err=True)
             raise typer.Exit(TRY_AGAIN if isinstance(error, RetryableError) else REFUSED) from error
         except OSError as error:
             typer.echo(_shown(f"{error}"), err=True)

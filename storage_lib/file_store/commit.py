@@ -40,6 +40,7 @@ from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.schema.predicate import Predicate
 
@@ -308,7 +309,8 @@ class FileStoreCommit:
                 if error is None:
                     return False
                 break
-            except UnavailableError as raised:
+            except StorageError as raised:
+                # What is there can't be read: it may be this commit.
                 error = CommitOutcomeUnknownError(str(raised))
                 self._pause(attempt)
         if isinstance(error, UnavailableError):
@@ -379,12 +381,17 @@ class FileStoreCommit:
 
     def _compact_after(self, request: _Request) -> None:
         """Commit the compaction that came with new rows. Losing it is no loss: the rows are there, unmerged."""
-        try:
-            self._create(replace(request, carries_identity=False))
-        except CommitConflictError:
-            outputs = [only_compaction(message) for message in request.committable.messages]
-            with suppress(StorageError):
-                self._abort(outputs)
+        with after_commit(f"table {self._table}: committing the compaction that came with the rows"):
+            try:
+                self._create(replace(request, carries_identity=False))
+            except CommitOutcomeUnknownError:
+                raise
+            except Exception as error:
+                outputs = [only_compaction(message) for message in request.committable.messages]
+                with suppress(StorageError):
+                    self._abort(outputs)
+                if not isinstance(error, CommitConflictError):
+                    raise
 
     def _template(self, request: _Request, uuid: str) -> Snapshot:
         return Snapshot(
@@ -424,8 +431,7 @@ class FileStoreCommit:
         self._environment.clock.sleep(longest * (0.5 + chance / 2))
 
     def _tidy(self, draft: SnapshotDraft, created: Snapshot) -> None:
-        # The commit has happened: what lost attempts left is not worth failing for.
-        with suppress(StorageError):
+        with after_commit(f"table {self._table}: deleting what lost attempts left"):
             draft.discard(keep=created)
 
 

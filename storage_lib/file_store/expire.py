@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError, note_outcome
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.references import FileReferences, Files
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
@@ -132,6 +132,14 @@ class FileStoreExpire:
             for snapshot in self._snapshots.load_all(range(self._snapshots.earliest_id() or first_kept, first_kept)):
                 self._changelogs.keep(snapshot)
         expired_ids = self._snapshots.expire_below(first_kept)
+        try:
+            return self._cleaned_up(expired_ids, first_kept)
+        except BaseException as error:
+            # They count as expired; the next run deletes what is left of them.
+            note_outcome(error, committed=True)
+            raise
+
+    def _cleaned_up(self, expired_ids: Sequence[int], first_kept: int) -> ExpireResult:
         loaded = [self._snapshots.load_expired(snapshot_id) for snapshot_id in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
         if not expired:

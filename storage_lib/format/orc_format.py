@@ -114,7 +114,7 @@ class OrcFileWriter:
     def abandon(self) -> None:
         """Pyarrow would write the footer anyway, later, when it deletes the writer."""
         self._output.is_discarding = True
-        with suppress(pa.ArrowException, OSError, ValueError):
+        with suppress(Exception):
             self._writer.close()
 
 

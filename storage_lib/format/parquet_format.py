@@ -116,7 +116,7 @@ class ParquetFileWriter:
 
     def abandon(self) -> None:
         """Pyarrow would write the footer anyway, later, when it deletes the writer."""
-        with suppress(pa.ArrowException, OSError, ValueError):
+        with suppress(Exception):
             self._parquet.close()
 
 

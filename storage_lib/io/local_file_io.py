@@ -30,6 +30,7 @@ from storage_lib.errors import (
 )
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.local_deletion import delete_directory, delete_file
+from storage_lib.io.local_output import LocalOutput
 
 _SYNCS_AT_ONCE = 16
 _NO_LINKS = frozenset(
@@ -171,7 +172,11 @@ class LocalFileIO:
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     return False
                 raise
-            self._sync([_parent(path), _parent(new_path)])
+            try:
+                self._sync([_parent(path), _parent(new_path)])
+            except OSError as error:
+                message = f"renamed {path} to {new_path}, but can't tell if it would survive a power failure: {error}"
+                raise CommitOutcomeUnknownError(message) from error
             return True
 
     def make_directory(self, path: str) -> None:
@@ -190,7 +195,7 @@ class LocalFileIO:
         """For one sequential write of a new file; ``AlreadyExistsError`` if the name is taken."""
         with _errors_of("create", path):
             self._with_parents(path, lambda: _write_new(path, b"", durable=False), durable=False)
-            return pa.OSFile(path, "wb")
+            return pa.PythonFile(LocalOutput(path, _translated), mode="w")
 
     def sync(self, paths: list[str]) -> None:
         """Make files written through ``open_output`` durable, with their directories, side by side."""
@@ -324,9 +329,15 @@ def _errors_of(act: str, path: str) -> Iterator[None]:
         raise _translated(act, path, error) from error
 
 
+def _link_target(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
+
+
 def _translated(act: str, path: str, error: OSError) -> Exception:
-    if isinstance(error, FileNotFoundError) and Path(path).is_symlink():
-        target = Path(path).readlink()
+    if isinstance(error, FileNotFoundError) and (target := _link_target(path)) is not None:
         return CorruptFileError(
             f"can't {act} {path}: it is a symbolic link to {target}, which is not there. Restore that"
         )

@@ -6,9 +6,8 @@ names, so it may be too low but never too high; neither has to be there, and not
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from storage_lib.errors import NotFoundError, StorageError
+from storage_lib.errors import NotFoundError
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io import FileIO
 
 LATEST = "LATEST"
@@ -74,7 +73,7 @@ class NumberedFiles:
         self._seen = number
         if self._hints:
             # The file decides; a hint that can't be written is only a hint less.
-            with suppress(StorageError):
+            with after_commit(f"writing the hints of {self._directory}"):
                 self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
                 if number == _FIRST_WITH_HINTS:
                     self.write_earliest(number)

@@ -22,10 +22,13 @@ def storage_error_in(text: str) -> StorageError | None:
 
     ``UnavailableError`` where Spark could not start a Python process in time: that passes with the machine's load.
     """
-    for name, message in reversed(_RAISED.findall(text)):
-        known = getattr(errors, name, None)
+    for found in reversed(list(_RAISED.finditer(text))):
+        known = getattr(errors, found[1], None)
         if isinstance(known, type) and issubclass(known, StorageError):
-            return known(message.strip())
+            error = known(found[2].strip())
+            if (notes := text[found.end() :].lstrip()).startswith("Committed: "):
+                errors.note_outcome(error, committed=errors.outcome_in(notes))
+            return error
     if _NOT_STARTED in text:
         return errors.UnavailableError(
             "Spark waited 10 s in vain for a Python process to start: the machine has too much to do. Try again, with "

@@ -11,6 +11,7 @@ Engines write from many tasks: the driver opens (``new_commit``), tasks write (`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -21,6 +22,8 @@ from storage_lib.errors import (
     CommitConflictError,
     InvalidInputError,
     NotFoundError,
+    StorageError,
+    note_outcome,
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage
 from storage_lib.file_store.compact import CompactionTask
@@ -30,6 +33,7 @@ from storage_lib.file_store.plan import Plan
 from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -50,6 +54,7 @@ from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.identity import checked_identifier, checked_user, identity_of
 from storage_lib.table.input_rows import Rows
+from storage_lib.table.outcome import outcome, tells_outcome
 from storage_lib.table.planned_read import PlannedRead
 from storage_lib.table.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.stream_position import StreamPosition
@@ -176,6 +181,7 @@ class DynamicTable:
             under=lambda other: self._branch_under(name, other),
         )
 
+    @tells_outcome
     def alter(self, *changes: SchemaChange) -> DynamicTable:
         """Change columns, comments or options, all or none of ``changes``; returns the table as it is then.
 
@@ -188,10 +194,12 @@ class DynamicTable:
         altered = self._alter.apply(changes)
         if altered.id == self.schema.id:
             return self
-        if self._on_altered is not None:
-            self._on_altered(altered)
-        return self._as_under(altered)
+        with outcome(committed=True):
+            if self._on_altered is not None:
+                self._on_altered(altered)
+            return self._as_under(altered)
 
+    @tells_outcome
     def rewrite(
         self,
         *,
@@ -220,9 +228,10 @@ class DynamicTable:
                 continue
             if schema.id == current.schema.id:
                 return current
-            if self._on_altered is not None:
-                self._on_altered(schema)
-            return self._as_under(schema)
+            with outcome(committed=True):
+                if self._on_altered is not None:
+                    self._on_altered(schema)
+                return self._as_under(schema)
         raise AssertionError
 
     def refresh(self) -> DynamicTable:
@@ -461,6 +470,7 @@ class DynamicTable:
 
     # --- write --------------------------------------------------------------------------------------------------
 
+    @tells_outcome
     def append(
         self,
         rows: Rows,
@@ -492,6 +502,7 @@ class DynamicTable:
             order = self._commit.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
         return self._write(order, rows, identifier, source)
 
+    @tells_outcome
     def overwrite(
         self,
         rows: Rows,
@@ -512,6 +523,7 @@ class DynamicTable:
         order = self.new_commit(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
         return self._write(order, rows, identifier)
 
+    @tells_outcome
     def new_commit(
         self,
         *,
@@ -561,6 +573,7 @@ class DynamicTable:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
         return self._task_writes.open(order, task_index=task_index)
 
+    @tells_outcome
     def commit_write(
         self,
         order: WriteOrder,
@@ -608,6 +621,7 @@ class DynamicTable:
         """Refuse rows of this Arrow schema that could never be written; ``InvalidInputError`` with the remedy."""
         self._input.check_columns(schema)
 
+    @tells_outcome
     def tier_log(
         self,
         *,
@@ -640,6 +654,7 @@ class DynamicTable:
 
     # --- care ---------------------------------------------------------------------------------------------------
 
+    @tells_outcome
     def compact(
         self,
         *,
@@ -696,6 +711,7 @@ class DynamicTable:
         """Do one task; its files are durable but not yet part of the table."""
         return self._care.run_compaction(task)
 
+    @tells_outcome
     def commit_compaction(
         self,
         messages: Sequence[CommitMessage],
@@ -709,6 +725,7 @@ class DynamicTable:
         """
         return self._care.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
 
+    @tells_outcome
     def drop_partitions(
         self,
         partitions: Sequence[Mapping[str, object]],
@@ -731,6 +748,7 @@ class DynamicTable:
             return self._write(order, self.arrow_schema.empty_table(), identifier)
         return self._care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
 
+    @tells_outcome
     def analyze(
         self,
         columns: Sequence[str] | None = None,
@@ -745,6 +763,7 @@ class DynamicTable:
         user, identifier = self._identity(commit_user, commit_identifier)
         return self._statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
 
+    @tells_outcome
     def rollback_to(
         self,
         *,
@@ -774,6 +793,7 @@ class DynamicTable:
             self._compact_changed(snapshot)
         return snapshot
 
+    @tells_outcome
     def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:
         """Delete files of this table, all branches included, that no snapshot, tag or branch needs; or only list them.
 
@@ -782,6 +802,7 @@ class DynamicTable:
         """
         return self._care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
+    @tells_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
         """Drop all but the newest ``retain_last`` snapshots, or of these only those made before a time (epoch ms).
 
@@ -847,8 +868,12 @@ class DynamicTable:
             except BaseException:
                 task.abort()
                 raise
-        except BaseException:
-            self.abort_write(order, [])
+        except BaseException as error:
+            if self.log_comes_first and order.writes_log:
+                # Some of the rows may be in the log, where they are visible at once.
+                note_outcome(error, committed=None)
+            with suppress(StorageError):
+                self.abort_write(order, [])
             raise
         snapshot = self.commit_write(order, [message], commit_identifier, sources=[source] if source else [])
         if snapshot is not None:
@@ -860,6 +885,10 @@ class DynamicTable:
 
     def _compact_changed(self, snapshot: Snapshot) -> None:
         """Compact what is due in the buckets that a snapshot changed, as after an append."""
+        with after_commit(f"table {self.name}: compacting what is due"):
+            self._compact_due(snapshot)
+
+    def _compact_due(self, snapshot: Snapshot) -> None:
         buckets = {(entry.partition, entry.bucket) for entry in self.file_store.scan.delta(snapshot)}
         if buckets and not self.options.write_only:
             self._inline_compaction.compact(snapshot, buckets)

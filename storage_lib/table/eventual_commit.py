@@ -28,6 +28,7 @@ from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.log_share import FencedShare
+from storage_lib.table.outcome import outcome
 from storage_lib.table.source_offsets import SourcesOf
 from storage_lib.table.table_commit import TableCommit
 from storage_lib.table.turn import Turn, TurnLease
@@ -116,6 +117,18 @@ class EventualCommit(TableCommit):
         if sources is None and not any(message.row_count for message in messages):
             self.abort(order, messages)
             return None
+        # Whatever fails now, the rows are in the log, and visible there.
+        with outcome(committed=None):
+            return self._tier_commit(order, commit_identifier, watermark, properties, sources)
+
+    def _tier_commit(
+        self,
+        order: WriteOrder,
+        commit_identifier: int,
+        watermark: int | None,
+        properties: Mapping[str, str] | None,
+        sources: SourcesOf | None,
+    ) -> Snapshot | None:
         turn = order.turn or self._take_turn(order.commit_user, "write")
         with self.turn_of(turn):
             earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)

@@ -6,14 +6,13 @@ bucket has become crowded (``num-sorted-run.stop-trigger``): there it tries agai
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
-from contextlib import suppress
 from typing import TypeAlias
 
-from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError, StorageError
+from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit, warn_after_commit
 from storage_lib.table.table_care import TableCare
 
 Buckets: TypeAlias = Collection[tuple[bytes, int]]
@@ -35,7 +34,7 @@ class InlineCompaction:
         self._stop_trigger = stop_trigger
 
     def compact(self, written: Snapshot, buckets: Buckets) -> None:
-        """Compact what is due in the buckets that the snapshot ``written`` was written to; raises no ``StorageError``.
+        """Compact what is due in the buckets that the snapshot ``written`` was written to; raises no error.
 
         What is crowded is compacted until it no longer is, for a few rounds.
         """
@@ -47,7 +46,7 @@ class InlineCompaction:
         if self._stop_trigger is None:
             return
         for _ in range(_ROUNDS_MAX):
-            with suppress(StorageError):
+            with after_commit(f"table {self._table}: looking for crowded buckets"):
                 latest = self._file_store.snapshots.latest()
                 if latest is None:
                     return
@@ -62,8 +61,9 @@ class InlineCompaction:
             self._care.run_and_commit(tasks)
         except LOST_RACE_ERRORS:
             return True
-        except StorageError as error:
-            message = f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
-            warnings.warn(message, RuntimeWarning, stacklevel=5)
+        except Exception as error:  # noqa: BLE001  the rows are committed, whatever this is
+            warn_after_commit(
+                f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
+            )
             return False
         return bool(tasks)

@@ -15,6 +15,7 @@ from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_evolution import refuse_for_log
@@ -22,6 +23,7 @@ from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import OWN_PREFIX
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.identity import identity_of
+from storage_lib.table.outcome import outcome, tells_outcome
 from storage_lib.table.table_restore import TableRestore
 from storage_lib.table.table_tags import TableTags, is_deleted, retained_millis
 
@@ -58,6 +60,7 @@ class TableBranches:
         self._tracks = tracks
         self._of_newest_schema = of_newest_schema
 
+    @tells_outcome
     def create(
         self,
         name: str,
@@ -91,7 +94,9 @@ class TableBranches:
             tag=kept,
             retained_until_ms=None if retained_ms is None else self._environment.clock.now_millis() + retained_ms,
         )
-        if start is not None and not self._is_kept(start, tag):
+        with outcome(committed=None):
+            is_kept = start is None or self._is_kept(start, tag)
+        if start is not None and not is_kept:
             store.branches.delete(name)
             message = (
                 f"table {self._table}: snapshot {start.id} was expired before branch {name!r} could keep it; "
@@ -109,18 +114,22 @@ class TableBranches:
         names = self._file_store.branches.expired(self._environment.clock.now_millis())
         return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
+    @tells_outcome
     def delete(self, name: str) -> None:
         """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""
         self._refuse_on_branch()
         branches, references = self._file_store.branches, self._file_store.references
         branches.check_exists(name)
         files = references.of_branch(name)
-        branches.delete(name)
-        needed = references.of_others()
-        needed |= references.of_branch(MAIN_BRANCH)
-        for path in (files - needed).in_order():
-            self._environment.file_io.delete(path, below=self._paths.root)
+        with outcome(committed=None):
+            branches.delete(name)
+        with after_commit(f"table {self._table}: deleting the files that only branch {name!r} kept"):
+            needed = references.of_others()
+            needed |= references.of_branch(MAIN_BRANCH)
+            for path in (files - needed).in_order():
+                self._environment.file_io.delete(path, below=self._paths.root)
 
+    @tells_outcome
     def fast_forward(
         self,
         name: str,

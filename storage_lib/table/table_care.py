@@ -14,6 +14,7 @@ from storage_lib.errors import (
     InvalidInputError,
     NotFoundError,
     StorageError,
+    note_outcome,
 )
 from storage_lib.file_store.commit_message import CommitMessage, Committable
 from storage_lib.file_store.compact import CompactionTask
@@ -90,6 +91,8 @@ class TableCare:
             try:
                 message = self.run_compaction(task)
             except InvalidInputError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise  # a disk that may not be written to, not a value
                 refused.append(error)
                 return
             if message is not None:
@@ -109,6 +112,7 @@ class TableCare:
         messages.sort(key=lambda message: (message.partition, message.bucket))
         committed = self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
         if refused:
+            note_outcome(refused[0], committed=committed is not None)
             raise refused[0]
         return committed
 

@@ -27,6 +27,7 @@ from storage_lib.errors import (
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.log_part import BucketTransaction, LogPart
@@ -182,7 +183,8 @@ class TableCommit:
         with self.turn_of(order.turn):
             earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
             if earlier is not None:
-                self.abort(order, messages, release=False, committed=earlier)
+                with after_commit(f"table {self._table}: deleting the files of a commit that was repeated"):
+                    self.abort(order, messages, release=False, committed=earlier)
                 return earlier
             if not files and not transactions and sources is None:
                 return None
@@ -361,7 +363,7 @@ class TableCommit:
         if self._repair is None or not part.transactions:
             return
         # Where the log is out of reach, or the turn has gone to somebody else, the next opener finishes it.
-        with suppress(StorageError):
+        with after_commit(f"table {self._table}: ending the log's transactions"):
             lost = self._repair.finish(part)
             if lost and order.turn is not None:
                 self._put_log_in_order(order.turn)

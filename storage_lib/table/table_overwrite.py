@@ -30,6 +30,7 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.content_difference import ContentDifference, Place
@@ -93,7 +94,7 @@ class TableOverwrite:
         if not appends:
             return self._commit.commit(order, [*messages, old], commit_identifier)
         # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
-        with suppress(StorageError):
+        with after_commit(f"table {self._table}: deleting the files that the difference was made of"):
             self._file_store.abort(files)
         return snapshot
 

@@ -17,8 +17,10 @@ from storage_lib.file_store.references import Files
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.tag import Tag
 from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.schema.option_values import parse_millis
+from storage_lib.table.outcome import outcome, tells_outcome
 
 _WORK_RETAINED_MS = 24 * 60 * 60 * 1000
 _MILLIS_MAX = 2**63
@@ -32,6 +34,7 @@ class TableTags:
         self._environment = environment
         self._file_store = file_store
 
+    @tells_outcome
     def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
         """Keep a snapshot (default: the newest) until the tag is deleted, or for ``time_retained`` ("7 d").
 
@@ -45,13 +48,15 @@ class TableTags:
             raise InvalidInputError(message)
         return self._keep(name, snapshot, retained_millis(self._table, time_retained))
 
+    @tells_outcome
     def delete(self, name: str) -> None:
         """Delete a tag, and the files that only it kept; ``NotFoundError`` if there is none."""
         tag = self._file_store.tags.load(name)
         files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
         self._file_store.tags.delete(name)
         if files is not None:
-            self._delete_unneeded(files)
+            with after_commit(f"table {self._table}: deleting the files that only tag {name!r} kept"):
+                self._delete_unneeded(files)
 
     def list(self) -> tuple[Tag, ...]:
         """Every tag, by name."""
@@ -89,7 +94,9 @@ class TableTags:
             message = f"table {self._table} has a tag {name!r} already; delete it first, or choose another name"
             raise AlreadyExistsError(message)
         # An expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed us now, it will see the tag.
-        if is_checked and not self._is_in_history(snapshot) and not self._is_tagged(snapshot, name):
+        with outcome(committed=None):
+            is_kept = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
+        if not is_kept:
             self._file_store.tags.delete(name)
             message = (
                 f"table {self._table}: snapshot {snapshot.id} was expired before tag {name!r} could keep it; "

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from storage_lib.errors import LeaseLostError, NotFoundError, StorageError, UnavailableError
@@ -97,7 +97,9 @@ class TurnLease:
                 clock.sleep(_POLL_SECONDS)
         finally:
             if ticket is not None:
-                self._files.delete(ticket, below=self._paths.root)
+                # A ticket that stays is torn up by whoever comes next; a turn that was had must not be lost by it.
+                with suppress(StorageError):
+                    self._files.delete(ticket, below=self._paths.root)
 
     def release(self, turn: Turn) -> None:
         """Give the turn back; harmless when it was lost or given back before."""
@@ -166,7 +168,8 @@ class TurnLease:
             # So slow that the number had come, gone and been forgotten meanwhile.
             self._files.delete(self._paths.lease_path(number), below=self._paths.root)
             return None
-        self._forget_before(number - _LEASES_KEPT)
+        with suppress(StorageError):
+            self._forget_before(number - _LEASES_KEPT)
         return Turn(number=number, holder=holder, taken_over=taken_over)
 
     def _held_by(self, number: int) -> dict[str, str] | None:

@@ -18,6 +18,7 @@ from storage_lib import DynamicTable, open_catalog
 from storage_lib.cli.app import app
 from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.errors import UnavailableError
+from storage_lib.table.outcome import tells_outcome
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
 
@@ -261,6 +262,17 @@ def test_an_outage_is_worth_another_try(shell: Shell, monkeypatch: pytest.Monkey
     monkeypatch.setattr(DynamicTable, "snapshots", fail)
 
     assert shell.run("snapshots", "shop.orders").exit_code == TRY_AGAIN
+
+
+def test_an_error_of_a_write_says_whether_it_was_committed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_table: DynamicTable, *_: object, **__: object) -> None:
+        raise UnavailableError("the disk is full")
+
+    monkeypatch.setattr(DynamicTable, "append", tells_outcome(fail))
+    failed = shell.run("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\n9,a,1.50\n")
+
+    assert failed.exit_code == TRY_AGAIN
+    assert failed.stderr.splitlines()[-2:] == ["UnavailableError: the disk is full", "Committed: no"]
 
 
 def test_a_doctor_finds_a_lost_and_a_cut_file(shell: Shell) -> None:

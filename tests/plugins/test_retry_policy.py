@@ -36,6 +36,13 @@ def test_every_other_storage_error_fails_at_once(kind: type[Exception]) -> None:
     assert POLICY.evaluate(kind("wrong"), try_number=1, max_tries=5).action is RetryAction.FAIL
 
 
+def test_what_has_happened_is_not_tried_again() -> None:
+    error = errors.UnavailableError("the metastore is out")
+    errors.note_outcome(error, committed=True)
+
+    assert POLICY.evaluate(error, 1, 5).action is RetryAction.FAIL
+
+
 def test_a_template_without_its_value_fails_at_once() -> None:
     decision = POLICY.evaluate(UndefinedError("'ds' is undefined"), 1, 5)
 
