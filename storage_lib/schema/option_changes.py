@@ -14,7 +14,6 @@ _FIXED = frozenset(
         "bucket",
         "bucket-function.type",
         "bucket-key",
-        "changelog-producer",
         "data-file.path-directory",
         "deletion-vectors.enabled",
         "ignore-delete",

@@ -43,6 +43,8 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
     had = TableOptions.parse(before)
     if options.changelog_producer is not had.changelog_producer:
         _refuse_producer(table, schema, options)
+    if before and schema.primary_keys and options.looks_up is not had.looks_up:
+        _refuse_looking_up_from_now_on(table, options)
     if schema.primary_keys:
         _refuse_old_rows_without_log(table, options, had)
     modes = tuple(ChangelogMode) if schema.primary_keys else (ChangelogMode.AUTO, ChangelogMode.ALL)
@@ -76,6 +78,18 @@ def _refuse_producer(table: str, schema: TableSchema, options: TableOptions) -> 
     if reason is not None:
         message = f"table {table}: option changelog-producer={producer} {reason}"
         raise InvalidInputError(message)
+
+
+def _refuse_looking_up_from_now_on(table: str, options: TableOptions) -> None:
+    """Rows above level 0 are complete only where every compaction has looked deeper ones up."""
+    if options.newest_wins:
+        return
+    message = (
+        f"table {table}: changelog-producer={ChangelogProducer.LOOKUP} and force-lookup can't be set or taken away "
+        "later where versions of a key are merged (merge-engine, sequence.field): some of the rows there would be "
+        "counted twice or not at all. Use changelog-producer=full-compaction or input, or create a new table"
+    )
+    raise InvalidInputError(message)
 
 
 def _refuse_old_rows_without_log(table: str, options: TableOptions, had: TableOptions) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage_lib import InvalidInputError, RemoveOption, SetOption, WarehouseCatalog
 from storage_lib.schema.row_kind import RowKind
 from tests.support.paimon_core import PaimonCore
 from tests.support.random_life import Life
@@ -88,6 +89,38 @@ def test_updates_that_change_nothing_may_be_left_out(paimon_core: PaimonCore, tm
             (BEFORE, (2, 0, 1)),
             (AFTER, (2, None, 1)),
         ]
+
+
+@pytest.mark.parametrize("producer", ["lookup", "input", "full-compaction"])
+def test_a_table_can_be_given_a_producer(paimon_core: PaimonCore, tmp_path: Path, producer: str) -> None:
+    table = SharedTable.made_by_us(paimon_core, tmp_path, COLUMNS, {})
+    table.append_by_us([(ADD, (1, 0, 1)), (ADD, (2, 0, 2))])
+    table.append_by_us([(ADD, (2, 0, 3))])
+    table.ours().compact()
+    table.ours().alter(SetOption("changelog-producer", producer))
+    table.append_by_us([(ADD, (2, 0, 4)), (ADD, (3, 0, 3))])
+
+    new = [(ADD, (2, 0, 4))] if producer == "input" else [(BEFORE, (2, 0, 3)), (AFTER, (2, 0, 4))]
+    assert table.stream_by_java() == [*new, (ADD, (3, 0, 3))]
+    table.ours().alter(RemoveOption("changelog-producer"))
+    table.append_by_us([(ADD, (3, 0, 5))])
+    assert table.rows_by_java() == table.rows_by_us() == [(1, 0, 1), (2, 0, 4), (3, 0, 5)]
+
+
+def test_lookup_is_neither_given_nor_taken_where_versions_add_up(tmp_path: Path) -> None:
+    catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
+    columns = {"k": "INT", "g": "INT", "n": "INT"}
+    plain = catalog.create_table("db.plain", columns, primary_key=["k"], options=SUM)
+    looking = catalog.create_table("db.l", columns, primary_key=["k"], options={**SUM, "changelog-producer": "lookup"})
+
+    for change in (SetOption("changelog-producer", "lookup"), SetOption("force-lookup", "true")):
+        with pytest.raises(InvalidInputError, match=r"db\.plain.* counted twice .*full-compaction"):
+            plain.alter(change)
+    with pytest.raises(InvalidInputError, match=r"db\.l.* counted twice"):
+        looking.alter(RemoveOption("changelog-producer"))
+    assert (
+        plain.alter(SetOption("changelog-producer", "full-compaction")).options.changelog_producer == "full-compaction"
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))
