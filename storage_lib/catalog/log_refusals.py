@@ -13,6 +13,7 @@ from storage_lib.schema.table_options import (
     TableOptions,
     UpdateBeforeSource,
 )
+from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 _SERVERS = "bootstrap.servers"
 _TIERINGS_RETAINED_MIN = 10
@@ -21,10 +22,23 @@ _TIERINGS_RETAINED_MIN = 10
 
 def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
     """Raise ``InvalidInputError`` naming the option and the remedy."""
+    refuse_log_of_dynamic_buckets(name, options, has_primary_key=has_primary_key)
     _refuse_log_of_unmerged_rows(name, options)
     _refuse_updates_without_old_rows(name, options, has_primary_key=has_primary_key)
     if options.log_consistency is LogConsistency.EVENTUAL:
         _refuse_eventual(name, options, has_primary_key=has_primary_key)
+
+
+def refuse_log_of_dynamic_buckets(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
+    """Raise ``InvalidInputError``: a bucket is a partition of the topic, whose number was given when it was made."""
+    if not has_primary_key or options.bucket != BUCKET_UNAWARE or options.effective_log_system is LogSystem.NONE:
+        return
+    message = (
+        f"table {name}: option log.system={options.effective_log_system} can't be had with bucket={BUCKET_UNAWARE}: "
+        "the number of dynamic buckets grows, that of a topic's partitions is fixed. Declare a number of buckets, or "
+        f"log.system={LogSystem.NONE}, and its streams follow the snapshots"
+    )
+    raise InvalidInputError(message)
 
 
 def refuse_client_without_servers(name: str, options: TableOptions) -> None:

@@ -33,6 +33,7 @@ from storage_lib.file_store.conflict import (
     check_vectors_are_whole,
 )
 from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.merge_tree.increment import BucketVectors
@@ -273,6 +274,7 @@ class FileStoreCommit:
                 restored=request.restored,
                 vectors=request.vectors,
                 changelog=request.changelog,
+                hash_indexes=request.hash_indexes,
             )
         except (NotFoundError, SnapshotExpiredError):
             if self._snapshots.latest_id() == (None if latest is None else latest.id):
@@ -456,9 +458,20 @@ class _Request:
         return looked_up_by(self.committable.messages) if self.kind is CommitKind.COMPACT else ()
 
     @property
+    def hash_indexes(self) -> Mapping[Bucket, HashIndexChange]:
+        """What becomes of the indexes of dynamic buckets, which new rows bring."""
+        return {} if self.kind is CommitKind.COMPACT else _hash_indexes_of(self.committable.messages)
+
+    @property
     def vectors(self) -> Mapping[Bucket, BucketVectors]:
         """The deletion vectors that a compaction brings, by bucket."""
         return _vectors_of(self.committable.messages) if self.kind is CommitKind.COMPACT else {}
+
+
+def _hash_indexes_of(messages: Sequence[CommitMessage]) -> Mapping[Bucket, HashIndexChange]:
+    """By bucket; an overwrite has a second message of a bucket, of what it deletes."""
+    brought = (((message.partition, message.bucket), message.hash_index) for message in messages)
+    return {bucket: change for bucket, change in brought if change is not None}
 
 
 def _vectors_of(messages: Sequence[CommitMessage]) -> Mapping[Bucket, BucketVectors]:

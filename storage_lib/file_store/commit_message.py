@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.merge_tree.increment import Increment
 
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
@@ -26,6 +27,7 @@ class CommitMessage:
     bucket_count: int
     increment: Increment
     watermark: int | None = None
+    hash_index: HashIndexChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, Bucket, encode_index_manifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
@@ -13,7 +14,7 @@ from storage_lib.file_store.manifest.manifest_list import encode_manifest_list
 from storage_lib.file_store.manifest.manifest_merge import RUN_ENTRIES, ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
 from storage_lib.file_store.merge_tree.increment import BucketVectors
-from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.io.table_paths import TablePaths
 
 
@@ -52,6 +53,7 @@ class SnapshotDraft:
         restored: Snapshot | None = None,
         vectors: Mapping[Bucket, BucketVectors] | None = None,
         changelog: Sequence[ManifestEntry] = (),
+        hash_indexes: Mapping[Bucket, HashIndexChange] | None = None,
     ) -> Snapshot:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
@@ -59,16 +61,19 @@ class SnapshotDraft:
         ``restored`` is the older snapshot whose files come back, if any. Since a file that was deleted may not be added
         again beside its DELETE, all manifests are folded then, and where a file moves to a level that it has left
         before: after a rollback, compactions do what they did once more. ``vectors`` are new deletion vectors of some
-        buckets, ``changelog`` the changelog files that come with ``changes``.
+        buckets, ``hash_indexes`` changes of theirs, ``changelog`` the changelog files that come with ``changes``.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
         base = self._base_of(previous)
         base = self._folded(base, everything=restored is not None or self._have_left_before(base, changes))
         base_name, base_size = self._stage_list(base)
-        index_manifest = (
-            self._index_of(previous, changes, vectors or {}) if restored is None else restored.index_manifest
-        )
+        index_manifest = None if restored is None else restored.index_manifest
+        if restored is None:
+            is_overwrite = template.commit_kind is CommitKind.OVERWRITE
+            index_manifest = self._index_of(
+                previous, changes, vectors or {}, hash_indexes or {}, is_overwrite=is_overwrite
+            )
         changelog_list = self._changelog_list(changelog)
         self._manifests.write(self._staged)
         self._staged = {}
@@ -136,14 +141,26 @@ class SnapshotDraft:
         )
 
     def _index_of(
-        self, previous: Snapshot | None, changes: Sequence[ManifestEntry], vectors: Mapping[Bucket, BucketVectors]
+        self,
+        previous: Snapshot | None,
+        changes: Sequence[ManifestEntry],
+        vectors: Mapping[Bucket, BucketVectors],
+        hash_indexes: Mapping[Bucket, HashIndexChange],
+        *,
+        is_overwrite: bool,
     ) -> str | None:
-        """The index manifest after ``changes``: the deletion vectors of files that go are left out."""
+        """The index manifest after ``changes``.
+
+        The deletion vectors of files that go are left out, and of partitions that are overwritten the hash indexes.
+        """
         name = None if previous is None else previous.index_manifest
         manifest = NO_INDEXES if name is None else self._manifests.read_index(name)
         after = manifest.without(_gone_by(changes))
         for bucket, each in vectors.items():
             after = after.with_vectors(bucket, each.index_file, each.size_bytes, each.ranges)
+        if is_overwrite:
+            after = after.without_hashes({entry.partition for entry in changes if entry.kind is FileKind.DELETE})
+        after = after.with_hashes(hash_indexes)
         if after.records == manifest.records:
             return name
         if not after.records:

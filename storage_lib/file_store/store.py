@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.changelog_file import told_files, write_changes
@@ -18,6 +20,7 @@ from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
 from storage_lib.file_store.foreign_features import refuse_foreign_features
+from storage_lib.file_store.hash_indexes import HashIndexes
 from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
@@ -36,11 +39,13 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.file_store.split import Split
 from storage_lib.file_store.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.bucketing import key_hashes
 from storage_lib.schema.event_time import event_time_of
 from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
@@ -202,6 +207,24 @@ class FileStore:
         )
 
     @cached_property
+    def hash_indexes(self) -> HashIndexes:
+        """Where the keys of dynamic buckets are."""
+
+        def read_hashes(split: Split) -> npt.NDArray[np.int32]:
+            names = [field.name for field in self._schema.key_fields]
+            hashes = [key_hashes(batch, self._schema) for batch in self.read.read(split, names, None)]
+            return np.concatenate([np.empty(0, np.int32), *hashes])
+
+        return HashIndexes(
+            file_io=self._environment.file_io,
+            paths=self._paths,
+            manifests=self._manifests,
+            scan=self.scan,
+            new_name=self._environment.new_name,
+            read_hashes=read_hashes,
+        )
+
+    @cached_property
     def compact(self) -> FileStoreCompact:
         """Joins the files of buckets; its messages go to ``commit``."""
 
@@ -315,6 +338,10 @@ class FileStore:
             vectors = increment.vectors
             if vectors is not None and vectors.index_file is not None and vectors.index_file not in named:
                 self._environment.file_io.delete(self._paths.index_path(vectors.index_file), below=self._paths.root)
+            indexed = message.hash_index
+            if indexed is not None and indexed.file is not None and indexed.file.file_name not in named:
+                path = self._paths.index_path(indexed.file.file_name)
+                self._environment.file_io.delete(path, below=self._paths.root)
             moved = {file.file_name for file in increment.compact_before}
             changelog = (*increment.new_changelog, *increment.compact_changelog)
             for file in (*increment.new_files, *increment.compact_after, *changelog):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.binary_columns import encode_rows
-from storage_lib.schema.binary_row import EMPTY_ROW
+from storage_lib.schema.binary_row import EMPTY_ROW, decode_row
 from storage_lib.schema.canonical_rows import canonical_rows
 from storage_lib.schema.data_types import TypeRoot, parse_data_type
 from storage_lib.schema.murmur import hash_rows
@@ -54,6 +54,27 @@ def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | 
         f"option bucket-function.type={function} is not supported for writing; use a table with the default function"
     )
     raise InvalidInputError(message)
+
+
+def key_hashes(rows: pa.RecordBatch, schema: TableSchema) -> npt.NDArray[np.int32]:
+    """The hash of each row's primary key without partition columns, by which dynamic buckets are assigned."""
+    fields = schema.key_fields
+    return hash_rows(_columns(rows, fields), [field.type for field in fields])
+
+
+def partition_codes(rows: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], npt.NDArray[np.int64]]:
+    """The distinct partitions as bytes, and for each row which of them is its own."""
+    return _partitions(rows, schema.partition_fields)
+
+
+def partition_hash(partition: bytes, schema: TableSchema) -> int:
+    """The hash of a serialized partition; 0 for a table without partitions."""
+    fields = schema.partition_fields
+    if not fields:
+        return 0
+    values = decode_row(partition, [field.type for field in fields])
+    columns = [pa.array([value], field.type.arrow) for value, field in zip(values, fields, strict=True)]
+    return int(hash_rows(columns, [field.type for field in fields])[0])
 
 
 def group_rows(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[tuple[bytes, int, npt.NDArray[np.int64]]]:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 _WAIT_MILLIS_MAX = 24 * 86_400_000
+_BUCKETS_MAX = 32767
+"""Of dynamic buckets, whose numbers Paimon keeps in 16 bits."""
 _INT_MAX = 2147483647
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 _BYTES = {
@@ -174,6 +176,15 @@ def parse_bucket_count(text: str) -> int:
         raise ValueError(message)
     if number > _INT_MAX:
         message = f"it has to be at most {_INT_MAX}, the largest number that the format has for a bucket"
+        raise ValueError(message)
+    return number
+
+
+def parse_bucket_limit(text: str) -> int:
+    """At least 1, or -1 for no limit. ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if number != -1 and not 1 <= number <= _BUCKETS_MAX:
+        message = f"it has to be from 1 to {_BUCKETS_MAX}, or -1 for no limit"
         raise ValueError(message)
     return number
 

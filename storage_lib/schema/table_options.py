@@ -17,6 +17,7 @@ from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import (
     parse_boolean,
     parse_bucket_count,
+    parse_bucket_limit,
     parse_by_level,
     parse_bytes,
     parse_count,
@@ -204,8 +205,33 @@ class TableOptions:
         "bucket",
         1,
         parse_bucket_count,
-        "Buckets of every partition, and Kafka partitions of the log; -1, an append-only table's default: none in "
-        "particular.",
+        "Buckets of every partition, and Kafka partitions of the log; -1: dynamic buckets of a table with a key, none "
+        "in particular of an append-only table, whose default it is.",
+    )
+    dynamic_bucket_target_row_num: int = _option(
+        "dynamic-bucket.target-row-num",
+        2_000_000,
+        parse_count,
+        "With bucket=-1 and a key: how many keys a bucket is meant to hold before new keys begin another one.",
+    )
+    dynamic_bucket_initial_buckets: int | None = _option(
+        "dynamic-bucket.initial-buckets",
+        None,
+        parse_count,
+        "With bucket=-1 and a key: buckets that the keys of a new partition are spread over from the start.",
+    )
+    dynamic_bucket_assigner_parallelism: int | None = _option(
+        "dynamic-bucket.assigner-parallelism",
+        None,
+        parse_count,
+        "With bucket=-1 and a key: tasks of a Spark write that assign buckets side by side, each with keys and buckets "
+        "of its own; default: `dynamic-bucket.initial-buckets`, or one.",
+    )
+    dynamic_bucket_max_buckets: int = _option(
+        "dynamic-bucket.max-buckets",
+        -1,
+        parse_bucket_limit,
+        "With bucket=-1 and a key: buckets of a partition above which new keys go to full ones; -1: no limit.",
     )
     write_mode: WriteMode = _option(
         WRITE_MODE_OPTION,

@@ -114,8 +114,18 @@ class TableSchema:
         return self.is_append_only and self.bucket_count == BUCKET_UNAWARE
 
     @property
+    def has_dynamic_buckets(self) -> bool:
+        """Whether a key is put into a bucket when it first comes, and stays there."""
+        return bool(self.primary_keys) and self.bucket_count == BUCKET_UNAWARE
+
+    @property
+    def crosses_partitions(self) -> bool:
+        """Whether the primary key lacks a partition column, so that an update may bring a row to another partition."""
+        return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
+
+    @property
     def bucket_numbers(self) -> range:
-        """The buckets that rows of a partition are in."""
+        """The buckets that rows of a partition are in; empty for dynamic buckets, of which nobody knows before."""
         return range(1 if self.is_bucket_unaware else self.bucket_count)
 
     @property
@@ -224,7 +234,8 @@ def _check_names(
 ) -> None:
     counts = (VALUE_COUNT_COLUMN,) if options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT else ()
     _check_columns(names, reserved=(*_RESERVED, *counts, options.get("row-kind.field", ROW_KIND_COLUMN)))
-    _check_keys(names, tuple(primary_keys), tuple(partition_keys))
+    has_dynamic_buckets = options.get("bucket") == str(BUCKET_UNAWARE)
+    _check_keys(names, tuple(primary_keys), tuple(partition_keys), has_dynamic_buckets=has_dynamic_buckets)
 
 
 def _fields_with_ids(
@@ -277,7 +288,9 @@ def _check_columns(names: Sequence[str], reserved: Sequence[str]) -> None:
             raise InvalidInputError(message)
 
 
-def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]) -> None:
+def _check_keys(
+    names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str], *, has_dynamic_buckets: bool
+) -> None:
     for role, keys in (("primary key", primary_keys), ("partition", partition_keys)):
         for name in keys:
             if name not in names:
@@ -292,13 +305,14 @@ def _check_keys(names: Sequence[str], primary_keys: Sequence[str], partition_key
             raise InvalidInputError(message)
         return
     outside = [name for name in partition_keys if name not in primary_keys]
-    if outside:
+    if outside and not has_dynamic_buckets:
         message = (
             f"partition column {outside[0]!r} is not in the primary key ({', '.join(primary_keys)}), so a row could "
-            "move between partitions unseen; add it to the primary key"
+            f"move between partitions unseen; add it to the primary key, or declare bucket={BUCKET_UNAWARE}: dynamic "
+            "buckets follow a row to another partition"
         )
         raise InvalidInputError(message)
-    if set(primary_keys) == set(partition_keys):
+    if set(primary_keys) <= set(partition_keys):
         message = (
             f"the primary key ({', '.join(primary_keys)}) has no column beside the partition columns, so a partition "
             "could hold one row only; add a column to the primary key or partition by fewer"
@@ -328,6 +342,9 @@ def _check_bucket_options(schema: TableSchema) -> None:
         _check_bucket_key_of_append_table(schema, count)
         if count == str(BUCKET_UNAWARE):
             return
+    if schema.primary_keys and count == str(BUCKET_UNAWARE):
+        _check_dynamic_buckets(schema)
+        return
     if not count.isascii() or not count.isdigit() or int(count) < 1:
         message = f"option bucket is {count!r}; set it to a number of at least 1"
         raise InvalidInputError(message)
@@ -338,6 +355,24 @@ def _check_bucket_options(schema: TableSchema) -> None:
             message = (
                 f"option bucket-key names {each.name!r}, which is not in the primary key without its partition columns "
                 f"({', '.join(schema.trimmed_primary_keys)}); use only these"
+            )
+            raise InvalidInputError(message)
+
+
+def _check_dynamic_buckets(schema: TableSchema) -> None:
+    """Paimon's rules."""
+    if "bucket-key" in schema.options:
+        message = (
+            f"option bucket-key goes with a fixed number of buckets, not with bucket={BUCKET_UNAWARE}; leave one of "
+            "them out"
+        )
+        raise InvalidInputError(message)
+    for option in ("sequence.field", "ignore-delete") if schema.crosses_partitions else ():
+        if schema.options.get(option, "false").strip().lower() != "false":
+            message = (
+                f"option {option} can't be had where the primary key ({', '.join(schema.primary_keys)}) lacks a "
+                f"partition column ({', '.join(schema.partition_keys)}): a row that moves to another partition is "
+                "deleted in the one before. Add the column to the primary key, or leave the option out"
             )
             raise InvalidInputError(message)
 

@@ -2,6 +2,7 @@
 
 Tracked: one task owns a bucket in all partitions, for a log transaction belongs to a bucket. Untracked: a
 (partition, bucket) to a task, so that a write of many partitions spreads and each bucket still gets one file.
+Dynamic buckets: to each task the keys of one assigner, which finds their buckets there.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
 from storage_lib.schema.bucketing import bucket_of
+from storage_lib.schema.table_options import TableOptions
 from storage_lib.spark.native_bucket import native_bucket
 from storage_lib.spark.predicate_column import quoted
+from storage_lib.table.dynamic_buckets import assigners_of_rows, limits_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +31,8 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     More tasks than cores come one after the other, and each costs a micro-batch tens of milliseconds. How many cores a
     cluster will have is not known yet when a stream begins.
     """
+    if schema.has_dynamic_buckets:
+        return by_assigner(df, schema)
     if len(schema.bucket_numbers) == 1:
         return df.repartition(1)
     context = df.sparkSession.sparkContext
@@ -41,6 +46,8 @@ def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
 
     Rows that go to no bucket in particular, nor to a partition, stay where they are.
     """
+    if schema.has_dynamic_buckets:
+        return by_assigner(df, schema)
     if schema.is_bucket_unaware and not schema.partition_keys:
         return df
     task_count = max(schema.bucket_count, df.sparkSession.sparkContext.defaultParallelism)
@@ -48,6 +55,22 @@ def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     if schema.bucket_count > 1:
         keys.append(bucket_column(df, schema))
     return df.repartition(task_count, *keys) if keys else df.repartition(1)
+
+
+def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """The rows of each assigner of dynamic buckets in one task: which bucket a key has is known there only."""
+    limits = limits_of(TableOptions.parse(schema.options))
+    if limits.assigner_count == 1:
+        return df.repartition(1)
+    names = [field.name for field in (*schema.partition_fields, *schema.key_fields)]
+
+    def assigner_of_keys(keys: pa.Array) -> pa.Array:
+        columns = dict(zip(names, keys.flatten(), strict=True))
+        rows = _rows_of_keys(columns, schema, len(keys))
+        return pa.array(assigners_of_rows(rows, schema, limits), pa.int32())
+
+    compute = arrow_udf(assigner_of_keys, "int")  # type: ignore[call-overload]
+    return df.repartitionById(limits.assigner_count, compute(sql.struct(*[quoted(name) for name in names])))
 
 
 def bucket_column(df: DataFrame, schema: TableSchema) -> Column:

@@ -22,7 +22,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
-from storage_lib.schema.bucketing import bucket_of, group_rows
+from storage_lib.schema.bucketing import bucket_of, group_rows, partition_codes
 from storage_lib.schema.column_reference import col
 from storage_lib.schema.predicate import And, Predicate
 from storage_lib.schema.table_schema import TableSchema
@@ -86,6 +86,15 @@ class PointLookup:
         asked = keys.select(self._schema.primary_keys)
         found = self._found(snapshot, asked, names, added, left_out)
         return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
+
+    def locations(self, snapshot: Snapshot | None, keys: pa.Table) -> Iterator[tuple[bytes, int, pa.Table]]:
+        """In which partition and bucket some of ``keys`` (the primary key's columns) are; each key once at most."""
+        asked = keys.select(self._schema.primary_keys)
+        for place in self._places(snapshot, asked, {}, ()):
+            candidates = self._file_store.read.read(place.split, self._schema.primary_keys, place.predicate)
+            found = list(self._sifted(candidates, place.keys))
+            if found:
+                yield place.split.partition, place.split.bucket, pa.Table.from_batches(found)
 
     def _asked(self, keys: Rows | Sequence[Mapping[str, object]]) -> pa.Table:
         """The keys as a table of exactly the primary key's columns."""
@@ -151,6 +160,9 @@ class PointLookup:
         if not asked.num_rows or (snapshot is None and not added):
             return
         keys = asked.combine_chunks().to_batches()[0]
+        if self._schema.has_dynamic_buckets:
+            yield from self._dynamic_places(snapshot, keys, added, left_out)
+            return
         of_partition: dict[bytes, list[np.ndarray]] = {}
         for partition, _, indices in group_rows(keys, self._schema):
             of_partition.setdefault(partition, []).append(indices)
@@ -166,6 +178,30 @@ class PointLookup:
                 more = added.get((partition, bucket), ())
                 for split in self._splits(snapshot, partition, bucket, predicate, more, left_out):
                     yield _Place(split=split, predicate=predicate, keys=pa.Table.from_batches([of_bucket]))
+
+    def _dynamic_places(
+        self,
+        snapshot: Snapshot | None,
+        keys: pa.RecordBatch,
+        added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
+        left_out: Collection[str],
+    ) -> Iterator[_Place]:
+        """All buckets of the keys' partitions; of keys that may be in any partition, all there are."""
+        of_partition: dict[bytes, pa.RecordBatch] = {}
+        if not self._schema.crosses_partitions:
+            partitions, codes = partition_codes(keys, self._schema)
+            of_partition = {each: keys.filter(pa.array(codes == code)) for code, each in enumerate(partitions)}
+        wanted = None if self._schema.crosses_partitions else set(of_partition)
+        live = self._file_store.scan.live_files(snapshot, partitions=wanted)
+        places = {(partition, bucket) for partition in live.partitions for bucket in live.buckets_of(partition)}
+        for partition, bucket in sorted(places | added.keys()):
+            rows = keys if self._schema.crosses_partitions else of_partition.get(partition)
+            if rows is None:
+                continue
+            predicate = self._predicate(rows)
+            more = added.get((partition, bucket), ())
+            for split in self._splits(snapshot, partition, bucket, predicate, more, left_out):
+                yield _Place(split=split, predicate=predicate, keys=pa.Table.from_batches([rows]))
 
     def _splits(
         self,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
+    InvalidInputError,
     LeaseLostError,
     SnapshotExpiredError,
     StorageError,
@@ -34,6 +35,7 @@ from storage_lib.table.log_part import BucketTransaction, LogPart
 from storage_lib.table.log_places import offsets_told
 from storage_lib.table.log_repair import LogRepair, MissingChanges
 from storage_lib.table.log_share import two_tasks_for_one_bucket
+from storage_lib.table.reserved_partitions import ReservedPartitions
 from storage_lib.table.source_offsets import SourceOffsets, SourcesOf, as_they_were
 from storage_lib.table.turn import Turn, TurnLease
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
@@ -64,7 +66,9 @@ class TableCommit:
         bucket_count: int,
         takes_turns: bool,
         adds_up: bool = False,
+        reserves: ReservedPartitions = ReservedPartitions.NONE,
     ) -> None:
+        """``reserves``: of which partitions nobody else may have changed rows while a commit was written."""
         self._table = table
         self._environment = environment
         self._file_store = file_store
@@ -73,6 +77,7 @@ class TableCommit:
         self._bucket_count = bucket_count
         self._takes_turns = takes_turns
         self._adds_up = adds_up
+        self._reserves = reserves
 
     def open(
         self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
@@ -190,6 +195,7 @@ class TableCommit:
                 return None
             try:
                 self._refuse_shared_buckets(transactions)
+                self._refuse_shared_assigners(messages)
                 snapshot, part = self._create_snapshot(
                     order, files, transactions, commit_identifier, watermark, properties or {}, sources=sources
                 )
@@ -313,17 +319,18 @@ class TableCommit:
                 messages=files,
                 watermark=watermark,
             ),
-            guard=self._guard(order),
+            guard=self._guard(order, files),
             properties_of=properties_of,
             identifiers_ascend=order.identifiers_ascend,
             is_overwrite=order.overwrite is not None,
         )
         return snapshot, part
 
-    def _guard(self, order: WriteOrder) -> Callable[[Snapshot | None], None]:
+    def _guard(self, order: WriteOrder, files: Sequence[CommitMessage]) -> Callable[[Snapshot | None], None]:
         """Before a snapshot is created: is the turn still ours, and was no other turn's commit made in it?"""
 
         def guard(latest: Snapshot | None) -> None:
+            self._refuse_moved_keys(order, files, latest)
             turn = order.turn
             if turn is None:
                 return
@@ -433,6 +440,38 @@ class TableCommit:
 
     def _offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
         return offsets_told(self._file_store.snapshots, previous)
+
+    def _refuse_moved_keys(self, order: WriteOrder, files: Sequence[CommitMessage], latest: Snapshot | None) -> None:
+        """Dynamic buckets were found for the keys that the base has: a key that has come since would be there twice."""
+        if self._reserves is ReservedPartitions.NONE:
+            return
+        partitions = {message.partition for message in files}
+        for snapshot_id in range((order.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
+            try:
+                snapshot = self._file_store.snapshots.load(snapshot_id)
+                if snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE):
+                    continue
+                changed = {entry.partition for entry in self._file_store.scan.delta(snapshot)}
+            except SnapshotExpiredError:
+                changed = set(partitions)
+            if changed & partitions or (changed and self._reserves is ReservedPartitions.ALL):
+                message = (
+                    f"table {self._table}: snapshot {snapshot_id} changed rows after snapshot "
+                    f"{order.base_snapshot_id or 0}, whose keys this commit's rows were brought to dynamic buckets by. "
+                    "Nothing became visible; run it again"
+                )
+                raise CommitConflictError(message)
+
+    def _refuse_shared_assigners(self, messages: Sequence[TableCommitMessage]) -> None:
+        told = [each for message in messages for each in message.assigners]
+        if len(told) > len(set(told)):
+            message = (
+                f"table {self._table} has dynamic buckets, and {len([each for each in messages if each.assigners])} "
+                "tasks brought rows of the same assigner to them, so that a new key could get into two buckets. "
+                "Nothing became visible; write with write_dynamic_table or write_stream, which bring the rows of each "
+                "assigner to one task, or with df.coalesce(1)"
+            )
+            raise InvalidInputError(message)
 
     def _refuse_shared_buckets(self, transactions: tuple[BucketTransaction, ...]) -> None:
         seen: set[int] = set()

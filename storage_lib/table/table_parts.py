@@ -25,6 +25,7 @@ from storage_lib.table.input_rows import InputRows
 from storage_lib.table.log_repair import LogRepair
 from storage_lib.table.partition_spec import PartitionSpecs
 from storage_lib.table.point_lookup import PointLookup
+from storage_lib.table.reserved_partitions import ReservedPartitions
 from storage_lib.table.snapshot_changes import SnapshotChanges
 from storage_lib.table.system_tables import SystemTables
 from storage_lib.table.table_alter import TableAlter
@@ -35,7 +36,7 @@ from storage_lib.table.table_consumers import TableConsumers
 from storage_lib.table.table_description import TableDescription
 from storage_lib.table.table_health import TableHealthCheck
 from storage_lib.table.table_overwrite import TableOverwrite
-from storage_lib.table.table_restore import TableRestore, why_no_difference_can_be_appended
+from storage_lib.table.table_restore import TableRestore, why_buckets_differ, why_no_difference_can_be_appended
 from storage_lib.table.table_rewrite import RewrittenTable, TableRewrite
 from storage_lib.table.table_rollback import TableRollback
 from storage_lib.table.table_statistics import TableStatistics
@@ -132,6 +133,7 @@ class TableParts:
             bucket_count=len(schema.bucket_numbers),
             takes_turns=bool(schema.primary_keys) or log is not None,
             adds_up=schema.counts_values,
+            reserves=ReservedPartitions.of(schema),
         )
         difference = ContentDifference(
             file_store=self.file_store,
@@ -165,7 +167,7 @@ class TableParts:
             commit=self.commit,
             difference=difference,
             row_kind_column=options.row_kind_field,
-            refuse_tracked=why_no_difference_can_be_appended(schema, options),
+            refuse_tracked=why_no_difference_can_be_appended(schema, options) or why_buckets_differ(schema),
             told_changes=told_changes,
             new_task_write=self.task_writes.open,
         )

@@ -223,12 +223,19 @@ def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:
     return [count for live in contents if (count := live.bucket_count(partition)) is not None][-1]
 
 
-def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:
+def why_buckets_differ(schema: TableSchema) -> str | None:
+    """The reason why a key may lie in one bucket in one snapshot and in another in the other; None if it can't."""
+    return "a key may be in another of its dynamic buckets than it was" if schema.has_dynamic_buckets else None
+
+
+def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:  # noqa: PLR0911  one line a reason
     """The reason why rows appended to this table would not put one content in place of another; None if they do."""
     if schema.is_append_only:
         return "it is append-only"
     if schema.counts_values:
         return None
+    if schema.crosses_partitions:
+        return "its primary key lacks a partition column, so the old and the new row of a key may be in two partitions"
     if options.merge_engine != "deduplicate":
         return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
     if options.sequence_field:

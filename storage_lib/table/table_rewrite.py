@@ -35,6 +35,7 @@ from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.layout import TOPIC_OPTION, LayoutChange, as_before, topics_of, with_layout
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import LogConsistency, TableOptions
+from storage_lib.schema.table_schema import BUCKET_UNAWARE
 from storage_lib.table.log_part import REWROTE, LogPart
 from storage_lib.table.table_overwrite import deletions_of
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
@@ -158,6 +159,12 @@ class TableRewrite:
             message = (
                 f"table {self._table}: its log is in log.system={self._options.effective_log_system}, of which "
                 "this library can't begin another; CREATE TABLE another one, and INSERT the rows of this one into it"
+            )
+            raise InvalidInputError(message)
+        if self._has_log and (change.options or {}).get("bucket") == str(BUCKET_UNAWARE):
+            message = (
+                f"table {self._table} has a log, of which each bucket is a partition, and the number of dynamic "
+                f"buckets (bucket={BUCKET_UNAWARE}) grows; declare a number of buckets"
             )
             raise InvalidInputError(message)
         if change.primary_key and self._options.sequence_field:

@@ -13,6 +13,7 @@ from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.schema.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.dynamic_buckets import DynamicBuckets
 from storage_lib.table.held_changes import HeldChanges
 from storage_lib.table.input_rows import InputRows, Rows, record_batches
 from storage_lib.table.log_share import LogShare
@@ -25,9 +26,9 @@ class TableWrite:
 
     ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later;
     ``held`` is there when the log shall also hear what was there before. ``fills_defaults`` is False for rows that the
-    table has held already: their nulls stay. While rows are being written the lease of
-    ``turn`` is kept beating, so that a long task does not lose its driver's turn. Close it by ``prepare_commit`` or
-    ``abort``.
+    table has held already: their nulls stay. ``dynamic_buckets`` bring rows to their buckets where their number is not
+    fixed. While rows are being written the lease of ``turn`` is kept beating, so that a long task does not lose its
+    driver's turn. Close it by ``prepare_commit`` or ``abort``.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class TableWrite:
         turn: Turn | None,
         held: HeldChanges | None = None,
         fills_defaults: bool = True,
+        dynamic_buckets: DynamicBuckets | None = None,
     ) -> None:
         self.completed: Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]] | None = None
         """Makes whole rows of the deletions among those that are written, where the log wants it."""
         self._held = held
+        self._dynamic_buckets = dynamic_buckets
         self._fills_defaults = fills_defaults
         self._written: tuple[CommitMessage, ...] = ()
         self._schema = schema
@@ -95,9 +98,15 @@ class TableWrite:
         # The log's records are on their way to the broker; files are written and synced while it stores them.
         files = () if self._file_write is None else self._file_write.prepare_commit()
         transactions = () if self._log is None else self._log.flush()
+        assigners: tuple[int, ...] = ()
+        if self._dynamic_buckets is not None:
+            files = self._dynamic_buckets.indexed(files)
+            assigners = tuple(sorted(self._dynamic_buckets.assigners))
         self._is_closed = True
         self._beating.close()
-        return TableCommitMessage(files=files, transactions=transactions, row_count=self._row_count)
+        return TableCommitMessage(
+            files=files, transactions=transactions, row_count=self._row_count, assigners=assigners
+        )
 
     def abort(self) -> None:
         """Delete the files and abort the transactions of this task."""
@@ -112,6 +121,12 @@ class TableWrite:
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         rows, kinds = self._input_rows.conform(batch, fill=self._fills_defaults)
+        if self._dynamic_buckets is not None and self._file_write is not None:
+            # Such a table has no log: a topic has a fixed number of partitions.
+            for partition, bucket, group, group_kinds in self._dynamic_buckets.route(rows, kinds):
+                self._file_write.write(partition, bucket, group, group_kinds)
+            self._row_count += rows.num_rows
+            return
         of_bucket: dict[int, list[np.ndarray]] = {}
         for partition, bucket, indices in group_rows(rows, self._schema):
             if self._file_write is not None:

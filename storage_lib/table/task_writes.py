@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import SnapshotExpiredError
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
 from storage_lib.table.checked_changes import CheckedChanges
+from storage_lib.table.dynamic_buckets import dynamic_buckets_of
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
 from storage_lib.table.table_write import TableWrite
@@ -73,6 +74,15 @@ class TaskWrites:
             turn=order.turn,
             held=self._held_changes(base) if log is not None and not order.is_difference else None,
             fills_defaults=not order.is_difference,
+            dynamic_buckets=dynamic_buckets_of(
+                table=self._table,
+                schema=self._schema,
+                options=self._options,
+                file_store=self._file_store,
+                lookup=self._old_rows,
+                order=order,
+                base=base,
+            ),
         )
         # An eventual table's files are behind its log, and don't know.
         if log is not None and self._schema.primary_keys and not self.log_comes_first and not order.is_difference:

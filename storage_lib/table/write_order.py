@@ -83,3 +83,5 @@ class TableCommitMessage:
     files: tuple[CommitMessage, ...] = ()
     transactions: tuple[BucketTransaction, ...] = ()
     row_count: int = 0
+    assigners: tuple[int, ...] = ()
+    """Of dynamic buckets: the numbers of the assigners that this task was, which no other task may have been."""

@@ -45,14 +45,15 @@ MILLISECOND = dt.timedelta(milliseconds=1)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def start(program: str, home: Path, sources: Path, *, heap: str) -> LineServant:
-    """The class ``program`` of the folder ``sources``, on the jars of ``home``; skips the test without them."""
+def start(program: str, home: Path, sources: Path, *, heap: str, more_jars: Sequence[Path] = ()) -> LineServant:
+    """The class ``program`` of the folder ``sources``, on the jars of ``home`` and more; skips without them."""
     if not ((home / "lib").exists() and HADOOP.exists()):
         pytest.skip(f"{program} is not set up: run `make servers`")
     java = find_java()
     found = [
         *sorted((home / "lib").glob("*.jar")),
         *(jar for name in HADOOP_CLIENT for jar in sorted(HADOOP.glob(name))),
+        *more_jars,
     ]
     jars = ":".join(str(jar) for jar in found)
     classes = compiled(java, jars, home, sources)

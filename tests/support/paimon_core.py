@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from tests.support.java_servant import SOURCES as PROGRAMS
 
 SOURCES = PROGRAMS / "paimon_core"
 HOME = LOCAL / "paimon_core"
+# Paimon keeps the keys of a table whose keys move between partitions in RocksDB, which Spark brings.
+SPARK_JARS = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
 
 __all__ = ["CHECKOUT", "HOME", "SOURCES", "PaimonCore"]
 
@@ -27,7 +30,9 @@ class PaimonCore:
     """Commands to it. All may raise ``RefusedError`` with what Paimon said. Skips the test where it can't be had."""
 
     def __init__(self) -> None:
-        self._servant = start("PaimonCore", HOME, SOURCES, heap="512m")
+        self._servant = start(
+            "PaimonCore", HOME, SOURCES, heap="512m", more_jars=sorted(SPARK_JARS.glob("rocksdbjni-*.jar"))
+        )
 
     def __enter__(self) -> Self:
         return self

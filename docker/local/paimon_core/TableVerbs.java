@@ -112,14 +112,24 @@ final class TableVerbs implements AutoCloseable {
                 BatchTableWrite write = builder.newWrite();
                 BatchTableCommit commit = builder.newCommit()) {
             write.withIOManager(disk);
+            boolean isDynamic = target.coreOptions().bucket() == -1 && !target.primaryKeys().isEmpty();
+            DynamicBuckets buckets =
+                    isDynamic ? new DynamicBuckets(target, write, disk, command.has("overwrite")) : null;
             JsonNode kinds = command.get("kinds");
             int position = 0;
             for (JsonNode values : command.get("rows")) {
                 GenericRow row = RowJson.toRow(values, target.rowType());
                 row.setRowKind(RowKind.fromByteValue((byte) kinds.get(position++).intValue()));
-                write.write(row);
+                if (isDynamic) {
+                    buckets.write(row);
+                } else {
+                    write.write(row);
+                }
             }
             commit.commit(write.prepareCommit());
+            if (isDynamic) {
+                buckets.close();
+            }
         }
     }
 

@@ -1,15 +1,17 @@
 """The index manifest: every index file of a table at one snapshot (docs/format.md, 1.13). Only the codec.
 
-Deletion vectors are what matters here; records of other kinds, and fields of other releases, are kept as they are.
+Deletion vectors and hash indexes are what matters here; records of other kinds, and fields of other releases, are kept
+as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile, DeletionRange
+from storage_lib.file_store.manifest.hash_index import HASH, HashIndexChange
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.manifest.manifest_schemas import INDEX_FORMAT_VERSION, INDEX_MANIFEST_SCHEMA
 from storage_lib.format.avro_container import Record, container_schema, decode_container, encode_container
@@ -22,6 +24,14 @@ Bucket: TypeAlias = tuple[bytes, int]
 
 DeletionFiles: TypeAlias = Mapping[Bucket, Mapping[str, DeletionFile]]
 """By bucket and name of the data file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPath:
+    """Where an index file is: below the table, unless another engine put it elsewhere."""
+
+    file_name: str
+    external_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,52 @@ class IndexManifest:
                         external_path=record.get("_EXTERNAL_PATH"),
                     )
         return found
+
+    def hash_files(self, partition: bytes) -> Mapping[int, IndexPath]:
+        """The hash index of each bucket of a partition that has one."""
+        return {
+            record["_BUCKET"]: IndexPath(file_name=record["_FILE_NAME"], external_path=record.get("_EXTERNAL_PATH"))
+            for record in self.records
+            if record["_INDEX_TYPE"] == HASH and record["_PARTITION"] == partition
+        }
+
+    def without_hashes(self, partitions: Collection[bytes]) -> IndexManifest:
+        """Without the hash indexes of these partitions."""
+        return replace(
+            self,
+            records=tuple(
+                record
+                for record in self.records
+                if record["_INDEX_TYPE"] != HASH or record["_PARTITION"] not in partitions
+            ),
+        )
+
+    def with_hashes(self, changes: Mapping[Bucket, HashIndexChange]) -> IndexManifest:
+        """With new hash indexes in place of those that the buckets, or the whole partitions, have had."""
+        changed = self.without_hashes(
+            {partition for (partition, _), each in changes.items() if each.replaces_partition}
+        )
+        files = {bucket: each.file for bucket, each in changes.items() if each.file is not None}
+        kept = (
+            record
+            for record in changed.records
+            if record["_INDEX_TYPE"] != HASH or (record["_PARTITION"], record["_BUCKET"]) not in files
+        )
+        added = (
+            {
+                "_VERSION": INDEX_FORMAT_VERSION,
+                "_KIND": int(FileKind.ADD),
+                "_PARTITION": partition,
+                "_BUCKET": bucket,
+                "_INDEX_TYPE": HASH,
+                "_FILE_NAME": file.file_name,
+                "_FILE_SIZE": file.size_bytes,
+                "_ROW_COUNT": file.hash_count,
+                _RANGES: None,
+            }
+            for (partition, bucket), file in files.items()
+        )
+        return replace(self, records=(*kept, *added))
 
     def without(self, gone: Mapping[Bucket, Collection[str]]) -> IndexManifest:
         """Without the vectors of these data files; itself if it has none of them."""

@@ -1,0 +1,52 @@
+"""Hash indexes: which keys lie in which bucket of a table with dynamic buckets (docs/format.md, 1.13). Only the codec.
+
+One file for each bucket: the hashes of its keys, four bytes each, the most significant first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from storage_lib.errors import CorruptFileError
+
+HASH = "HASH"
+"""The type of these files in an index manifest."""
+
+_STORED = np.dtype(">i4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashIndexFile:
+    """The new index file of a bucket, with the hashes of all of its keys."""
+
+    file_name: str
+    size_bytes: int
+    hash_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashIndexChange:
+    """What a commit does to the index of a bucket, and of its partition.
+
+    ``file`` takes the place of the bucket's index file. ``replaces_partition``: the partition is written anew, so that
+    its other buckets have no index file any more.
+    """
+
+    file: HashIndexFile | None = None
+    replaces_partition: bool = False
+
+
+def encode_hashes(hashes: npt.NDArray[np.int32]) -> bytes:
+    """The file's bytes."""
+    return hashes.astype(_STORED).tobytes()
+
+
+def decode_hashes(data: bytes, source: str) -> npt.NDArray[np.int32]:
+    """``CorruptFileError`` naming ``source`` if the file was cut short."""
+    if len(data) % _STORED.itemsize:
+        message = f"{source} has {len(data)} bytes, which is no whole number of hashes: it was cut short"
+        raise CorruptFileError(message)
+    return np.frombuffer(data, dtype=_STORED).astype(np.int32)
