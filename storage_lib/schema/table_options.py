@@ -641,6 +641,11 @@ class TableOptions:
         )
 
     @property
+    def compacts_at_commit(self) -> bool:
+        """Whether other engines, or their streams, see a commit only once it has been compacted."""
+        return self.looks_up or self.changelog_producer is ChangelogProducer.FULL_COMPACTION
+
+    @property
     def newest_wins(self) -> bool:
         """Whether of two versions of a key the one committed later is the row, as it is."""
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field

@@ -153,7 +153,8 @@ def write(
     ):
         distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
     snapshot = table.file_store.snapshots.find_commit(user, identifier)
-    if mode == "append" and (not table.options.write_only if compaction is None else compaction):
+    compacts = mode == "append" or table.options.compacts_at_commit
+    if compacts and (not table.options.write_only if compaction is None else compaction):
         compact_after_write(df.sparkSession, table)
     return snapshot
 

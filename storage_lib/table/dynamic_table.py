@@ -690,6 +690,8 @@ class DynamicTable:
         for a ``write-only`` table. ``only_crowded`` leaves all to others but buckets at their stop trigger.
         """
         buckets = {(each.partition, each.bucket) for message in messages for each in message.files}
+        # A tracked overwrite writes where rows go, too, of which no task has files.
+        buckets |= self._inline_compaction.buckets_of(written)
         if self.options.write_only or not buckets:
             return
         if only_crowded:
@@ -780,7 +782,7 @@ class DynamicTable:
         net change.
         Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
         """
-        snapshot = self._rollback.rollback_to(
+        return self._rollback.rollback_to(
             snapshot_id=snapshot_id,
             tag=tag,
             timestamp_millis=timestamp_millis,
@@ -788,10 +790,6 @@ class DynamicTable:
             commit_user=commit_user,
             commit_identifier=commit_identifier,
         )
-        if snapshot is not None:
-            # Rows may have come back to level 0, which other engines pass over in some tables.
-            self._compact_changed(snapshot)
-        return snapshot
 
     @tells_outcome
     def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:

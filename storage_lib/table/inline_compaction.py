@@ -41,6 +41,19 @@ class InlineCompaction:
         self._try(written, buckets)
         self.relieve(buckets)
 
+    def compact_changed(self, snapshot: Snapshot) -> None:
+        """As ``compact``, of the buckets that a snapshot changed."""
+        buckets = self.buckets_of(snapshot)
+        if buckets:
+            self.compact(snapshot, buckets)
+
+    def buckets_of(self, snapshot: Snapshot) -> set[tuple[bytes, int]]:
+        """Where a snapshot added files, or took some away; none if that is not known any more."""
+        changed: set[tuple[bytes, int]] = set()
+        with after_commit(f"table {self._table}: looking for buckets to compact"):
+            changed = {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
+        return changed  # noqa: RET504  nothing where the look failed
+
     def relieve(self, buckets: Buckets) -> None:
         """Compact only what is crowded."""
         if self._stop_trigger is None:

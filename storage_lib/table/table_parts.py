@@ -141,9 +141,8 @@ class TableParts:
             with_update_before=logs_old_rows,
             merges=bool(schema.primary_keys) and not options.newest_wins,
         )
-        told_changes = None
-        if self.file_store.tells_changes:
-            told_changes = ToldChanges(file_store=self.file_store, difference=difference)
+        tells = self.file_store.tells_changes
+        told_changes = ToldChanges(file_store=self.file_store, difference=difference) if tells else None
         # Whether streams hear of changes, from the log or from changelog files.
         has_streams = log is not None or told_changes is not None
         self.overwrite = TableOverwrite(
@@ -169,6 +168,7 @@ class TableParts:
             row_kind_column=options.row_kind_field,
             refuse_tracked=why_no_difference_can_be_appended(schema, options) or why_buckets_differ(schema),
             told_changes=told_changes,
+            compact=lambda done: None if options.write_only else self.inline_compaction.compact_changed(done),
             new_task_write=self.task_writes.open,
         )
         self.branches = TableBranches(

@@ -51,6 +51,7 @@ class TableRestore:
         row_kind_column: str,
         refuse_tracked: str | None,
         told_changes: ToldChanges | None,
+        compact: Callable[[Snapshot], None],
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
         self._table = table
@@ -60,6 +61,7 @@ class TableRestore:
         self._row_kind_column = row_kind_column
         self._refuse_tracked = refuse_tracked
         self._told_changes = told_changes
+        self._compact = compact
         self._new_task_write = new_task_write
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
@@ -81,8 +83,33 @@ class TableRestore:
 
         ``guard`` may object to the snapshot that is followed. The offsets of foreign sources come back with the
         target, whose ``history`` is the table's unless it is a branch's, and so do properties that are not this
-        library's. Ask ``committed`` first. Raises as ``TableCommit.commit``.
+        library's. Compacts afterwards what is due. Ask ``committed`` first. Raises otherwise as ``TableCommit.commit``.
         """
+        snapshot = self._restored(
+            target,
+            tracked=tracked,
+            commit_user=commit_user,
+            commit_identifier=commit_identifier,
+            properties=properties,
+            guard=guard,
+            history=history,
+        )
+        if snapshot is not None:
+            # Rows may have come back to level 0, which other engines pass over in some tables.
+            self._compact(snapshot)
+        return snapshot
+
+    def _restored(
+        self,
+        target: Snapshot,
+        *,
+        tracked: bool,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None = None,
+        history: SnapshotHistory | None = None,
+    ) -> Snapshot | None:
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)

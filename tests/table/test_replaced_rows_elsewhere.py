@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage_lib.schema.row_kind import RowKind
+from storage_lib.table.write_order import OverwriteScope
 from tests.support.paimon_core import PaimonCore
 from tests.support.shared_table import Row, SharedTable, arrow_of, sorted_rows
 
@@ -110,6 +111,34 @@ def test_an_untracked_rollback_is_seen_by_batch_reads(table: SharedTable) -> Non
     assert is_seen_alike(table, adds_up=False)
     table.append_by_us(days((1, "a", 5)))
     is_seen_alike(table, adds_up=False)
+
+
+def test_a_published_branch_is_seen_at_once(table: SharedTable) -> None:
+    ours = table.ours()
+    ours.branches.create("b")
+    branch = ours.branch("b")
+    branch.append(arrow_of(branch, days((1, "a", 7), (8, "b", 8))))
+    published = sorted_rows(tuple(row.values()) for row in ours.branch("b").to_arrow().to_pylist())
+    ours.branches.fast_forward("b")
+
+    assert is_seen_alike(table) == published
+
+
+def test_an_engine_of_its_own_compacts_what_a_tracked_overwrite_touched(
+    paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    table = made(paimon_core, tmp_path, {**PRODUCERS["lookup, vectors"], "bucket": "4"})
+    table.append_by_us(days(*((key, "a", key) for key in range(20))))
+    ours = table.ours()
+    order = ours.new_commit(commit_user="engine", overwrite=OverwriteScope.of({"day": "a"}))
+    write = ours.new_write(order)
+    write.write(arrow_of(ours, days((1, "a", 100))))
+    message = write.prepare_commit()
+    snapshot = ours.commit_write(order, [message], 1)
+    assert snapshot is not None
+    ours.compact_after(snapshot, [message])
+
+    assert is_seen_alike(table) == [(1, "a", 100)]
 
 
 def test_an_untracked_overwrite_is_no_part_of_the_stream(paimon_core: PaimonCore, tmp_path: Path) -> None:
