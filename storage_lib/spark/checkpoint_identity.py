@@ -50,8 +50,8 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
     # The JVM's file system classes are only reachable through pyspark's gateway.
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     fresh = json.dumps({"id": str(jvm.java.util.UUID.randomUUID().toString())})
-    query_id = _id_in(_settled(spark, f"{checkpoint_location.rstrip('/')}/metadata", fresh))
-    written_to = _settled(spark, f"{checkpoint_location.rstrip('/')}/{TABLE_FILE}", table.uuid)
+    query_id = _id_in(settled(spark, f"{checkpoint_location.rstrip('/')}/metadata", fresh))
+    written_to = settled(spark, f"{checkpoint_location.rstrip('/')}/{TABLE_FILE}", table.uuid)
     if written_to != table.uuid:
         message = (
             f"table {table.name}: checkpoint {checkpoint_location} is of a stream into another table, or into one of "
@@ -62,8 +62,8 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
     return query_id
 
 
-def _settled(spark: SparkSession, location: str, text: str) -> str:
-    """What the file says; ``text``, which is written into it, if there is none."""
+def settled(spark: SparkSession, location: str, text: str) -> str:
+    """What a file of the checkpoint says; ``text``, which is written into it, if there is none."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     path = jvm.org.apache.hadoop.fs.Path(location)

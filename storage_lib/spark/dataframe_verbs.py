@@ -74,6 +74,8 @@ def read_stream(
     normalize: str | None = None,
     on_untracked: str | None = None,
     state_directory: str | None = None,
+    has_position: bool = False,
+    whole_commits: bool = False,
 ) -> DataFrame:
     """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
 
@@ -81,7 +83,8 @@ def read_stream(
     each change with the row before it (``none``: as the log has it), and so does ``state``, out of the rows that the
     stream keeps for itself in ``state_directory``, a path or URL that is its alone and that all tasks reach;
     ``on_untracked`` ``warn`` or ``fail`` at a commit that the stream is not told of (``ignore``: neither); default:
-    what the table says.
+    what the table says. ``has_position`` adds the column ``_row_position``, by which ``write_stream`` puts rows back
+    into order after a join or a repartition. With ``whole_commits`` no micro-batch ends within a commit.
     """
     register(spark)
     options = said.options_of(table)
@@ -92,9 +95,11 @@ def read_stream(
         said.NORMALIZE: normalize,
         said.ON_UNTRACKED: on_untracked,
         said.STATE_DIRECTORY: state_directory,
+        said.WHOLE_COMMITS: "true" if whole_commits else None,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
-    struct = struct_of(table.schema, columns, row_kind_column=table.stream_row_kind_column)
+    kind = table.stream_row_kind_column
+    struct = struct_of(table.schema, columns, row_kind_column=kind, has_position=has_position)
     return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
 
 

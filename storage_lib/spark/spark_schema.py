@@ -48,6 +48,9 @@ from storage_lib.table.input_rows import InputRows
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
+ROW_POSITION = "_row_position"
+"""The column (BIGINT) that tells the order of a stream's rows: ascending for the rows of a key in a micro-batch."""
+
 _PLAIN: dict[TypeRoot, type[DataType]] = {
     TypeRoot.BOOLEAN: BooleanType,
     TypeRoot.TINYINT: ByteType,
@@ -91,9 +94,14 @@ def _scalar_type_of(of: TableType) -> DataType:
 
 
 def struct_of(
-    schema: TableSchema, columns: Sequence[str] | None = None, *, row_kind_column: str | None = None
+    schema: TableSchema,
+    columns: Sequence[str] | None = None,
+    *,
+    row_kind_column: str | None = None,
+    has_position: bool = False,
 ) -> StructType:
-    """The table's columns (default: all) in the order asked for, then the row kind if its column is named.
+    """The table's columns (default: all) in the order asked for, then the row kind if its column is named, then
+    ``ROW_POSITION`` if it is asked for.
 
     Raises ``InvalidInputError`` for a column that the table does not have.
     """
@@ -107,6 +115,13 @@ def struct_of(
     fields = [StructField(name, spark_type_of(known[name].type), known[name].type.nullable) for name in wanted]
     if row_kind_column is not None:
         fields.append(StructField(row_kind_column, StringType(), nullable=False))
+    if has_position:
+        if ROW_POSITION in known:
+            message = (
+                f"the table has a column {ROW_POSITION} of its own, so its streams can't tell the order of rows by it"
+            )
+            raise InvalidInputError(message)
+        fields.append(StructField(ROW_POSITION, LongType(), nullable=False))
     return StructType(fields)
 
 
@@ -122,12 +137,24 @@ def arrow_schema_of(struct: StructType) -> pa.Schema:
         raise InvalidInputError(message) from error
 
 
-def check_read_schema(table: str, schema: TableSchema, struct: StructType, row_kind_column: str | None) -> None:
+def has_position(struct: StructType, schema: TableSchema) -> bool:
+    """Whether rows of ``struct`` end with their position, which is none of the table's columns."""
+    is_own = any(field.name == ROW_POSITION for field in schema.fields)
+    return not is_own and bool(struct.fields) and struct.fields[-1].name == ROW_POSITION
+
+
+def check_read_schema(
+    table: str, schema: TableSchema, struct: StructType, row_kind_column: str | None, *, is_stream: bool = False
+) -> None:
     """Refuse a schema given to ``spark.read.schema(...)`` that is not a cut of the table's.
 
-    ``row_kind_column`` is the column that has to be last, None where there is none.
+    ``row_kind_column`` is the column that has to be last, None where there is none. Behind it a stream may have
+    ``ROW_POSITION``.
     """
     wanted = [field.name for field in struct.fields]
+    if is_stream and has_position(struct, schema):
+        wanted = wanted[:-1]
+        struct = StructType(struct.fields[:-1])
     if row_kind_column is not None:
         if not wanted or wanted[-1] != row_kind_column or struct.fields[-1].dataType != StringType():
             message = (
@@ -159,7 +186,12 @@ def _refuse_repeated(table: str, names: Sequence[str]) -> None:
 
 
 def check_write_schema(table: str, schema: TableSchema, struct: StructType, row_kind_column: str) -> None:
-    """Refuse a data frame that could never be written: an unknown, repeated or missing column, or a wrong type."""
+    """Refuse a data frame that could never be written: an unknown, repeated or missing column, or a wrong type.
+
+    ``ROW_POSITION`` is no column of the table; the write sorts by it, and leaves it out.
+    """
+    if all(field.name != ROW_POSITION for field in schema.fields):
+        struct = StructType([field for field in struct.fields if field.name != ROW_POSITION])
     InputRows(table, schema, row_kind_column).check_columns(arrow_schema_of(struct))
 
 

@@ -41,6 +41,8 @@ COMMIT_IDENTIFIER = "commit-identifier"
 OVERWRITE_PARTITION = "overwrite-partition"
 BASED_ON = "based-on-snapshot"
 ORDER = "write-order"
+ADDS_UP = "adds-up-answer"
+WHOLE_COMMITS = "scan.whole-commits"
 CHECKPOINT = "checkpointlocation"
 UUID = "table-uuid"
 _OF_SPARK = frozenset({"queryname", "outputmode"})
@@ -70,6 +72,8 @@ _OF_STATEMENT = frozenset(
         OVERWRITE_PARTITION,
         BASED_ON,
         ORDER,
+        ADDS_UP,
+        WHOLE_COMMITS,
         CHECKPOINT,
         UUID,
     }
@@ -81,7 +85,8 @@ class StatementOptions:
     """What a statement says beside its table's own options. None: not said.
 
     ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
-    ``based_on`` as for ``DynamicTable.new_commit``; ``order`` is a commit that was started already.
+    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``DynamicTable.new_commit``; ``order`` is a commit that
+    was started already.
     """
 
     address: TableAddress
@@ -98,6 +103,7 @@ class StatementOptions:
     overwrite: OverwriteScope = field(default_factory=OverwriteScope)
     based_on: int | None = None
     order: WriteOrder | None = None
+    adds_up: bool = False
     checkpoint_location: str | None = None
 
     @classmethod
@@ -121,6 +127,7 @@ class StatementOptions:
                 normalize=_normalize(said),
                 on_untracked=_on_untracked(said),
                 state_directory=said.get(STATE_DIRECTORY),
+                whole_commits=_boolean(said, WHOLE_COMMITS) or False,
             ),
             change_tracking=_boolean(said, CHANGE_TRACKING),
             commit_user=said.get(COMMIT_USER),
@@ -128,6 +135,7 @@ class StatementOptions:
             overwrite=_scope(said),
             based_on=_integer(said, BASED_ON),
             order=None if said.get(ORDER) is None else WriteOrder.from_json(said[ORDER]),
+            adds_up=_boolean(said, ADDS_UP) or False,
             checkpoint_location=said.get(CHECKPOINT),
         )
 
@@ -158,7 +166,7 @@ def _refuse_unknown(catalog: Mapping[str, str]) -> None:
     """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
-        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID}))
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP}))
         hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
         message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
         raise InvalidInputError(message)

@@ -13,16 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.spark_schema import ROW_POSITION, arrow_schema_of, conform
 from storage_lib.table.hybrid_source import StreamSplit
 from storage_lib.table.stream_position import StreamPosition
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from storage_lib.spark.table_cache import TableKey
@@ -45,13 +46,18 @@ class StreamScan:
     normalize: str | None = None
     on_untracked: str | None = None
     state_directory: str | None = None
+    whole_commits: bool = False
+
+
+_POSITION_BITS = 36
+"""Of a position those that count the rows of one split, up to 68 billion; the others number the split."""
 
 
 @dataclass
 class StreamPartition(InputPartition):
-    """One task's share of a micro-batch."""
+    """One task's share of a micro-batch: splits in order, each with its number among all of the micro-batch."""
 
-    value: StreamSplit
+    value: tuple[tuple[int, StreamSplit], ...]
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -79,7 +85,8 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._offset(source.initial_position())
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED else None
         begin = self._position(start)
-        end = source.latest_position(begin, max_rows=rows_max)
+        until = None if self._target is None else self._target.offsets
+        end = source.latest_position(begin, max_rows=rows_max, until=until)
         reached = end if self._target is None else not_beyond(end, begin, self._target)
         return start if reached == begin else self._offset(reached)
 
@@ -90,16 +97,35 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = StreamPosition(snapshot_id=table.file_store.snapshots.latest_id() or 0, offsets=offsets)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What lies between, as one Spark partition for each split."""
+        """What lies between, as one Spark partition for each split.
+
+        What several snapshots changed in one bucket is one partition: Spark keeps the order of rows within these only.
+        """
         if start == START:
             return []
-        return [StreamPartition(split) for split in self._source().plan(self._position(start), self._position(end))]
+        splits = self._source().plan(self._position(start), self._position(end))
+        adds_only = self._key.table().schema.is_append_only
+        together: dict[object, list[tuple[int, StreamSplit]]] = {}
+        for number, split in enumerate(splits):
+            changed = split.changes or split.difference
+            place = number if changed is None or adds_only else (changed.partition, changed.bucket)
+            together.setdefault(place, []).append((number, split))
+        return [StreamPartition(tuple(each)) for each in together.values()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of one split with their kinds, in order within each bucket."""
-        for batch in self._source().read(partition.value):
-            if batch.num_rows:
-                yield conform(batch, self._arrow_schema, self._key.name)
+        """Rows of one partition with their kinds, in order within each bucket, and their positions if asked for."""
+        source = self._source()
+        for number, split in partition.value:
+            position = number << _POSITION_BITS
+            for batch in source.read(split):
+                if batch.num_rows:
+                    yield conform(self._with_positions(batch, position), self._arrow_schema, self._key.name)
+                    position += batch.num_rows
+
+    def _with_positions(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        if ROW_POSITION not in self._arrow_schema.names or ROW_POSITION in batch.schema.names:
+            return batch
+        return batch.append_column(ROW_POSITION, pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64)))
 
     def _source(self) -> HybridSource:
         scan = self._scan
@@ -109,6 +135,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             normalize=scan.normalize,
             on_untracked=scan.on_untracked,
             state_directory=scan.state_directory,
+            whole_commits=scan.whole_commits,
         )
 
     @staticmethod

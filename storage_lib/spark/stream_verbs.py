@@ -17,9 +17,11 @@ from storage_lib.spark.spark_errors import storage_error_in
 from storage_lib.spark.spark_schema import check_write_schema
 from storage_lib.spark.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.stream_compaction import StreamCompaction
+from storage_lib.spark.stream_plan import StreamPlan
 from storage_lib.spark.stream_settings import quick_batches
 from storage_lib.spark.stream_tiering import StreamTiering
 from storage_lib.spark.table_source import register
+from storage_lib.spark.write_plan import prepared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +44,7 @@ def write_stream(
     compaction: bool | None = None,
     compaction_interval_seconds: float = 10.0,
     tier_interval_seconds: float | None = None,
+    position_column: str | None = None,
 ) -> TableStream:
     """Start writing a streaming data frame; each micro-batch is one commit of (query id, batch id).
 
@@ -55,9 +58,18 @@ def write_stream(
     rollback rewinds them: a checkpoint from before it is refused. The other modes, and streams into an eventual log, do
     not tell it, and are refused where somebody else has: the topic's records would come again.
 
+    Of several changes of a key in one micro-batch the last one counts. Where a join or a repartition may change their
+    order, they are sorted by ``_row_position`` (``read_stream(..., has_position=True)``), or by ``position_column``, a
+    column of whole numbers that grows with the changes of a key; without either the write is refused. It is refused as
+    well where it would need the row before each change and ``read_stream`` does not give it (``normalize``).
+
     Raises ``InvalidInputError`` before anything starts for a data frame or a checkpoint that does not fit the table.
     """
     _check(df, table, checkpoint_location, output_mode)
+    plan = StreamPlan()
+    if output_mode != "complete":
+        df, plan = prepared(df, table, position_column=position_column, change_tracking=change_tracking)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
     spark = df.sparkSession
     register(spark)
     user = settled_query_id(spark, checkpoint_location, table)
@@ -68,11 +80,19 @@ def write_stream(
         (past.refuse_another_past if told else past.refuse_told_sources)(table)
     if output_mode == "append":
         options = said.options_of(table) | {said.COMMIT_USER: user}
+        if plan.adds_up:
+            options[said.ADDS_UP] = "true"
         if change_tracking is not None:
             options[said.CHANGE_TRACKING] = str(change_tracking).lower()
         distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
         writer = distributed.writeStream.format(said.SOURCE_NAME).options(**options)
     else:
+        if plan.adds_up:
+            message = (
+                f"table {table.name}: {plan.adds_up_reason}; such changes are written by output_mode='append', not by "
+                f"{output_mode!r}"
+            )
+            raise InvalidInputError(message)
         writer = df.writeStream.outputMode(output_mode).foreachBatch(
             _commit_batch(table, output_mode, user, past, change_tracking=change_tracking)
         )
@@ -169,7 +189,6 @@ def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_
     if not checkpoint_location:
         message = f"table {table.name}: a stream needs a checkpoint_location, a directory that is its alone"
         raise InvalidInputError(message)
-    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
 
 
 def _commit_batch(

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
-    """What the planning process knows of a micro-batch."""
+    """What the planning process knows of a micro-batch; ``adds_up`` as ``StreamPlan.adds_up``."""
 
     key: TableKey
     order: WriteOrder
+    adds_up: bool = False
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):
@@ -64,7 +65,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         if self._plan is None:
             message = "this writer was made to commit a micro-batch; only the one that planned it can write"
             raise RuntimeError(message)
-        return write_task(self._plan.key, self._plan.order, iterator)
+        return write_task(self._plan.key, self._plan.order, iterator, adds_up=self._plan.adds_up)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""

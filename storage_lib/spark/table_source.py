@@ -113,7 +113,7 @@ class DynamicTableSource(DataSource):
                 f"stream starts where {STARTUP} says, at the newest snapshot by default"
             )
             raise InvalidInputError(message)
-        check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column)
+        check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column, is_stream=True)
         if said.scan.state_directory is None and table.keeps_stream_state(said.scan.normalize):
             message = (
                 f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has heard, and "
@@ -151,7 +151,8 @@ class DynamicTableSource(DataSource):
             table = table_at(said.address, said.table_uuid)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
             order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
-            plan = BatchPlan(key=key_of(table), order=replace(order, identifiers_ascend=True))
+            order = replace(order, identifiers_ascend=True)
+            plan = BatchPlan(key=key_of(table), order=order, adds_up=said.adds_up)
         return TableStreamWriter(said.address, user, said.checkpoint_location, plan, tracked=said.change_tracking)
 
     def _open(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.spark_schema import ROW_POSITION
 from storage_lib.spark.table_cache import TableKey
 from storage_lib.spark.worker_garbage import spare_what_is_imported
+from storage_lib.table.answer_rows import SharedKeyError
+from storage_lib.table.rows_in_order import rows_in_order
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
 if TYPE_CHECKING:
@@ -24,31 +28,59 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """What one task wrote, where and under which order: Spark commits a stream in a process that knows neither."""
+    """What one task wrote, where and under which order: Spark commits a stream in a process that knows neither.
+
+    ``refusal``: why it wrote nothing. Only the commit knows whether that matters: a micro-batch that comes again finds
+    its own rows in the table.
+    """
 
     key: TableKey
     order: WriteOrder
     written: TableCommitMessage
+    refusal: str | None = None
 
 
-def write_task(key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> TaskMessage:
+def write_task(
+    key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatch], *, adds_up: bool = False
+) -> TaskMessage:
     """Write the rows of one task. If it fails, or is interrupted, nothing of it stays behind.
+
+    ``adds_up``: they are rows that are added to an answer or taken from it (``DynamicTable.answer_changes``).
 
     A task that Spark has given up may still run to its end; it notices that its turn is over and undoes itself.
     """
     spare_what_is_imported()
     table = key.table()
     context = TaskContext.get()
+    rows = _in_order(batches, table)
     task = table.new_write(order, task_index=0 if context is None else context.partitionId())
     try:
-        task.write_all(batches)
+        if adds_up:
+            for changes in table.answer_changes(order, rows):
+                task.write(changes)
+        else:
+            task.write_all(rows)
         written = task.prepare_commit()
         if order.turn is not None:
             table.lease.check(order.turn)
+    except SharedKeyError as error:
+        task.abort()
+        return TaskMessage(key=key, order=order, written=TableCommitMessage(), refusal=str(error))
     except BaseException:
         task.abort()
         raise
     return TaskMessage(key=key, order=order, written=written)
+
+
+def _in_order(batches: Iterable[pa.RecordBatch], table: DynamicTable) -> Iterable[pa.RecordBatch]:
+    """The rows by their positions and without them, if they have any."""
+    left = iter(batches)
+    first = next(left, None)
+    if first is None:
+        return ()
+    everything = chain((first,), left)
+    is_own = any(field.name == ROW_POSITION for field in table.schema.fields)
+    return everything if is_own or ROW_POSITION not in first.schema.names else rows_in_order(everything, ROW_POSITION)
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage | None]:
@@ -71,6 +103,7 @@ def commit_tasks(
     """
     written = [message.written for message in finished]
     try:
+        _refuse_shared_keys(table, order, finished, commit_identifier)
         if not table.schema.is_append_only:
             _refuse_shared_buckets(table.name, order, written)
     except InvalidInputError:
@@ -81,6 +114,14 @@ def commit_tasks(
         # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
         table.compact_after(snapshot, written, only_crowded=True)
     return snapshot
+
+
+def _refuse_shared_keys(
+    table: DynamicTable, order: WriteOrder, finished: Sequence[TaskMessage], commit_identifier: int
+) -> None:
+    refusal = next((message.refusal for message in finished if message.refusal is not None), None)
+    if refusal is not None and table.committed(order.commit_user, commit_identifier) is None:
+        raise InvalidInputError(refusal)
 
 
 def _refuse_shared_buckets(table: str, order: WriteOrder, written: Sequence[TableCommitMessage]) -> None:

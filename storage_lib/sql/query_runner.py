@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.query_tables import Query, TableReference, quoted
-from storage_lib.sql.relations import Relation, relation_of
+from storage_lib.sql.relations import Relation, StreamReads, relation_of
 from storage_lib.sql.session_state import SessionState, ViewText
 from storage_lib.sql.settings import RuntimeMode
 from storage_lib.sql.source_text import SourceText
@@ -25,20 +25,34 @@ _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binary
 
 @dataclass
 class Rewritten:
-    """A query as Spark gets it. ``views`` are to be dropped; ``changes`` are the streams of changes it reads."""
+    """A query as Spark gets it. ``views`` are to be dropped; ``streams`` are what it reads as streams, by their places.
+
+    A stream inside a temporary view has a negative number for a place.
+    """
 
     text: MappedText = field(default_factory=MappedText)
     views: list[str] = field(default_factory=list)
-    changes: dict[int, Relation] = field(default_factory=dict)
+    streams: dict[int, Relation] = field(default_factory=dict)
+    reads: StreamReads = field(default_factory=StreamReads)
+
+    @property
+    def changes(self) -> dict[int, Relation]:
+        """The streams whose rows are changes, not only more rows."""
+        return {place: each for place, each in self.streams.items() if each.row_kind_column is not None}
 
 
 @contextmanager
 def rewritten(
-    state: SessionState, query: Query, *, streaming: bool | None = None, projected: str | None = None
+    state: SessionState,
+    query: Query,
+    *,
+    streaming: bool | None = None,
+    projected: str | None = None,
+    reads: StreamReads | None = None,
 ) -> Iterator[Rewritten]:
     """The query with views in place of tables, while the body runs. ``projected`` is put at the end of its columns."""
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
-    result = Rewritten()
+    result = Rewritten(reads=reads or StreamReads())
     try:
         with errors_in_words():
             _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
@@ -121,15 +135,15 @@ def _replace(
     if view is not None:
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
         return True
-    relation = relation_of(state, query, reference, streaming=is_streaming)
+    relation = relation_of(state, query, reference, streaming=is_streaming, reads=result.reads)
     if relation is None:
         _check_sparks(state, reference)
         return False
     name = state.new_view_name()
     relation.df.createOrReplaceTempView(name)
     result.views.append(name)
-    if relation.row_kind_column is not None:
-        result.changes[reference.start if depth == 0 else -len(result.changes) - 1] = relation
+    if relation.is_stream:
+        result.streams[reference.start if depth == 0 else -len(result.streams) - 1] = relation
     aliased = quoted(name) + _alias(reference)
     # A sample stands before the name that a table is given; inside parentheses the name is given first.
     result.text.add(f"({aliased})" if reference.is_sampled and reference.alias is None else aliased)

@@ -40,8 +40,12 @@ def _select(source: SourceText, tree: Node) -> Select:
 
 def _explain(source: SourceText, tree: Node) -> Explain:
     insert = first(tree, "insert")
-    mode = tokens(tree, "EXPLAIN_MODE")
-    return Explain(query=_query(source, tree if insert is None else insert), mode=str(mode[0]).upper() if mode else "")
+    modes = tokens(tree, "EXPLAIN_MODE")
+    mode = str(modes[0]).upper() if modes else ""
+    if insert is None:
+        return Explain(query=_query(source, tree), mode=mode)
+    explained = _insert(source, insert)
+    return Explain(query=explained.query, mode=mode, insert=explained)
 
 
 def _insert(source: SourceText, tree: Node) -> Insert:

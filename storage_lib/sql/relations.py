@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
@@ -13,7 +13,7 @@ from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.incremental_range import RANGE_OPTIONS
-from storage_lib.spark.spark_schema import struct_of
+from storage_lib.spark.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.query_clauses import AsOf
 from storage_lib.sql.query_tables import Query, TableReference
 from storage_lib.sql.session_state import SessionState
@@ -36,7 +36,23 @@ _STREAM_ONLY = (
     said.STATE_DIRECTORY,
     said.ROWS_PER_TRIGGER_MAX,
 )
+_NONE = "none"
 READ_HINTS = (RUNTIME_MODE, said.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamReads:
+    """How the tables of a streaming query are read, where their hints leave it open.
+
+    ``has_position``: streams tell the order of their rows; ``whole_commits``: they stop only where commits end.
+    ``pinned``: snapshots by table (0: of the empty one).
+    """
+
+    normalize: str | None = None
+    state_directory: str | None = None
+    has_position: bool = False
+    whole_commits: bool = False
+    pinned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +62,12 @@ class Relation:
     df: DataFrame
     name: str
     row_kind_column: str | None = None
+    is_stream: bool = False
 
 
-def relation_of(state: SessionState, query: Query, reference: TableReference, *, streaming: bool) -> Relation | None:
+def relation_of(
+    state: SessionState, query: Query, reference: TableReference, *, streaming: bool, reads: StreamReads
+) -> Relation | None:
     """The table that a query names; None if it is none of ours.
 
     Raises ``InvalidInputError`` for hints that there are not or that contradict each other.
@@ -71,14 +90,30 @@ def relation_of(state: SessionState, query: Query, reference: TableReference, *,
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
-        heard = state.options_heard(table, options)
-        options |= {key: heard[key] for key in _STREAM_ONLY if key in heard}
-    df = _stream(state, table, query, options) if is_stream else _snapshot(state, table, query, options)
+        options |= _heard(state, table, options, reads)
+    df = _stream(state, table, query, options, reads) if is_stream else _snapshot(state, table, query, options, reads)
     return Relation(
         df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
         name=name,
         row_kind_column=table.stream_row_kind_column if is_stream else None,
+        is_stream=is_stream,
     )
+
+
+def _heard(state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads) -> Mapping[str, str]:
+    """What the hint, the table and the session say of a stream, and what follows from the query where they don't."""
+    heard = state.options_heard(table, hint)
+    options = {key: heard[key] for key in _STREAM_ONLY if key in heard}
+    if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
+        # The table's own none is what its streams do unless there is a reason.
+        del options[said.NORMALIZE]
+    if reads.normalize is not None and said.NORMALIZE not in options:
+        options[said.NORMALIZE] = reads.normalize
+    if reads.state_directory is not None and said.STATE_DIRECTORY not in options:
+        options[said.STATE_DIRECTORY] = f"{reads.state_directory}/{table.name}"
+    if reads.whole_commits:
+        options[said.WHOLE_COMMITS] = "true"
+    return options
 
 
 def _is_stream(hint: Mapping[str, str], *, streaming: bool) -> bool:
@@ -134,18 +169,30 @@ def _system_table(state: SessionState, catalog: Catalog, name: TableName, option
     return Relation(df=state.spark.read.format(said.SOURCE_NAME).options(**found).load(), name=str(name))
 
 
-def _snapshot(state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str]) -> DataFrame:
+def _snapshot(
+    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
+) -> DataFrame:
     reader = state.spark.read.format(said.SOURCE_NAME)
     if not options:
         # Of an older snapshot the columns are its own.
         reader = reader.schema(struct_of(table.schema, _needed(table, query)))
-        if state.pinned.get(table.name):
-            options = {said.SNAPSHOT_ID: str(state.pinned[table.name])}
+        pinned = reads.pinned.get(table.name, state.pinned.get(table.name))
+        if pinned:
+            options = {said.SNAPSHOT_ID: str(pinned)}
+        elif table.name in reads.pinned:
+            return reader.options(**said.options_of(table)).load().where("false")
     return reader.options(**said.options_of(table), **options).load()
 
 
-def _stream(state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str]) -> DataFrame:
-    struct = struct_of(table.schema, _needed(table, query), row_kind_column=table.stream_row_kind_column)
+def _stream(
+    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
+) -> DataFrame:
+    struct = struct_of(
+        table.schema,
+        _needed(table, query),
+        row_kind_column=table.stream_row_kind_column,
+        has_position=reads.has_position or ROW_POSITION in query.words,
+    )
     reader = state.spark.readStream.format(said.SOURCE_NAME).schema(struct)
     return reader.options(**said.options_of(table), **options).load()
 

@@ -11,9 +11,9 @@ from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_values import parse_boolean, parse_integer, parse_millis
 from storage_lib.schema.table_options import canonical_key
 from storage_lib.spark.dataframe_verbs import write
-from storage_lib.spark.spark_schema import struct_of
+from storage_lib.spark.spark_schema import ROW_POSITION, struct_of
 from storage_lib.spark.stream_verbs import write_stream
-from storage_lib.sql.changes_in_query import stream_with_kinds
+from storage_lib.sql.changes_in_query import StreamQuery, StreamTarget, stream_query
 from storage_lib.sql.foreign_tables import insert_into_sparks, is_sparks
 from storage_lib.sql.query_runner import rewritten, sql_of
 from storage_lib.sql.result import Result
@@ -143,14 +143,16 @@ def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
 def as_rows(df: DataFrame, table: DynamicTable, names: Sequence[str], fixed: Mapping[str, object]) -> DataFrame:
     """The columns of ``df``, by place, as the table's columns ``names``; ``fixed`` are values of others in every row.
 
-    A column of the name that carries the kinds of rows keeps it, wherever it stands.
+    Columns of the names that carry the kinds of rows and their positions keep them, wherever they stand.
     """
     from pyspark.sql import functions as sql
 
-    kind = table.options.row_kind_field
     places = list(names)
-    if kind in df.columns and kind not in places:
-        places.insert(df.columns.index(kind), kind)
+    hidden = [
+        each for each in (table.options.row_kind_field, ROW_POSITION) if each in df.columns and each not in places
+    ]
+    for each in sorted(hidden, key=df.columns.index):
+        places.insert(df.columns.index(each), each)
     rows = as_stored(df, table, places)
     for field in struct_of(table.schema, list(fixed)).fields:
         value = fixed[field.name]
@@ -185,28 +187,60 @@ def _insert_stream(
             f"INSERT INTO {table.name} /*+ OPTIONS('{_CHECKPOINT}' = '<directory>') */ SELECT ..."
         )
         raise InvalidInputError(message)
-    mode = hint.get(_OUTPUT_MODE, "append")
-    df = stream_with_kinds(state, statement.query, source, table, mode)
-    if not df.isStreaming:
+    found = streamed(state, table, statement, source, names, hint, checkpoint=checkpoint)
+    if not found.rows.isStreaming:
         message = (
             f"table {table.name}: the query reads no stream, so there is nothing to wait for; SET "
             "'execution.runtime-mode' = 'batch' to write it once"
         )
         raise InvalidInputError(message)
-    fixed = {} if statement.partition is None else statement.partition.values
     interval = hint.get(_INTERVAL)
     with errors_in_words(source):
         stream = write_stream(
-            as_rows(df, table, names, fixed),
+            found.rows,
             table,
             checkpoint_location=checkpoint,
-            output_mode=mode,
+            output_mode=hint.get(_OUTPUT_MODE, "append"),
             trigger_seconds=state.settings.trigger_seconds if interval is None else parse_millis(interval) / 1000,
             available_now=boolean_hint(table, hint, _AVAILABLE_NOW) or False,
             change_tracking=change_tracking_of(state, table, hint),
             query_name=name,
         )
-    return Result(message=f"{table.name}: stream {stream.id} runs from {checkpoint}", stream=stream)
+    message = f"{table.name}: stream {stream.id} runs from {checkpoint}"
+    return Result(message=f"{message}; {found.plan}" if found.plan.sentences else message, stream=stream)
+
+
+def streamed(
+    state: SessionState,
+    table: DynamicTable,
+    statement: Insert,
+    source: SourceText,
+    names: Sequence[str],
+    hint: Mapping[str, str],
+    *,
+    checkpoint: str | None,
+) -> StreamQuery:
+    """The rows that a streaming INSERT writes, and what was decided of them; ``checkpoint`` None: to be explained."""
+    fixed = {} if statement.partition is None else statement.partition.values
+    target = StreamTarget(
+        table=table,
+        rows_of=lambda df: as_rows(df, table, names, fixed),
+        output_mode=hint.get(_OUTPUT_MODE, "append"),
+        change_tracking=change_tracking_of(state, table, hint),
+        checkpoint=checkpoint,
+    )
+    return stream_query(state, statement.query, source, target)
+
+
+def explained_stream(state: SessionState, statement: Insert, source: SourceText) -> str:
+    """What a streaming INSERT would do beside its query, and why; empty for what only the INSERT itself can refuse."""
+    if state.home_of(statement.target.table.parts) is None:
+        return ""
+    table = state.load(statement.target.table)
+    hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *_OF_STREAMS))
+    names = _written_columns(table, statement)
+    plan = streamed(state, table, statement, source, names, hint, checkpoint=None).plan
+    return "\n".join(f"stream into {table.name}: {sentence}" for sentence in plan.sentences)
 
 
 def _directory(table: DynamicTable, name: str) -> str:

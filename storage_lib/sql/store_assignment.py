@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.predicate_column import quoted
-from storage_lib.spark.spark_schema import struct_of
+from storage_lib.spark.spark_schema import ROW_POSITION, struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,13 +78,17 @@ def _can_store_scalar(value: DataType, column: DataType) -> bool:
 def as_stored(df: DataFrame, table: DynamicTable, names: Sequence[str]) -> DataFrame:
     """The columns of ``df``, by place, under these names and in the types in which the table stores them.
 
-    One of the names may be that of the column that carries the kinds of rows.
+    Two of the names may be those of the columns that carry the kinds of rows and their positions.
 
     Raises ``InvalidInputError`` naming the column and the cast that is missing.
     """
-    kind = table.options.row_kind_field
-    stored = {field.name: field for field in struct_of(table.schema, [name for name in names if name != kind]).fields}
-    wanted = [stored.get(name, StructField(kind, StringType())) for name in names]
+    hidden = {
+        table.options.row_kind_field: StructField(table.options.row_kind_field, StringType()),
+        ROW_POSITION: StructField(ROW_POSITION, LongType()),
+    }
+    known = [name for name in names if name in table.schema.arrow_schema.names]
+    stored = {field.name: field for field in struct_of(table.schema, known).fields}
+    wanted = [stored[name] if name in stored else hidden[name] for name in names]
     given = df.schema.fields
     if len(given) != len(names):
         message = (

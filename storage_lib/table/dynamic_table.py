@@ -264,6 +264,11 @@ class DynamicTable:
         """The column of a stream read that says what each row means; None where all are inserts."""
         return self._streams.row_kind_column
 
+    @property
+    def stream_is_complete(self) -> bool:
+        """Whether stream reads tell what each change took away, whatever ``scan.normalize`` says."""
+        return self._streams.is_complete
+
     # --- read ---------------------------------------------------------------------------------------------------
 
     def read(
@@ -453,8 +458,12 @@ class DynamicTable:
         normalize: str | ScanNormalize | None = None,
         on_untracked: str | UntrackedScan | None = None,
         state_directory: str | None = None,
+        whole_commits: bool = False,
     ) -> HybridSource:
-        """As ``stream``, for engines that keep positions themselves: no start is looked up before it is asked for."""
+        """As ``stream``, for engines that keep positions themselves: no start is looked up before it is asked for.
+
+        With ``whole_commits`` it never hands out a part of a commit alone, except of an eventual log, which has none.
+        """
         return self._streams.open(
             position=position,
             startup=startup,
@@ -462,6 +471,7 @@ class DynamicTable:
             normalize=normalize,
             on_untracked=on_untracked,
             state_directory=state_directory,
+            whole_commits=whole_commits,
         )
 
     def keeps_stream_state(self, normalize: str | None) -> bool:
@@ -572,6 +582,15 @@ class DynamicTable:
     def new_write(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Of several each needs an index of its own, for they may have rows of one bucket."""
         return self._task_writes.open(order, task_index=task_index)
+
+    def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Rows (with kinds) that are added to a query's answer or taken from it, in any order -> changes to ``write``.
+
+        For a table that holds the answer by its primary key; all rows of a key have to be among them. They are held
+        against the rows of the snapshot upon which ``order`` was opened. Raises ``InvalidInputError`` (a
+        ``SharedKeyError``) where two rows of the answer would share a key.
+        """
+        return self._task_writes.answer_changes(order, batches)
 
     @tells_outcome
     def commit_write(

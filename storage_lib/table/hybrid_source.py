@@ -74,7 +74,7 @@ class HybridSource:
 
     ``position`` only matters to ``poll``; the other methods are functions of positions. With a ``normalizer`` the
     changes after the first snapshot come with the rows before them; with a ``watch`` the stream does not pass
-    untracked commits in silence.
+    untracked commits in silence. With ``whole_commits`` it stops only where a commit ends.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class HybridSource:
         normalizer: ChangelogNormalizer | StatefulNormalizer | None = None,
         watch: UntrackedWatch | None = None,
         clock: Clock,
+        whole_commits: bool = False,
     ) -> None:
         if startup is StartupMode.FROM_TIMESTAMP and timestamp_millis is None and position is None:
             message = f"table {table}: log.scan=from-timestamp needs log.scan.timestamp-millis (epoch milliseconds)"
@@ -110,6 +111,7 @@ class HybridSource:
         self._watch = watch
         self._rewritten = RewriteWatch(table=table, schema=schema, file_store=file_store, clock=clock)
         self._row_kind_column = row_kind_column
+        self._whole_commits = whole_commits
         self._split_target_bytes = split_target_bytes
         self._startup = startup
         self._timestamp_millis = timestamp_millis
@@ -157,8 +159,12 @@ class HybridSource:
         if self.position is None and self._startup is StartupMode.LATEST:
             self.position = self.initial_position()
 
-    def latest_position(self, start: StreamPosition, *, max_rows: int | None = None) -> StreamPosition:
+    def latest_position(
+        self, start: StreamPosition, *, max_rows: int | None = None, until: LogOffsets | None = None
+    ) -> StreamPosition:
         """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
+
+        ``until``: the whole commits of a log that are to be handed out end before these offsets.
 
         A snapshot is handed out in whole splits, and a table without a log in whole snapshots, at least one of them.
         Raises ``UntrackedCommitError`` at an untracked commit, where ``scan.on-untracked=fail``, and
@@ -168,7 +174,7 @@ class HybridSource:
         if start.split_index is not None:
             return self._latest_in_snapshot(start, start.split_index, max_rows)
         if start.offsets is not None:
-            return self._latest_in_log(start, start.offsets, max_rows)
+            return self._latest_in_log(start, start.offsets, max_rows, until)
         return self._latest_snapshot(start, max_rows)
 
     def plan(self, start: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
@@ -259,7 +265,9 @@ class HybridSource:
         known = None if self._watch is None else watched
         return StreamPosition(snapshot_id=snapshot_id, offsets=offsets, watched_snapshot_id=known)
 
-    def _latest_in_log(self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None) -> StreamPosition:
+    def _latest_in_log(
+        self, start: StreamPosition, offsets: LogOffsets, max_rows: int | None, until: LogOffsets | None
+    ) -> StreamPosition:
         newest = self._followed_log.latest_offsets()
         self._places.refuse_other_log(self._followed_log, offsets)
         ahead = tuple(bucket for bucket, offset in offsets.next_offsets.items() if newest.of(bucket) < offset)
@@ -275,7 +283,13 @@ class HybridSource:
             # A log that the table has left behind says nothing any more, and would be followed for ever.
             self._rewritten.look()
             return replace(start, watched_snapshot_id=watched) if has_warned else start
-        if max_rows is not None:
+        if self._whole_commits:
+            if until is not None:
+                behind = {bucket: min(end, until.of(bucket)) for bucket, end in behind.items()}
+            behind = self._places.commits_between(offsets, behind, max_rows)
+            if not behind:
+                return replace(start, watched_snapshot_id=watched) if has_warned else start
+        elif max_rows is not None:
             share = max(1, max_rows // len(behind))
             behind = {bucket: min(end, offsets.of(bucket) + share) for bucket, end in behind.items()}
         return replace(start, offsets=offsets.advanced_to(behind), watched_snapshot_id=watched)

@@ -6,7 +6,7 @@ Offsets of a log that somebody made anew, and records that retention has taken, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import LogOffsetsExpiredError, SnapshotExpiredError
@@ -76,6 +76,28 @@ class LogPlaces:
                 "checkpoint of its own)"
             )
             raise LogOffsetsExpiredError(message)
+
+    def commits_between(self, start: LogOffsets, readable: Mapping[int, int], rows_max: int | None) -> dict[int, int]:
+        """Where the newest commit ends that is all before ``readable`` and about ``rows_max`` records from ``start``.
+
+        At least one commit, if one is there; by bucket, where it is behind ``start``.
+        """
+        history = self._file_store.snapshots
+        newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
+        found: dict[int, int] = {}
+        for snapshot_id in range(newest, earliest - 1, -1):
+            part = LogPart.from_properties(history.load(snapshot_id).properties)
+            if part is None or part.offsets is None:
+                continue
+            ends = {bucket: end for bucket, end in part.offsets.next_offsets.items() if end > start.of(bucket)}
+            if not ends:
+                break
+            if any(end > readable.get(bucket, start.of(bucket)) for bucket, end in ends.items()):
+                continue
+            if found and (rows_max is None or sum(found[each] - start.of(each) for each in found) <= rows_max):
+                break
+            found = ends
+        return found
 
     def _told_by(self, snapshot_id: int) -> LogOffsets:
         """Offsets stored in the snapshot, or in the newest of ours before it: other writers drop them."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.table_options import ScanNormalize, StartupMode, TableOptions, UntrackedScan
+from storage_lib.schema.table_options import LogConsistency, ScanNormalize, StartupMode, TableOptions, UntrackedScan
 from storage_lib.table.hybrid_source import HybridSource
 from storage_lib.table.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.stream_position import StreamPosition
@@ -67,6 +67,11 @@ class TableStreams:
         """See ``DynamicTable.stream_row_kind_column``."""
         return None if self._schema.is_append_only else self._options.row_kind_field
 
+    @property
+    def is_complete(self) -> bool:
+        """See ``DynamicTable.stream_is_complete``."""
+        return self._normalizer is None
+
     def open(
         self,
         *,
@@ -76,6 +81,7 @@ class TableStreams:
         normalize: str | ScanNormalize | None,
         on_untracked: str | UntrackedScan | None,
         state_directory: str | None,
+        whole_commits: bool = False,
     ) -> HybridSource:
         """See ``DynamicTable.stream``."""
         options = self._options
@@ -102,6 +108,7 @@ class TableStreams:
             startup=self._chosen(StartupMode, startup, options.log_scan),
             timestamp_millis=options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
             position=position,
+            whole_commits=whole_commits and options.log_consistency is LogConsistency.TRANSACTIONAL,
             clock=self._environment.clock,
         )
 

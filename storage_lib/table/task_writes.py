@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from storage_lib.errors import SnapshotExpiredError
 from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
+from storage_lib.table.answer_rows import AnswerRows
 from storage_lib.table.checked_changes import CheckedChanges
+from storage_lib.table.complete_deletes import with_kind_column
 from storage_lib.table.dynamic_buckets import dynamic_buckets_of
 from storage_lib.table.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
@@ -95,6 +100,18 @@ class TaskWrites:
                 files_so_far=write.files_so_far,
             ).completed
         return write
+
+    def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """See ``DynamicTable.answer_changes``."""
+        base = self._base_of(order)
+        answer = AnswerRows(
+            table=self._table,
+            primary_keys=self._schema.primary_keys,
+            find=lambda keys: self._old_rows.rows_of(base, keys),
+        )
+        conformed = (self._input.conform(batch) for batch in batches if batch.num_rows)
+        for rows, kinds in answer.changes(conformed):
+            yield with_kind_column(pa.Table.from_batches([rows]), kinds, self._options.row_kind_field)
 
     def _base_of(self, order: WriteOrder) -> Snapshot | None:
         if order.base_snapshot_id is None:

@@ -33,6 +33,7 @@ class Explain:
 
     query: Query
     mode: str = ""
+    insert: Insert | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ INSERT OVERWRITE b SELECT id, v FROM a;
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 --> execution.checkpointing.dir is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SELECT * FROM a;
 --> InvalidInputError: this query reads a stream, which has no end: write it into a table by INSERT INTO, use result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot
 RESET 'execution.runtime-mode';
@@ -30,7 +30,7 @@ DELETE FROM a WHERE id = 1;
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 RESET 'execution.runtime-mode';
 --> execution.runtime-mode is reset
 SELECT * FROM b;
@@ -53,7 +53,7 @@ SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO joined /*+ OPTIONS('available-now' = 'true') */ SELECT o.id, o.item, i.category FROM orders AS o LEFT JOIN items /*+ OPTIONS('execution.runtime-mode' = 'batch') */ AS i ON o.item = i.item;
---> default.joined: stream <uuid> runs from <warehouse>/checkpoints/default.joined
+--> default.joined: stream <uuid> runs from <warehouse>/checkpoints/default.joined; scan.normalize=none (the key of default.orders is the key of default.joined, and no row can drop out); rows are put back into the source's order (the join with default.items)
 INSERT INTO joined SELECT item, count(*), max(item) FROM orders GROUP BY item;
 --> InvalidInputError: the query reads changes of default.orders, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
 INSERT INTO joined SELECT o.id, o.item, i.category FROM orders o JOIN items i ON o.item = i.item;
@@ -122,9 +122,9 @@ SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'one') */ SELECT * FROM later_keyed;
---> default.sink: stream <uuid> runs from <warehouse>/checkpoints/one
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/one; the rows of a key are added up and held against the stored one (default.later_keyed has no primary key, so several of its rows may share one of default.sink)
 INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'two') */ SELECT * FROM in_more_buckets;
---> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two; scan.normalize=none (the key of default.in_more_buckets is the key of default.sink, and no row can drop out)
 ALTER TABLE later_keyed ADD PRIMARY KEY (id) NOT ENFORCED;
 --> table default.later_keyed rewritten
 ALTER TABLE in_more_buckets SET ('bucket' = '3');
@@ -140,9 +140,9 @@ SET 'execution.runtime-mode' = 'streaming';
 INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'one') */ SELECT * FROM later_keyed;
 --> InvalidInputError: table default.later_keyed was rewritten (ALTER TABLE ... ADD PRIMARY KEY, or SET ('bucket' = ...)) after this position was taken. Start the stream again without it (a query in Spark: with a checkpoint of its own)
 INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'two') */ SELECT * FROM in_more_buckets;
---> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/two; scan.normalize=none (the key of default.in_more_buckets is the key of default.sink, and no row can drop out)
 INSERT INTO sink /*+ OPTIONS('available-now' = 'true', 'query-name' = 'anew') */ SELECT * FROM later_keyed;
---> default.sink: stream <uuid> runs from <warehouse>/checkpoints/anew
+--> default.sink: stream <uuid> runs from <warehouse>/checkpoints/anew; scan.normalize=none (the key of default.later_keyed is the key of default.sink, and no row can drop out)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM sink;
@@ -170,7 +170,7 @@ SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO seen /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM clicks;
---> default.seen: stream <uuid> runs from <warehouse>/checkpoints/default.seen
+--> default.seen: stream <uuid> runs from <warehouse>/checkpoints/default.seen; rows are put back into the source's order (rows of one key come from anywhere in the source, and the last one counts)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT CAST(timestamp_millis(max(watermark)) AS STRING) AS watermark FROM seen$snapshots;

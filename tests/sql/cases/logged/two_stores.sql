@@ -14,7 +14,7 @@ INSERT INTO a VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
 --> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
 SET 'execution.runtime-mode' = 'batch';
@@ -40,7 +40,7 @@ ALTER TABLE a COMPACT;
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
 --> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
 SET 'execution.runtime-mode' = 'batch';
@@ -71,7 +71,7 @@ INSERT OVERWRITE a VALUES (1, 'none', 10), (6, 'f', 6);
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM b;
@@ -83,7 +83,7 @@ TRUNCATE TABLE a;
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM b;
@@ -112,7 +112,7 @@ INSERT INTO a VALUES (1, 'a');
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 INSERT INTO a /*+ OPTIONS('change-tracking' = 'false') */ VALUES (2, 'unheard');
@@ -124,7 +124,7 @@ INSERT INTO a VALUES (3, 'c');
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
---> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b
+--> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM a;

@@ -1,0 +1,151 @@
+"""A streaming query as a tree of plain values: what deciding about it needs to know of Spark's analysed plan.
+
+Columns are told apart by Spark's numbers for them, which stay the same from node to node while a column is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTable:
+    """A stream that a query reads. ``columns`` are the numbers of its columns by name.
+
+    ``kind_column`` is the one that tells what each row means (None: rows are only ever added), ``position_column`` the
+    one that tells their order. ``normalize`` is what the read says (None: nothing); ``is_complete``: the changes come
+    with the rows before them whatever it says. ``is_whole``: no micro-batch holds a part of a commit, unless commits
+    are not to be told apart. ``is_foreign``: no table of ours, of which only the columns are known.
+    """
+
+    name: str
+    columns: Mapping[str, int]
+    primary_keys: tuple[str, ...] = ()
+    kind_column: str | None = None
+    position_column: str | None = None
+    normalize: str | None = None
+    is_complete: bool = False
+    is_eventual: bool = False
+    is_foreign: bool = False
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedTable:
+    """What a query reads as a whole. ``is_pinned``: the same rows in every micro-batch, as far as we can tell."""
+
+    name: str
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """An expression. ``same_as``: it is this column, at most in another type that tells as much.
+
+    ``is_stable``: of the same row it has the same value whenever it is computed. ``tables`` are those of sub-queries.
+    """
+
+    reads: frozenset[int] = frozenset()
+    same_as: int | None = None
+    is_stable: bool = True
+    tables: tuple[FixedTable, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A leaf: changes of one table."""
+
+    table: StreamTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """A leaf: rows that are there from the start, with these columns."""
+
+    table: FixedTable
+    columns: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """Each row becomes one of these columns, by number."""
+
+    child: Node
+    columns: Mapping[int, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Rows that meet a condition go on."""
+
+    child: Node
+    condition: Value
+
+
+class JoinKind(StrEnum):
+    """What becomes of rows without a match."""
+
+    INNER = "INNER"
+    LEFT = "LEFT OUTER"
+    RIGHT = "RIGHT OUTER"
+    FULL = "FULL OUTER"
+    SEMI = "LEFT SEMI"
+    ANTI = "LEFT ANTI"
+    CROSS = "CROSS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Two inputs side by side. The sides that a hint orders to be broadcast are said."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    condition: Value = field(default_factory=Value)
+    broadcasts_left: bool = False
+    broadcasts_right: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """The rows of all inputs. ``columns``: for each number of the output those of the inputs, in their order."""
+
+    children: tuple[Node, ...]
+    columns: Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shuffle:
+    """The same rows, spread otherwise over the tasks."""
+
+    child: Node
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand:
+    """Each row becomes any number of rows, which have these columns beside its own."""
+
+    child: Node
+    columns: Mapping[int, Value]
+    may_drop: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque:
+    """What only Spark understands: a function of the user's over whole batches, or results of several rows.
+
+    ``combines``: its rows are made of several, so that they are no changes of its input any more.
+    """
+
+    children: tuple[Node, ...]
+    what: str
+    combines: bool = False
+    columns: frozenset[int] = frozenset()
+
+
+Node: TypeAlias = Stream | Fixed | Project | Filter | Join | Union | Shuffle | Expand | Opaque
