@@ -13,6 +13,7 @@ from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, Wa
 from storage_lib.table.dynamic_buckets import assigners_of_rows, limits_of
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 from tests.support.dynamic_bucket_lives import Life, check_index
+from tests.support.other_readers import needs_pypaimon, read_with_pypaimon, read_with_rust
 from tests.support.paimon_core import PaimonCore
 
 COLUMNS = {"id": "BIGINT", "p": "STRING", "n": "BIGINT"}
@@ -251,6 +252,21 @@ def test_what_cannot_be_right_is_refused(catalog: WarehouseCatalog) -> None:
         with pytest.raises(InvalidInputError, match=r"Overwrite the whole table \(partition={}\)"):
             table.overwrite(some([1], "b"), partition=partition)
     assert rows(table) == [(1, "a", 1)]
+
+
+@needs_pypaimon
+@pytest.mark.integration
+@pytest.mark.parametrize("make", [keyed, crossing])
+def test_other_readers_show_the_same(
+    catalog: WarehouseCatalog, tmp_path: Path, make: Callable[..., DynamicTable]
+) -> None:
+    table = make(catalog)
+    table.append(pa.concat_tables([some(range(10), "a"), some(range(5, 12), "b", 2)]))
+    table.append(pa.concat_tables([some(range(3), "b", 3), some([7], "a", 3)]))
+    for found in (read_with_rust(tmp_path, table.name), read_with_pypaimon(tmp_path, table.name, tmp_path)):
+        assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows(table)
+    table.compact()
+    assert sorted(tuple(row.values()) for row in read_with_rust(tmp_path, table.name).to_pylist()) == rows(table)
 
 
 @pytest.mark.parametrize("seed", range(12))
