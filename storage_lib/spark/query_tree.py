@@ -18,7 +18,8 @@ class StreamTable:
     ``kind_column`` is the one that tells what each row means (None: rows are only ever added), ``position_column`` the
     one that tells their order. ``normalize`` is what the read says (None: nothing); ``is_complete``: the changes come
     with the rows before them whatever it says. ``is_whole``: no micro-batch holds a part of a commit, unless commits
-    are not to be told apart. ``is_foreign``: no table of ours, of which only the columns are known.
+    are not to be told apart. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: no table of
+    ours, of which only the columns are known.
     """
 
     name: str
@@ -31,6 +32,7 @@ class StreamTable:
     is_eventual: bool = False
     is_foreign: bool = False
     is_whole: bool = True
+    moves_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -291,6 +291,8 @@ def _our_stream(options: Mapping[str, str], columns: Mapping[str, int]) -> Strea
         normalize=parsed.scan.normalize or _own_normalize(table),
         is_complete=table.stream_is_complete,
         is_eventual=is_eventual,
+        moves_keys=bool(table.schema.primary_keys)
+        and not set(table.schema.partition_keys) <= set(table.schema.primary_keys),
         is_whole=parsed.scan.whole_commits or table.log is None or is_eventual,
     )
 

@@ -113,6 +113,9 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
     if is_own or sink.kind in (SinkKind.MERGES, SinkKind.APPENDS):
         # The query, or the table, says by itself what is to become of the kinds.
         return _with_order(facts, sink, StreamPlan(), is_ordered=True)
+    for each in facts.streams:
+        if each.moves_keys:
+            raise _moves_keys(each, sink)
     need = _need_of_counts(facts, sink) if sink.kind is SinkKind.COUNTS else _need_of_key(facts, sink)
     if need.chance:
         message = (
@@ -268,6 +271,15 @@ def _looking_up(sink: SinkTable, why: str) -> str:
         "one without a primary key, which counts rows"
     )
     raise InvalidInputError(message)
+
+
+def _moves_keys(table: StreamTable, sink: SinkTable) -> InvalidInputError:
+    message = (
+        f"table {sink.name}: the primary key of {table.name} ({', '.join(table.primary_keys)}) lacks a partition "
+        "column, so a key moves between partitions, whose changes have no order among each other. Copy it by batches, "
+        "or declare the source with its partition columns in the key"
+    )
+    return InvalidInputError(message)
 
 
 def _several_streams(facts: QueryFacts, sink: SinkTable) -> InvalidInputError:

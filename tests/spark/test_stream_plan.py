@@ -178,6 +178,11 @@ def test_what_can_not_be_computed_twice_is_refused_where_it_would_have_to_be(sin
         planned(by_chance, sink)
 
 
+def test_a_source_whose_keys_move_between_partitions_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="lacks a partition column, so a key moves between partitions"):
+        planned(Stream(table=replace(SOURCE, moves_keys=True)))
+
+
 def test_added_rows_are_put_into_order_by_the_last_of_a_key() -> None:
     added = StreamTable(name="db.src", columns={"id": ID, "n": N})
     plan = plan_of(facts_of(Stream(table=added)), replace(BY_ID, columns={"id": ID, "v": N}), carries_kind=False)
