@@ -274,12 +274,11 @@ def test_explain_says_what_a_streaming_insert_would_do(streamed: Streamed) -> No
     rows = streamed.sql.execute("EXPLAIN INSERT INTO sink SELECT id, n FROM src WHERE n > 100").rows
 
     assert rows is not None
-    said, plan = rows.column("plan").to_pylist()
+    said, _ = rows.column("plan").to_pylist()
     assert said == (
         "stream into default.sink: scan.normalize=lookup "
         "(WHERE (src.n > 100) may take in a row at one time and not at another)"
     )
-    assert "Physical Plan" in plan
 
 
 def test_an_explicit_none_is_refused_where_it_would_be_wrong(streamed: Streamed) -> None:
