@@ -48,6 +48,7 @@ from storage_lib.schema.table_options import (
     UntrackedScan,
 )
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.change_direction import of_one_direction
 from storage_lib.table.change_scan import ChangeMode
 from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
@@ -382,6 +383,14 @@ class DynamicTable:
             mode=mode,
         )
         batches = (batch for split in splits for batch in self.read_changes(split))
+        if self.schema.crosses_partitions and mode == ChangeMode.NET:
+            kind_column = self._change_scan.arrow_schema.names[-1]
+            batches = (
+                of_one_direction(batch, kind_column, retracts=retracts)
+                for retracts in (True, False)
+                for split in splits
+                for batch in self.read_changes(split)
+            )
         return pa.RecordBatchReader.from_batches(self._change_scan.arrow_schema, batches)
 
     def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:

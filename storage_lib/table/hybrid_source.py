@@ -28,6 +28,7 @@ from storage_lib.schema.layout import layout_of
 from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_options import StartupMode
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.change_direction import of_one_direction
 from storage_lib.table.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.change_split import ChangeSplit
 from storage_lib.table.changelog_normalizer import ChangelogNormalizer
@@ -62,6 +63,9 @@ class StreamSplit:
     difference: ChangeSplit | None = None
     log: LogRange | None = None
     repaired_snapshot_id: int = 0
+    retracts: bool | None = None
+    """Where a key may move between partitions: True for only what a snapshot took away, False for only what it brought,
+    which comes after all that it took away."""
 
     @property
     def row_count(self) -> int:
@@ -204,6 +208,13 @@ class HybridSource:
 
     def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
         """The rows of one split with their kinds, in order within each bucket."""
+        if split.retracts is None or self._row_kind_column is None:
+            yield from self._read_all(split)
+            return
+        for batch in self._read_all(split):
+            yield of_one_direction(batch, self._row_kind_column, retracts=split.retracts)
+
+    def _read_all(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
         if split.rows is not None:
             names = [field.name for field in self._schema.fields]
             for rows in self._file_store.read.read(split.rows, names):
@@ -318,9 +329,13 @@ class HybridSource:
 
     def _changed_by(self, snapshot: Snapshot) -> list[StreamSplit]:
         if self._change_scan.is_told_by_its_files(snapshot):
-            return [StreamSplit(changes=split) for split in self._changes.splits(snapshot)]
-        changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)
-        return [StreamSplit(difference=split) for split in changes]
+            splits = [StreamSplit(changes=split) for split in self._changes.splits(snapshot)]
+        else:
+            changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)
+            splits = [StreamSplit(difference=split) for split in changes]
+        if not self._schema.crosses_partitions:
+            return splits
+        return [replace(split, retracts=retracts) for retracts in (True, False) for split in splits]
 
     def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
         if self._normalizer is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -252,6 +253,33 @@ def test_what_cannot_be_right_is_refused(catalog: WarehouseCatalog) -> None:
         with pytest.raises(InvalidInputError, match=r"Overwrite the whole table \(partition={}\)"):
             table.overwrite(some([1], "b"), partition=partition)
     assert rows(table) == [(1, "a", 1)]
+
+
+def test_a_reader_of_changes_by_key_keeps_every_key_that_moves(catalog: WarehouseCatalog) -> None:
+    table = crossing(catalog)
+    table.append(some(range(20), "b"))
+    stream = table.stream()
+    by_stream: dict[int, tuple[object, ...]] = {}
+    apply(by_stream, stream.poll())
+    first = dict(by_stream)
+    chance = random.Random(5)  # noqa: S311  seeded
+    for n in range(2, 8):
+        ids = chance.sample(range(20), 9)
+        table.append(pa.table({"id": ids, "p": chance.choices("abc", k=9), "n": [n] * 9}))
+        table.compact()
+        apply(by_stream, stream.poll())
+        assert sorted(by_stream.values()) == rows(table)
+    apply(first, table.changes(start_snapshot_id=1).read_all())
+    assert sorted(first.values()) == rows(table)
+
+
+def apply(known: dict[int, tuple[object, ...]], changes: pa.Table | None) -> None:
+    for row in [] if changes is None else changes.to_pylist():
+        kind = row.pop("_row_kind")
+        if kind in ("-U", "-D"):
+            known.pop(row["id"], None)
+        else:
+            known[row["id"]] = tuple(row.values())
 
 
 @needs_pypaimon
