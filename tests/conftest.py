@@ -52,7 +52,7 @@ MARKS_OF_FIXTURES = {
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
-_WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/")
+_WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/", "tests/differential/test_streaming_sql_on_spark.py")
 _WITH_AIRFLOW = "tests/dags/"
 _SLOW_FOLDERS = ("dags", "faults", "soak")
 """Whose tests start servers and processes of their own, in the order in which they are begun."""

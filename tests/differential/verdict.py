@@ -1,0 +1,118 @@
+"""What a sink has to hold, and what its log has to say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tests.differential.case import Case, Change, Row
+from tests.differential.played_source import Bag
+
+_SHOWN = 6
+NULLABLE_KEY = "s.n"
+"""The one expression among those for keys that may be null."""
+
+
+def key_places(case: Case) -> tuple[int, ...]:
+    """Where the sink's primary key stands in its columns."""
+    names = [item.name for item in case.query.branches[0].items]
+    return tuple(names.index(name) for name in case.sink.primary_key)
+
+
+def has_several_rows_of_a_key(case: Case, expected: Bag) -> bool:
+    """Whether the answer has two rows, alike or not, for one key of the sink."""
+    places = key_places(case)
+    keys = Counter(tuple(row[place] for place in places) for row in expected.elements())
+    return bool(places) and any(count > 1 for count in keys.values())
+
+
+def may_stop(case: Case) -> bool:
+    """Whether the sink may refuse rows, whatever the plan: others than inserts, or a null in its key.
+
+    And a second insert of a key, where its log takes the row before from an input that knows of none.
+    """
+    items = [item for branch in case.query.branches for item in branch.items]
+    has_null = any(item.sql == NULLABLE_KEY for item in items if item.name in case.sink.primary_key)
+    has_no_before = case.source.is_append_only and case.sink.log == "all-input"
+    return has_null or has_no_before or case.sink.is_append_only
+
+
+def may_share_keys_for_a_moment(case: Case) -> bool:
+    """Whether a batch may end in the middle of a commit even where it would rather not."""
+    return case.source.is_eventual
+
+
+def difference(case: Case, expected: Bag, found: Bag) -> str | None:
+    """What is wrong with the rows ``found``; None if nothing is.
+
+    A sink with a key holds one row for each key of the answer, one of those that the answer has for it, and no other.
+    """
+    places = key_places(case)
+    if not places:
+        return _told(expected - found, found - expected)
+    candidates: dict[Row, set[Row]] = {}
+    for row in expected:
+        candidates.setdefault(tuple(row[place] for place in places), set()).add(row)
+    there = {tuple(row[place] for place in places): row for row in found}
+    if sum(found.values()) != len(there):
+        return f"the sink has several rows of a key: {_shown(found)}"
+    missing = {row for key, rows in candidates.items() if there.get(key) not in rows for row in rows}
+    wrong = {row for key, row in there.items() if row not in candidates.get(key, ())}
+    return _told(Counter(missing), Counter(wrong))
+
+
+def difference_from_any(case: Case, answers: Sequence[Bag], found: Bag) -> str | None:
+    """What is wrong with ``found`` where other tables have changed: ``answers`` with each of their states so far.
+
+    Either nothing is, by the first answer: they were read at one snapshot for the life of the stream. Or each row of a
+    table with a key was made with one of the states, as were rows that are never taken away.
+    """
+    wrong = difference(case, answers[0], found)
+    places = key_places(case)
+    is_added_only = case.source.is_append_only or case.sink.is_append_only
+    if wrong is None or len(answers) == 1 or not (places or is_added_only):
+        return wrong
+    if not places:
+        return _told(Counter(), found - sum(answers, Counter()))
+    keys = [{tuple(row[place] for place in places) for row in answer} for answer in answers]
+    possible = {row for answer in answers for row in answer}
+    there = {tuple(row[place] for place in places) for row in found}
+    missing = Counter(set[Row].intersection(*keys) - there)
+    return _told(missing, Counter({row: count for row, count in found.items() if row not in possible}))
+
+
+def difference_of_log(case: Case, changes: Iterable[Change], found: Bag) -> str | None:
+    """What is wrong with the log of a sink that holds the rows ``found``; ``changes`` in order within a key."""
+    places = key_places(case)
+    if not places:
+        counts: Counter[Row] = Counter()
+        for kind, row in changes:
+            counts[row] += -1 if kind in ("-U", "-D") else 1
+        # What is counted may come in any order within a commit.
+        if -counts:
+            return f"the log takes away what is not there: {_shown(-counts)}"
+        return _told(found - counts, counts - found, "of the log")
+    there: dict[Row, Row] = {}
+    is_complete = case.sink.log in ("all-lookup", "all-input")
+    for kind, row in changes:
+        key = tuple(row[place] for place in places)
+        old = there.pop(key, None)
+        if is_complete and kind in ("-U", "-D") and old != row:
+            return f"the log takes away another row than was there: {kind} {row}, there was {old}"
+        if is_complete and kind in ("+I", "+U") and old is not None:
+            return f"the log does not take away {old} before {kind} {row}"
+        if kind in ("+I", "+U"):
+            there[key] = row
+    told = Counter(there.values())
+    return _told(found - told, told - found, "of the log")
+
+
+def _told(missing: Bag, wrong: Bag, of: str = "") -> str | None:
+    if not missing and not wrong:
+        return None
+    return f"missing {of}: {_shown(missing)}; too much {of}: {_shown(wrong)}".replace(" :", ":")
+
+
+def _shown(rows: Bag) -> str:
+    text = ", ".join(str(row) for row in sorted(rows.elements(), key=str)[:_SHOWN])
+    return f"{sum(rows.values())} rows ({text})" if rows else "nothing"

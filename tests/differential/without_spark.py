@@ -1,0 +1,177 @@
+"""Runs cases without Spark: the product's decisions on the query, its text and its order; DuckDB in place of Spark.
+
+DuckDB answers the rewritten query on the changes of each batch. An exchange of Spark's may hand rows on in any order,
+so where the query has one they come in the worst: at random. Elsewhere the rows of a bucket stay in order, and those of
+several are mixed at random.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.spark.spark_schema import ROW_POSITION
+from storage_lib.table.answer_rows import AnswerRows, SharedKeyError
+from storage_lib.table.rows_in_order import rows_in_order
+from tests.differential.case import Case, Change
+from tests.differential.decisions import KIND, Decision, decided
+from tests.differential.oracle import Oracle
+from tests.differential.outcome import Outcome
+from tests.differential.played_source import Bag, arrow_rows
+from tests.differential.simulated_stream import Event, SimulatedStream
+from tests.differential.verdict import (
+    difference_from_any,
+    difference_of_log,
+    has_several_rows_of_a_key,
+    key_places,
+    may_share_keys_for_a_moment,
+    may_stop,
+)
+
+_BITS_OF_A_BUCKET = 36
+
+
+class WithoutSpark:
+    """Runs cases one after the other."""
+
+    def __init__(self) -> None:
+        self._oracle = Oracle()
+
+    def run(self, case: Case) -> Outcome:
+        try:
+            decision = decided(case)
+        except InvalidInputError as error:
+            return Outcome(verdict="refused", said=str(error))
+        rng = Random(case.seed)  # noqa: S311  chance, not secrets
+        plan, sink = decision.plan, _SinkModel(case)
+        may_share_keys = may_share_keys_for_a_moment(case)
+        drains = 0
+        moments: list[Case] = []
+        for batch in SimulatedStream(case, plan.normalize, whole_commits=plan.adds_up).batches():
+            if not moments or moments[-1].dimension != batch.dimension:
+                moments.append(replace(case, dimension=batch.dimension))
+            changes = self._changes(moments[0 if plan.pins else -1], decision, batch.events, rng)
+            answers = [self._oracle.answer(each, batch.rows.elements()) for each in moments]
+            may_share_keys = may_share_keys or any(has_several_rows_of_a_key(case, answer) for answer in answers)
+            stopped = sink.add_up(changes) if plan.adds_up else sink.write(changes)
+            if stopped is not None:
+                if may_stop(case) or (plan.adds_up and may_share_keys):
+                    return Outcome(verdict="stopped", said=stopped, drains=drains)
+                return _wrong(stopped, batch.rows, drains)
+            wrong = difference_from_any(case, answers, sink.rows()) or sink.difference_of_log()
+            if wrong is not None:
+                return _wrong(wrong, batch.rows, drains)
+            drains += 1
+        return Outcome(verdict="right", drains=drains)
+
+    def _changes(self, moment: Case, decision: Decision, events: Sequence[Event], rng: Random) -> list[Change]:
+        columns = [*moment.source.columns, (KIND, "STRING"), (ROW_POSITION, "BIGINT")]
+        rows = [(*row, kind, position) for (kind, row, _), position in _arrived(rng, events)]
+        found = decision.answer(self._oracle, moment, arrow_rows(columns, rows), rng)
+        if decision.plan.carries_position:
+            ordered = list(rows_in_order(found.to_batches(), ROW_POSITION))
+            found = pa.Table.from_batches(ordered, found.drop_columns([ROW_POSITION]).schema)
+        names = [item.name for item in moment.query.branches[0].items]
+        values = zip(*(found[name].to_pylist() for name in names), strict=True)
+        kinds = ["+I"] * found.num_rows if moment.source.is_append_only else found[KIND].to_pylist()
+        return list(zip(kinds, values, strict=True))
+
+
+class _SinkModel:
+    """What a table makes of the changes that are written into it."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._places = key_places(case)
+        self._keyed: dict[tuple[object, ...], tuple[object, ...]] = {}
+        self._bag: Bag = Counter()
+        self._told: list[Change] = []
+
+    def write(self, changes: list[Change]) -> str | None:
+        """Why the table refuses them; None if it does not."""
+        for kind, row in changes:
+            self._told.append((kind, row))
+            if self._case.sink.log == "all-input" and self._case.source.is_append_only:
+                key = tuple(row[place] for place in self._places)
+                if key in self._keyed:
+                    return "an insert of a key that is there, in a log that is to hold the row before"
+            if self._case.sink.is_append_only and kind != "+I":
+                return "an append-only table takes inserts only"
+            if not self._places:
+                self._bag[row] += -1 if kind in ("-U", "-D") else 1
+                continue
+            key = tuple(row[place] for place in self._places)
+            if any(value is None for value in key):
+                return "the key holds a null"
+            self._keyed.pop(key, None)
+            if kind in ("+I", "+U"):
+                self._keyed[key] = row
+        return None
+
+    def add_up(self, changes: list[Change]) -> str | None:
+        """As ``write``, where the rows of a key come from several rows of the source: by the product's sum of them."""
+        if any(row[place] is None for _, row in changes for place in self._places):
+            return "the key holds a null"
+        columns = [(item.name, item.type) for item in self._case.query.branches[0].items]
+        rows = arrow_rows(columns, [row for _, row in changes])
+        kinds = pa.array([ROW_KIND_SYMBOLS.index(kind) for kind, _ in changes], pa.int8())
+        answer = AnswerRows(
+            table="sink",
+            primary_keys=self._case.sink.primary_key,
+            find=lambda keys: self._stored(columns, keys),
+        )
+        try:
+            found = list(answer.changes((batch, kinds) for batch in rows.combine_chunks().to_batches()))
+        except SharedKeyError as error:
+            return str(error)
+        return self.write(
+            [
+                (ROW_KIND_SYMBOLS[kind], tuple(row.values()))
+                for batch, codes in found
+                for row, kind in zip(batch.to_pylist(), codes.to_pylist(), strict=True)
+            ]
+        )
+
+    def _stored(self, columns: Sequence[tuple[str, str]], keys: pa.Table) -> pa.Table:
+        wanted = {tuple(row[name] for name in self._case.sink.primary_key) for row in keys.to_pylist()}
+        return arrow_rows(columns, [row for key, row in self._keyed.items() if key in wanted])
+
+    def rows(self) -> Bag:
+        return Counter(self._keyed.values()) if self._places else +self._bag
+
+    def difference_of_log(self) -> str | None:
+        """Of a log whose changes are those of the query, as they come."""
+        if any(count < 0 for count in self._bag.values()):
+            return f"rows were taken away that are not there: {-self._bag}"
+        if self._case.sink.log == "all-input" or not self._places:
+            return difference_of_log(self._case, self._told, self.rows())
+        return None
+
+
+def _arrived(rng: Random, events: Sequence[Event]) -> list[tuple[Event, int]]:
+    """The changes with their positions, those of each bucket in order, the buckets mixed."""
+    counts: Counter[int] = Counter()
+    of_bucket: dict[int, list[tuple[Event, int]]] = {}
+    for event in events:
+        position = (event[2] << _BITS_OF_A_BUCKET) + counts[event[2]]
+        counts[event[2]] += 1
+        of_bucket.setdefault(event[2], []).append((event, position))
+    arrived = []
+    while of_bucket:
+        bucket = rng.choice(list(of_bucket))
+        arrived.append(of_bucket[bucket].pop(0))
+        if not of_bucket[bucket]:
+            del of_bucket[bucket]
+    return arrived
+
+
+def _wrong(said: str, rows: Bag, drains: int) -> Outcome:
+    return Outcome(
+        verdict="wrong", said=f"after batch {drains + 1}: {said}\nsource: {sorted(rows.elements(), key=str)}"
+    )
