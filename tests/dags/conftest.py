@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from airflow_rest import AirflowRest
 
 HERE = Path(__file__).resolve().parent
+# Of no use to a warehouse on this machine: whatever any test lets Airflow do, they have to stay where they are.
+PLANTED = {
+    "s3.secret-key": "planted-key-4711",
+    "s3.session-token": "Endpoint=sb://x/;SharedAccessKey=planted-part-4712",
+}
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 
 
@@ -42,7 +47,11 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
     home = tmp_path_factory.mktemp("airflow")
     local = LocalAirflow(
         home=home,
-        connection_extra={"warehouse": str(home / "warehouse"), "options": {"log.system": "none"}},
+        connection_extra={
+            "warehouse": str(home / "warehouse"),
+            "options": {"log.system": "none"},
+            "secret_options": PLANTED,
+        },
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
         # A triggerer that was killed is missed, and its triggers are taken over, sooner than after half a minute.
         environment={**DAY_ROWS_ALLOWED, "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},

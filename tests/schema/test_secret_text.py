@@ -10,6 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from storage_lib.catalog.frozen_options import frozen_options
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.option_changes import changed_options
 from storage_lib.schema.secret_text import MASK, holds_secret, secrets_in, without_password
 from storage_lib.schema.table_options import is_secret, is_secret_option, masked, secret_pattern
 
@@ -173,6 +177,16 @@ def test_what_is_around_a_secret_stays() -> None:
 def test_a_secret_is_known_by_its_name_here_and_in_spark(key: str) -> None:
     assert is_secret(key)
     assert re.search(secret_pattern(), key)
+
+
+@pytest.mark.parametrize("value", ["postgresql://ann:p@ss@db/t", "https://x/y?sig=abc", "AccountKey=abc=="])
+def test_a_table_keeps_no_option_that_holds_a_secret(value: str) -> None:
+    with pytest.raises(InvalidInputError, match="is a secret, or holds one") as of_creation:
+        frozen_options(TableName("db", "t"), {"user.note": value}, {}, has_primary_key=True)
+    with pytest.raises(InvalidInputError, match="is a secret, or holds one") as of_change:
+        changed_options({}, "user.note", value)
+    assert value not in f"{of_creation.value} {of_change.value}"
+    assert frozen_options(TableName("db", "t"), {}, {"user.note": value}, has_primary_key=True).get("user.note") is None
 
 
 def test_an_option_is_judged_by_its_value_as_well() -> None:

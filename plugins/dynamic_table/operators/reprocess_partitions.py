@@ -143,6 +143,8 @@ class ReprocessPartitionsOperator(EngineOperator):
         if is_nothing(self.rows) == is_nothing(self.query):
             message = f"Say one of rows ({self.rows!r}) and query ({self.query!r}) to write {self.table} from."
             raise InvalidInputError(message)
+        if not is_nothing(self.rows):
+            load_allowed_callable(checked_text(self.rows, "rows"))
 
     def _replace(self, partition: Mapping[str, str], arguments: Mapping[str, Any]) -> tuple[Any, int] | None:
         """Overwrite it with the function's rows; None if it is left as it is."""

@@ -124,6 +124,7 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     monkeypatch.setattr("storage_lib.ingest", ingest)
     servers = {"log.kafka.bootstrap.servers": "kafka:9092"}
     monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.options", servers)
+    monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.secret_keys", frozenset())
     task = IngestOperator(
         task_id="ingest", table="db.t", topic="cdc", options={"log.kafka.client.id": "x"}, timestamp_millis="5"
     )

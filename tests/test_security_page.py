@@ -1,0 +1,127 @@
+"""Every claim of docs/security.md has a test, which this page of tests names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+CLAIM = re.compile(r'^\d+\. <a id="([\w-]+)"></a>\S', re.MULTILINE)
+
+PLANTED_TEST = (
+    "dags/test_secrets_in_airflow.py::test_a_planted_secret_is_shown_nowhere_and_nothing_listens_beyond_this_machine"
+)
+TESTED_BY = {
+    "password": (
+        "docker/test_airflow_users.py::test_passwords_are_made_once_and_only_their_owner_reads_them",
+        "docker/test_airflow_users.py::test_nobody_is_admin_without_a_password",
+        "docker/test_compose.py::test_the_api_server_gets_a_file_of_passwords_that_it_may_write_and_nobody_else_reads",
+        "dags/test_airflow_end_to_end.py::test_nobody_is_answered_without_a_password_or_under_another_host_name",
+    ),
+    "private-home": ("docker/test_airflow_users.py::test_airflows_folder_is_closed_to_other_users",),
+    "host-header": ("plugins/test_allowed_hosts.py::test_a_server_on_loopback_answers_to_names_of_loopback_only",),
+    "pages-need-login": ("plugins/pages/test_pages.py::test_nobody_sees_anything_without_having_logged_in",),
+    "published-only": (
+        "plugins/pages/test_published_connections.py::test_every_id_that_is_not_published_gets_the_same_answer",
+    ),
+    "pages-only-look": (
+        "plugins/pages/test_pages.py::test_files_other_than_the_pages_own_are_not_handed_out",
+        "plugins/pages/test_pages.py::test_no_script_but_the_pages_own_would_run",
+    ),
+    "loopback-spark": ("spark/test_loopback.py::test_every_socket_of_a_local_spark_and_its_workers_is_on_loopback",),
+    "loopback-airflow": (PLANTED_TEST,),
+    "loopback-compose": ("docker/test_compose.py::test_ports_are_published_on_loopback_only_and_once",),
+    "allowed-callables": (
+        "plugins/test_allowed_callable.py::test_any_other_function_is_refused_with_the_setting_that_would_allow_it",
+        "plugins/test_allowed_callable.py::test_a_module_that_is_not_allowed_is_not_even_imported",
+        "plugins/test_allowed_callable.py::test_every_operator_asks_the_setting_in_the_worker",
+    ),
+    "imported-functions": (
+        "plugins/test_allowed_callable.py::test_any_other_function_is_refused_with_the_setting_that_would_allow_it",
+    ),
+    "real-airflow": ("dags/test_secrets_in_airflow.py::test_a_form_that_names_any_function_runs_none",),
+    "spark-masters": (
+        "plugins/test_spark_settings.py::test_another_master_is_refused_until_an_administrator_lists_it",
+    ),
+    "spark-conf": (
+        "plugins/test_spark_settings.py::test_a_setting_that_could_run_code_is_refused_until_an_administrator_lists_it",
+        "plugins/test_spark_settings.py::test_no_safe_setting_names_code_a_path_or_an_address",
+        "plugins/test_spark_settings.py::test_sizes_and_switches_are_allowed_but_no_second_argument_in_them",
+    ),
+    "java-calls": ("spark/test_java_calls.py::test_no_expression_and_no_query_calls_java",),
+    "credentials-stay": (
+        "plugins/test_spark_settings.py::test_the_connections_credentials_go_to_no_servers_that_a_form_names",
+        "plugins/test_secrets.py::test_credentials_of_a_connection_go_to_no_servers_of_an_ingested_topic",
+    ),
+    "by-value": (
+        "schema/test_secret_text.py::test_a_urls_password_is_hidden_whatever_it_holds",
+        "schema/test_secret_text.py::test_a_named_secret_of_a_query_or_a_connection_string_is_hidden",
+        "schema/test_secret_text.py::test_a_quoted_secret_is_hidden_to_its_closing_quote",
+        "plugins/test_secrets.py::test_a_form_gives_no_secret_by_name_or_by_value",
+        "schema/test_secret_text.py::test_a_table_keeps_no_option_that_holds_a_secret",
+    ),
+    "shown-without": (
+        "schema/test_secret_text.py::test_an_option_is_judged_by_its_value_as_well",
+        "cli/test_given_options.py::test_a_secret_of_a_file_is_on_no_command_line_and_in_no_output",
+    ),
+    "api": ("plugins/test_secrets.py::test_airflows_api_shows_no_secret_option_and_an_edit_keeps_it",),
+    "refused-where-shown": (
+        "plugins/test_secrets.py::test_a_secret_among_the_options_that_airflow_shows_is_refused",
+        "plugins/test_secrets.py::test_a_password_in_an_address_that_airflow_shows_is_refused",
+    ),
+    "masked-logs": ("plugins/test_secrets.py::test_every_secret_of_a_connection_is_masked_in_logs",),
+    "sink-files": (
+        "plugins/test_secrets.py::test_what_a_sink_is_told_in_a_file_holds_no_secret",
+        "plugins/test_secrets.py::test_files_of_jobs_are_private_from_their_creation",
+    ),
+    "spark-plans": ("spark/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
+    "command-line": (
+        "cli/test_given_options.py::test_a_secret_on_the_command_line_is_refused",
+        "cli/test_given_options.py::test_a_file_that_others_may_read_or_change_is_refused",
+    ),
+    "planted": (PLANTED_TEST,),
+    "no-privileges": ("docker/test_compose.py::test_a_container_can_gain_no_right_and_does_not_run_as_root",),
+    "spark-secret": ("docker/test_compose_by_hand.py::test_the_cluster_serves_who_knows_its_secret_and_nobody_else",),
+    "shown-secrets": ("docker/test_compose.py::test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone",),
+    "digests": (
+        "docker/test_compose.py::test_every_image_of_others_has_a_place_for_its_digest",
+        "docker/test_compose.py::test_digests_are_what_the_registry_says_and_an_image_without_one_changes_nothing",
+    ),
+}
+
+
+@cache
+def names_in(file: str) -> set[str]:
+    tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
+
+
+def test_every_claim_has_a_test_and_every_test_a_claim() -> None:
+    assert CLAIM.findall(PAGE) == list(TESTED_BY)
+
+
+def test_every_line_of_the_claims_is_a_claim() -> None:
+    """A claim that is written otherwise would need no test."""
+    claims = PAGE.partition("\n## Claims\n")[2].partition("\n## ")[0]
+    lines = [line for line in claims.splitlines() if line and not line.startswith("### ")]
+
+    assert [line for line in lines if not CLAIM.match(line)] == []
+    assert [int(line.partition(".")[0]) for line in lines] == list(range(1, len(lines) + 1))
+
+
+@pytest.mark.parametrize(("claim", "tests"), TESTED_BY.items(), ids=TESTED_BY.keys())
+def test_the_tests_of_a_claim_are_there(claim: str, tests: tuple[str, ...]) -> None:
+    assert tests
+    for each in tests:
+        file, _, name = each.partition("::")
+        assert name in names_in(file), f"{claim}: there is no {each}"
+
+
+def test_the_page_is_found() -> None:
+    for page in ("README.md", "docs/deploy.md", "docs/operations.md"):
+        assert "security.md" in (ROOT / page).read_text(encoding="utf-8"), page
