@@ -126,8 +126,6 @@ class PartitionIndex:
         new = np.flatnonzero(~is_known)
         if len(new):
             before, was_there = self._earlier.buckets_of(distinct[new])
-            # Another number of assigners may have been at work then: no two tasks may fill one bucket.
-            was_there &= before % self._limits.assigner_count == assigners[first[new]]
             buckets[new[was_there]] = before[was_there]
             self._filling.add(before[was_there])
             fresh = new[~was_there]

@@ -135,7 +135,8 @@ def _refuse_shared_buckets(table: str, order: WriteOrder, written: Sequence[Tabl
             shared = min(bucket for _, bucket in seen & mine)
             refusal = (
                 f"table {table}: two tasks of one overwrite have rows of bucket {shared}. Distribute the rows by "
-                "bucket: use storage_lib.spark.write(df, table, mode='overwrite') in place of df.write"
+                "bucket: use storage_lib.spark.write(df, table, mode='overwrite') in place of df.write. "
+                "Dynamic buckets that another number of assigners filled need one task: df.coalesce(1).write"
             )
             raise InvalidInputError(refusal)
         seen |= mine

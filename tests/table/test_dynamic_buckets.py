@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, WarehouseCatalog
+from storage_lib.schema.schema_changes import SetOption
 from storage_lib.table.dynamic_buckets import assigners_of_rows, limits_of
 from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 from tests.support.dynamic_bucket_lives import Life, check_index
@@ -106,6 +107,16 @@ def _whole(table: DynamicTable) -> object:
     from storage_lib.table.write_order import OverwriteScope
 
     return OverwriteScope.of({})
+
+
+def test_a_tracked_overwrite_keeps_keys_that_another_number_of_assigners_brought(catalog: WarehouseCatalog) -> None:
+    """Its difference is told bucket by bucket: a key in another bucket would be put in there and then deleted here."""
+    table = keyed(catalog)
+    table.append(some(range(30)))
+    table = table.alter(SetOption("dynamic-bucket.initial-buckets", "3"))
+    table.overwrite(some(range(0, 40, 2), n=2), partition={"p": "a"}, change_tracking=True)
+    assert rows(table) == [(key, "a", 2) for key in range(0, 40, 2)]
+    check_index(table)
 
 
 def test_writers_of_other_partitions_do_not_meet(catalog: WarehouseCatalog) -> None:
