@@ -27,8 +27,8 @@ class Finding:
     text: str
 
 
-def examine(settings: Settings, table: str | None) -> list[Finding]:
-    """Every check that applies, in the order in which things depend on each other."""
+def examine(settings: Settings, table: str | None, *, deep: bool = False) -> list[Finding]:
+    """Every check that applies, in the order in which things depend on each other; ``deep`` reads all bytes."""
     findings = [_java(), *_kafka(settings)]
     try:
         catalog = settings.catalog()
@@ -36,7 +36,7 @@ def examine(settings: Settings, table: str | None) -> list[Finding]:
         findings.append(Finding(what="warehouse", is_well=True, text=f"{catalog.warehouse}: {len(names)} table(s)"))
     except (StorageError, OSError) as error:
         return [*findings, Finding(what="warehouse", is_well=False, text=str(error))]
-    return [*findings, *(_table(settings, name) for name in names)]
+    return [*findings, *(_table(settings, name, deep=deep) for name in names)]
 
 
 def _java() -> Finding:
@@ -60,16 +60,48 @@ def _kafka(settings: Settings) -> Iterator[Finding]:
         yield Finding(what="kafka", is_well=False, text=str(error))
 
 
-def _table(settings: Settings, name: str) -> Finding:
+def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
     try:
-        problems = list(_problems(settings.table(name)))
+        table = settings.table(name)
+        problems = list(_problems(table))
+        seen = "every file of the newest snapshot is there"
+        if deep and not problems:
+            unchecked = 0
+            for problem in _damage(table):
+                problems += [problem] if problem else []
+                unchecked += not problem
+            seen = "every file of the newest snapshot is there, and all of them can be read"
+            if unchecked:
+                seen += f"; {unchecked} have no checksum, for another engine wrote them"
     except (StorageError, OSError) as error:
         return Finding(what=name, is_well=False, text=f"{type(error).__name__}: {error}")
     if not problems:
-        return Finding(what=name, is_well=True, text="every file of the newest snapshot is there")
+        return Finding(what=name, is_well=True, text=seen)
     more = len(problems) - _FIRST_PROBLEMS
     shown = "; ".join(problems[:_FIRST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
     return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a snapshot or tag that is whole")
+
+
+def _damage(table: DynamicTable) -> Iterator[str | None]:
+    """What can't be read, or is not what was written; None for each file of which the latter is not known."""
+    from storage_lib.file_store.data_file.file_checksum import check_bytes, checksum_in
+
+    for entry in table.plan().entries:
+        expected = checksum_in(entry.file.embedded_file_index)
+        if expected is None:
+            yield None
+            continue
+        path = table.file_store.path_of(entry)
+        try:
+            with table.environment.file_io.open_input(path) as source:
+                check_bytes(source, expected, path)
+        except StorageError as error:
+            yield str(error)
+    try:
+        for _ in table.read():
+            pass
+    except StorageError as error:
+        yield str(error)
 
 
 def _problems(table: DynamicTable) -> Iterator[str]:

@@ -102,12 +102,13 @@ def dump(
 def doctor(
     context: typer.Context,
     table: Annotated[str | None, typer.Argument(help="Look into this table too; default: into all.")] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every byte, and compare it with its checksum.")] = False,
 ) -> None:
     """Check Java, Kafka, the warehouse and the tables; say what is wrong and how to mend it."""
     from storage_lib.cli.doctor import examine
 
     settings = settings_of(context)
-    findings = examine(settings, table)
+    findings = examine(settings, table, deep=deep)
     print_rows([asdict(each) for each in findings], as_json=settings.as_json)
     wrong = sum(not each.is_well for each in findings)
     if wrong:

@@ -17,6 +17,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import fastavro
 import zstandard
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException, UnknownType
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 
@@ -47,6 +49,30 @@ _MAGIC = b"Obj\x01"
 _OTHER_FORMATS = {b"PAR1": "parquet", b"ORC": "orc"}
 _SYNC_LENGTH = 16
 _META_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
+_SYNC_KIND, _DIGEST = "dynamic-table.sync", b"blake2b"
+"""Header of files whose mark between blocks is a digest of all that they hold; other readers pass over it."""
+_LONG_BYTES_MAX = 10
+_EXPANDED_BYTES_MIN = 256 << 20
+_EXPANDED_RATIO_MAX = 200
+"""Metadata that takes more room than this for each byte of its file, and more than the above, is no metadata."""
+UNREADABLE = (
+    EOFError,
+    IndexError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+    MemoryError,
+    AssertionError,
+    zlib.error,
+    zstandard.ZstdError,
+    SchemaParseException,
+    UnknownType,
+    SchemaResolutionError,
+)
+"""What decoders raise for bytes that are no Avro."""
 _BLOCK_BYTES_MAX = 1 << 20
 _RECORDS_PER_BLOCK = 4096
 
@@ -61,7 +87,7 @@ def encode_container(schema_json: str, records: Sequence[Record]) -> bytes:
         digest.update(block)
     sync = digest.digest()
     out.write(_MAGIC)
-    header = {"avro.codec": b"zstandard", "avro.schema": schema_json.encode()}
+    header = {"avro.codec": b"zstandard", "avro.schema": schema_json.encode(), _SYNC_KIND: _DIGEST}
     fastavro.schemaless_writer(out, _META_SCHEMA, header)
     out.write(sync)
     for count, block in body:
@@ -81,7 +107,9 @@ def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
         return _decode(data, source)
     except CorruptFileError:
         raise
-    except (EOFError, IndexError, KeyError, ValueError, TypeError, zlib.error, zstandard.ZstdError) as error:
+    except InvalidInputError:
+        raise
+    except UNREADABLE as error:
         message = f"{source} is not a readable Avro file ({error!r}): it was cut short or changed after it was written"
         raise CorruptFileError(message) from error
 
@@ -91,7 +119,11 @@ def container_schema(data: bytes, source: str) -> str:
     _check_magic(data, source)
     stream = io.BytesIO(data)
     stream.seek(len(_MAGIC))
-    return cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))["avro.schema"].decode()
+    try:
+        return cast("dict[str, bytes]", fastavro.schemaless_reader(stream, _META_SCHEMA, None))["avro.schema"].decode()
+    except UNREADABLE as error:
+        message = f"{source} has no readable Avro header ({error!r}): it was cut short or changed after it was written"
+        raise CorruptFileError(message) from error
 
 
 def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
@@ -102,23 +134,32 @@ def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
     array_schema = _array_schema(header["avro.schema"].decode())
     codec = header.get("avro.codec", b"null").decode()
     sync = stream.read(_SYNC_LENGTH)
+    digest = blake2b(header["avro.schema"], digest_size=_SYNC_LENGTH)
     records: list[dict[str, Any]] = []
+    left = max(_EXPANDED_BYTES_MIN, _EXPANDED_RATIO_MAX * len(data))
     while stream.tell() < len(data):
         prefix_start = stream.tell()
         count = _read_long(stream)
         count_bytes = data[prefix_start : stream.tell()]
         size = _read_long(stream)
-        block = stream.read(size)
+        block = stream.read(max(0, size))
         if len(block) != size or stream.read(_SYNC_LENGTH) != sync:
             message = f"{source} ends inside a block, or holds bytes that belong to another file"
             raise CorruptFileError(message)
+        digest.update(block)
+        content = _decompress(block, codec, source, left)
+        left -= len(content)
+        _check_count(count, content, source)
         # A block is the inside of an Avro array: with count and end mark around it, one call decodes it all.
-        array = io.BytesIO(count_bytes + _decompress(block, codec, source) + b"\x00")
+        array = io.BytesIO(count_bytes + content + b"\x00")
         decoded = cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, array_schema, None))
-        if len(decoded) != count:
+        if len(decoded) != count or array.read(1):
             message = f"{source} announces {count} records in a block and holds {len(decoded)}"
             raise CorruptFileError(message)
         records.extend(decoded)
+    if header.get(_SYNC_KIND) == _DIGEST and digest.digest() != sync:
+        message = f"{source} was cut short or changed after it was written: its digest is another one"
+        raise CorruptFileError(message)
     return records
 
 
@@ -138,7 +179,7 @@ def _check_magic(data: bytes, source: str) -> None:
 
 def _encode_blocks(schema_json: str, records: Sequence[Record]) -> list[tuple[int, bytes]]:
     array_schema = _array_schema(schema_json)
-    compressor = zstandard.ZstdCompressor(level=1)
+    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
     blocks = []
     step = _RECORDS_PER_BLOCK
     start = 0
@@ -158,18 +199,30 @@ def _encode_blocks(schema_json: str, records: Sequence[Record]) -> list[tuple[in
     return blocks
 
 
-def _decompress(block: bytes, codec: str, source: str) -> bytes:
+def _decompress(block: bytes, codec: str, source: str, bytes_max: int) -> bytes:
     match codec:
         case "null":
-            return block
+            content = block
         case "deflate":
-            return zlib.decompress(block, -zlib.MAX_WBITS)
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(block, bytes_max + 1)
         case "zstandard":
             # Java streams its frames: the content size is not always in the frame's header.
-            return zstandard.ZstdDecompressor().decompressobj().decompress(block)
+            with zstandard.ZstdDecompressor(max_window_size=bytes_max).stream_reader(block) as reader:
+                content = reader.read(bytes_max + 1)
         case _:
             message = f"{source} is compressed with {codec!r}; readable are null, deflate and zstandard"
             raise CorruptFileError(message)
+    if len(content) > bytes_max:
+        message = f"{source} expands to more than {bytes_max} bytes, which no file of its size does that is sound"
+        raise CorruptFileError(message)
+    return content
+
+
+def _check_count(count: int, content: bytes, source: str) -> None:
+    """A record has a byte at least: what announces more would be read for ever."""
+    if not 0 < count <= len(content):
+        message = f"{source} announces {count} records in a block of {len(content)} bytes"
+        raise CorruptFileError(message)
 
 
 @lru_cache(maxsize=64)
@@ -196,12 +249,14 @@ def _write_long(out: io.BytesIO, value: int) -> None:
 
 def _read_long(stream: BinaryInput) -> int:
     shift = value = 0
-    while True:
+    for _ in range(_LONG_BYTES_MAX):
         (byte,) = stream.read(1)
         value |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return (value >> 1) ^ -(value & 1)
         shift += 7
+    message = "a number of more than 64 bits"
+    raise ValueError(message)
 
 
 class BlockWriter:
@@ -250,6 +305,7 @@ class BlockReader:
         self._source.seek(self._start)
         while (count := self._next_count()) is not None:
             size = _read_long(self._source)
+            self._check_sizes(count, size)
             self._source.seek(self._source.tell() + size)
             self._check_sync()
             yield count
@@ -263,6 +319,7 @@ class BlockReader:
         self._source.seek(self._start)
         while (count := self._next_count()) is not None:
             size = _read_long(self._source)
+            self._check_sizes(count, size)
             block = self._source.read(size)
             self._check_sync()
             if len(block) != size:
@@ -270,8 +327,15 @@ class BlockReader:
                 raise CorruptFileError(message)
             prefix = io.BytesIO()
             _write_long(prefix, count)
-            array = io.BytesIO(prefix.getvalue() + _decompress(block, self._codec, self._name) + b"\x00")
-            yield cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, writer, reader))
+            bytes_max = max(_EXPANDED_BYTES_MIN, _EXPANDED_RATIO_MAX * size)
+            content = _decompress(block, self._codec, self._name, bytes_max)
+            _check_count(count, content, self._name)
+            array = io.BytesIO(prefix.getvalue() + content + b"\x00")
+            records = cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, writer, reader))
+            if len(records) != count or array.read(1):
+                message = f"{self._name} announces {count} records in a block that holds {len(records)}"
+                raise CorruptFileError(message)
+            yield records
 
     def _next_count(self) -> int | None:
         first = self._source.read(1)
@@ -279,6 +343,11 @@ class BlockReader:
             return None
         self._source.seek(self._source.tell() - 1)
         return _read_long(self._source)
+
+    def _check_sizes(self, count: int, size: int) -> None:
+        if count <= 0 or size < 0:
+            message = f"{self._name} has a block of {count} records in {size} bytes"
+            raise CorruptFileError(message)
 
     def _check_sync(self) -> None:
         if self._source.read(_SYNC_LENGTH) != self._sync:
@@ -289,7 +358,7 @@ class BlockReader:
 def _compress(data: bytes, codec: str) -> bytes:
     match codec:
         case "zstandard":
-            return zstandard.ZstdCompressor(level=1).compress(data)
+            return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(data)
         case "deflate":
             compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
             return compressor.compress(data) + compressor.flush()

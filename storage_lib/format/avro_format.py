@@ -8,16 +8,14 @@ is there for tables that others keep in it.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import zstandard
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.format.avro_container import BlockReader, BlockWriter
+from storage_lib.format.avro_container import UNREADABLE, BlockReader, BlockWriter
 from storage_lib.format.avro_encoding import encoded_rows
 from storage_lib.format.avro_types import avro_schema_of, restored, stored, stored_type
 from storage_lib.format.batch_statistics import BatchStatistics
@@ -30,16 +28,7 @@ from storage_lib.schema.variant import has_variants
 GROUP_ROWS = 16_384
 BLOCK_ROWS = 4_096
 CODECS = {"zstd": "zstandard", "deflate": "deflate", "none": "null"}
-_UNREADABLE = (
-    EOFError,
-    IndexError,
-    KeyError,
-    ValueError,
-    TypeError,
-    zlib.error,
-    zstandard.ZstdError,
-    pa.ArrowException,
-)
+_UNREADABLE = (*UNREADABLE, pa.ArrowException, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,4 +145,6 @@ class AvroFileReader:
 
 
 def _corrupt(path: str, error: Exception) -> CorruptFileError:
+    if isinstance(error, CorruptFileError):
+        return error
     return CorruptFileError(f"{path} is not a readable Avro file ({error!r}): it was cut short or changed")

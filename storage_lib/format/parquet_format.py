@@ -67,13 +67,14 @@ class ParquetFormat:
             store_decimal_as_integer=True,
             store_schema=False,
             version="2.6",
+            write_page_checksum=True,
         )
         return ParquetFileWriter(output, schema, parquet, rows)
 
     def reader(self, source: pa.NativeFile, path: str) -> ParquetFileReader:
         """Open a file by its footer."""
         try:
-            return ParquetFileReader(pq.ParquetFile(source, pre_buffer=False), path)
+            return ParquetFileReader(pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True), path)
         except (pa.ArrowException, OSError) as error:
             message = f"{path} is not a readable Parquet file: {error}"
             raise CorruptFileError(message) from error

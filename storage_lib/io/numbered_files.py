@@ -6,7 +6,7 @@ names, so it may be too low but never too high; neither has to be there, and not
 
 from __future__ import annotations
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io import FileIO
 
@@ -37,8 +37,28 @@ class NumberedFiles:
             found = self._walk_up(self._hint(LATEST))
         if found is None:
             found = max(self.ids(), default=None)
+            if self._hints:
+                self._refuse_loss(found)
         self._seen = found
         return found
+
+    def _refuse_loss(self, newest: int | None) -> None:
+        """Raise if LATEST names a file above all that are there.
+
+        It is written after the file that it names, and whoever takes files away at that end (another engine's
+        rollback) writes it before. So that file was lost, and the next one must not take its number.
+        """
+        hint = self._hint(LATEST)
+        if hint is None or hint <= (newest or 0) or self._file_io.exists(self.path(hint)):
+            return
+        if self._hint(LATEST) != hint or max(self.ids(), default=0) >= hint:
+            return  # somebody else was at it
+        there = "there is none at all" if newest is None else f"the newest there is {self.path(newest)}"
+        message = (
+            f"{self.path(hint)} is missing, although {self._directory}/{LATEST} names it; {there}. Restore the file, "
+            f"or delete {LATEST} to go on with what is there and give up what came after it"
+        )
+        raise CorruptFileError(message)
 
     def earliest_id(self) -> int | None:
         """The lowest number that is not given up; None if there is no file."""

@@ -37,7 +37,7 @@ WRITE_MODE_OPTION = "write-mode"
 APPEND_ONLY = "append-only"
 BUCKET_UNAWARE = -1
 """The number of buckets of an append table without buckets (of a table with a key: dynamic buckets)."""
-_RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
+_RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "_FILE_CHECKSUM", "rowkind")
 _RESERVED_PREFIX = "_KEY_"
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 _KEY_TIMESTAMP_DIGITS_MAX = 6
@@ -162,6 +162,11 @@ class TableSchema:
         """
         try:
             value = json.loads(data)
+            names = [each["name"] for each in value["fields"]]
+            lost = [key for key in (*value["partitionKeys"], *value["primaryKeys"]) if key not in names]
+            if lost or len({each["id"] for each in value["fields"]}) < len(names):
+                message = f"no column is called {lost[0]!r}" if lost else "two columns have one id"
+                raise ValueError(message)  # noqa: TRY301  told below
             version = int(value.get("version", 1))
             return cls(
                 version=version,
@@ -174,7 +179,7 @@ class TableSchema:
                 comment=value.get("comment"),
                 time_millis=int(value.get("timeMillis", 0)),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
             raise CorruptFileError(message) from error
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from storage_lib.errors import CorruptFileError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
 
@@ -66,13 +67,17 @@ class LogPart:
         if TRACKED not in properties:
             return None
         lease, offsets = properties.get(LEASE), properties.get(OFFSETS)
-        return cls(
-            tracked=properties[TRACKED] == "true",
-            lease=None if lease is None else int(lease),
-            offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
-            transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
-            covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
-        )
+        try:
+            return cls(
+                tracked=properties[TRACKED] == "true",
+                lease=None if lease is None else int(lease),
+                offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
+                transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
+                covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = f"what a snapshot file says of the log in its properties can't be read: {error!r}"
+            raise CorruptFileError(message) from error
 
 
 def _transaction_json(transaction: BucketTransaction) -> dict[str, object]:

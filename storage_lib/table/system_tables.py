@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -177,14 +177,19 @@ class SystemTables:
         snapshot = self._file_store.snapshots.latest()
         if snapshot is None or snapshot.statistics is None:
             return
-        document = json.loads(self._environment.file_io.read_bytes(self._paths.statistics_path(snapshot.statistics)))
-        yield {
-            "snapshot_id": document["snapshotId"],
-            "schema_id": document["schemaId"],
-            "mergedRecordCount": document.get("mergedRecordCount"),
-            "mergedRecordSize": document.get("mergedRecordSize"),
-            "colstat": json.dumps(document.get("colStats", {})),
-        }
+        path = self._paths.statistics_path(snapshot.statistics)
+        try:
+            document = json.loads(self._environment.file_io.read_bytes(path))
+            yield {
+                "snapshot_id": int(document["snapshotId"]),
+                "schema_id": int(document["schemaId"]),
+                "mergedRecordCount": _whole_number(document.get("mergedRecordCount")),
+                "mergedRecordSize": _whole_number(document.get("mergedRecordSize")),
+                "colstat": json.dumps(document.get("colStats", {})),
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = f"{path} holds no statistics: {error!r}; run analyze again"
+            raise CorruptFileError(message) from error
 
     def _audit_log(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Every change that can still be told: what the earliest snapshot shows, then what came since."""
@@ -276,6 +281,10 @@ def _bounds(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> 
         _mapping_text({name: each.min for name, each in decoded.items()}),
         _mapping_text({name: each.max for name, each in decoded.items()}),
     )
+
+
+def _whole_number(value: object) -> int | None:
+    return None if value is None else int(str(value))
 
 
 def _mapping_text(values: Mapping[str, object]) -> str:

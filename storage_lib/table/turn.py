@@ -16,6 +16,7 @@ a commit when another turn's snapshot came between (``TableCommit``), are what a
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ from storage_lib.io.table_paths import TablePaths
 _POLL_SECONDS = 0.05
 _YIELD_SECONDS = 2.0
 _LEASES_KEPT = 3
+_LOGGER = logging.getLogger(__name__)
+_NOBODY_KNOWS = {"holder": "?", "commit_user": "", "purpose": "?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +179,18 @@ class TurnLease:
         if self._files.exists(self._paths.lease_released_path(number)):
             return None
         try:
-            held_by: dict[str, str] = json.loads(self._files.read_bytes(self._paths.lease_path(number)))
+            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))
         except NotFoundError:  # so old that it was forgotten meanwhile: look again
-            return {"holder": "?", "commit_user": "", "purpose": "?"}
-        return held_by
+            return dict(_NOBODY_KNOWS)
+
+    def _decoded(self, number: int, content: bytes) -> dict[str, str]:
+        """Who a lease is of. A damaged one is somebody's, and is taken over as any other whose beat stands still."""
+        try:
+            found = json.loads(content)
+            return {key: str(found[key]) for key in _NOBODY_KNOWS}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            _LOGGER.warning("%s is damaged: nobody knows whose turn it is", self._paths.lease_path(number))
+            return dict(_NOBODY_KNOWS)
 
     def _beat_of(self, number: int) -> bytes:
         try:
@@ -219,10 +230,9 @@ class TurnLease:
 
     def _commit_user_of(self, number: int) -> str | None:
         try:
-            user: str = json.loads(self._files.read_bytes(self._paths.lease_path(number)))["commit_user"]
+            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))["commit_user"]
         except NotFoundError:
             return None
-        return user
 
     def _content(self, path: str) -> bytes | None:
         try:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -64,11 +64,20 @@ def test_a_stale_wrong_or_torn_hint_changes_no_answer(hint: bytes, name: str) ->
     files.delete(f"{DIRECTORY}/snapshot-1")
     files.delete(f"{DIRECTORY}/snapshot-2")
     files.replace(f"{DIRECTORY}/EARLIEST", b"3")
-    if name == "LATEST" or (hint not in (b"5", b"7\n")):  # EARLIEST may well say that more is given up
+    # EARLIEST may well say that more is given up, and a LATEST above all files is of one that was lost (below).
+    if hint not in ((b"99",) if name == "LATEST" else (b"5", b"7\n")):
         files.replace(f"{DIRECTORY}/{name}", hint)
 
     assert numbered(files).latest_id() == 7
     assert numbered(files).earliest_id() == 3
+
+
+def test_a_latest_above_all_that_is_there_is_an_error_that_names_both() -> None:
+    files = filled(7)
+    files.replace(f"{DIRECTORY}/LATEST", b"99")
+
+    with pytest.raises(CorruptFileError, match=r"snapshot-99 is missing, although .*LATEST names it; .*snapshot-7"):
+        numbered(files).latest_id()
 
 
 def test_missing_hints_change_no_answer() -> None:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
+from storage_lib.file_store.data_file.file_checksum import checked, checksum_in
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_cache import KeyCache
-from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
+from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
@@ -38,6 +39,8 @@ _SYSTEM_TYPES = {
 _LIMIT = 1 << 63
 _PADS = ".orc"
 """Files whose CHAR columns are filled up with spaces."""
+_UNCHECKED = (".avro", ".orc")
+"""Files whose format has no checksums of its own, so that each read of them begins with a look at all bytes."""
 _SEARCHABLE = ".parquet"
 """Files whose reader is a ``RowGroupReader``."""
 
@@ -108,13 +111,17 @@ class DataFileReader:
         schema = pa.schema([each.wanted for each in stored])
         with ExitStack() as closing:
             # Not before it is needed: what is known of a file's keys can make it superfluous.
-            opened = _Once(lambda: self._opened(path, file, closing))
+            whole = predicate is None
+            opened = _Once(lambda: self._opened(path, file, closing, columns=columns if whole else None))
             for batch in self._stored_batches(file, path, opened, stored, predicate, batch_rows):
                 if batch.num_rows:
                     arrays = [self._column(batch, each, file, path) for each in stored]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _opened(self, path: str, file: DataFileMeta, closing: ExitStack) -> FormatReader:
+    def _opened(
+        self, path: str, file: DataFileMeta, closing: ExitStack, *, columns: Sequence[str] | None
+    ) -> FormatReader:
+        """``columns``: those of which all rows are going to be read."""
         try:
             source = closing.enter_context(self._file_io.open_input(path))
         except NotFoundError as error:
@@ -123,7 +130,15 @@ class DataFileReader:
                 "newer snapshot."
             )
             raise NotFoundError(message) from error
-        opened = self._format_of(path).reader(source, path)
+        format_ = self._format_of(path)
+        expected = checksum_in(file.embedded_file_index)
+        # The columns of the key are there twice, and are read once.
+        names = (name for name in self._layout.file_arrow_schema.names if not name.startswith(KEY_PREFIX))
+        is_whole = columns is not None and set(columns).issuperset(names)
+        if expected is not None and (is_whole or path.endswith(_UNCHECKED)):
+            # Before a decoder sees the bytes: not every one of them bears damage.
+            source = checked(source, expected, path)
+        opened = format_.reader(source, path)
         if opened.row_count != file.row_count:
             message = f"{path} holds {opened.row_count} rows, but its manifest entry says {file.row_count}."
             raise CorruptFileError(message)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource
+from storage_lib.file_store.data_file.file_checksum import ChecksumOutput, encode_checksum
 from storage_lib.file_store.data_file.file_layout import FileLayout, FileTally
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
@@ -99,15 +100,16 @@ class DataFileWriter:
             self._file_count += 1
             path = self._paths.data_file_path(self._partition_path, self._bucket, name)
             rows = self.layout.to_file(sample)
-            output = self._environment.file_io.open_output(path)
+            summed = ChecksumOutput(self._environment.file_io.open_output(path))
             self._unsynced.append(path)
+            output = pa.PythonFile(summed, mode="w")
             try:
                 writer = file_format.writer(output, self.layout.file_arrow_schema, rows)
             except BaseException:
                 output.close()
                 self.delete_path(path)
                 raise
-            return _OpenFile(self.layout, self.layout.new_tally(), writer, output, path=path, name=name)
+            return _OpenFile(self.layout, self.layout.new_tally(), writer, output, summed, path=path, name=name)
 
         return opened
 
@@ -195,13 +197,22 @@ class _OpenFile:
     """A file being written, and what its metadata will need of the rows that passed."""
 
     def __init__(
-        self, layout: FileLayout, tally: FileTally, writer: FormatWriter, output: pa.NativeFile, *, path: str, name: str
+        self,
+        layout: FileLayout,
+        tally: FileTally,
+        writer: FormatWriter,
+        output: pa.NativeFile,
+        summed: ChecksumOutput,
+        *,
+        path: str,
+        name: str,
     ) -> None:
         self.path = path
         self._layout = layout
         self._tally = tally
         self._writer = writer
         self._output = output
+        self._summed = summed
         self._name = name
         self._row_count = 0
 
@@ -242,6 +253,7 @@ class _OpenFile:
             delete_row_count=facts.delete_row_count,
             file_source=file_source,
             value_stats_cols=tuple(field.name for field in fields),
+            embedded_file_index=encode_checksum(self._summed.checksum),
         )
 
     def abandon(self) -> None:

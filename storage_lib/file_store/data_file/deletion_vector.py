@@ -59,10 +59,14 @@ def encode_index_file(deleted: Mapping[str, npt.NDArray[np.int64]]) -> tuple[byt
 
 def read_deletion_vector(source: pa.NativeFile, offset: int, path: str) -> npt.NDArray[np.int64]:
     """The positions, ascending, of the rows that are deleted. ``CorruptFileError`` naming ``path``."""
-    source.seek(offset)
-    size = int.from_bytes(source.read(SIZE_BYTES), "big")
-    body = source.read(size)
-    checksum = source.read(CHECKSUM_BYTES)
+    file_size = source.size()
+    size = -1
+    if 0 <= offset <= file_size - SIZE_BYTES:
+        source.seek(offset)
+        size = int.from_bytes(source.read(SIZE_BYTES), "big")
+    is_inside = 0 <= size <= file_size - offset - SIZE_BYTES - CHECKSUM_BYTES
+    body = source.read(size) if is_inside else b""
+    checksum = source.read(CHECKSUM_BYTES) if is_inside else b""
     if len(body) != size or checksum != zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big"):
         message = f"the deletion vector at byte {offset} of {path} was cut short or changed after it was written"
         raise CorruptFileError(message)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile, DeletionRange
 from storage_lib.file_store.manifest.hash_index import HASH, HashIndexChange
 from storage_lib.file_store.manifest.manifest_entry import FileKind
@@ -164,7 +165,17 @@ def encode_index_manifest(manifest: IndexManifest) -> bytes:
 
 def decode_index_manifest(data: bytes, source: str) -> IndexManifest:
     """``CorruptFileError`` naming ``source`` if this is not an Avro file."""
-    return IndexManifest(schema_json=container_schema(data, source), records=tuple(decode_container(data, source)))
+    manifest = IndexManifest(schema_json=container_schema(data, source), records=tuple(decode_container(data, source)))
+    try:
+        "".join(
+            str.__str__(record.get(key, "")) for record in manifest.records for key in ("_FILE_NAME", "_INDEX_TYPE")
+        )
+        if all("_INDEX_TYPE" in record for record in manifest.records):
+            manifest.deletion_files()
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        message = f"{source} is an Avro file but not an index manifest: {error!r}"
+        raise CorruptFileError(message) from error
+    return manifest
 
 
 def _ranges(record: Record) -> list[Mapping[str, Any]]:

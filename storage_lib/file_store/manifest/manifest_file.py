@@ -52,7 +52,7 @@ def decode_manifest(data: bytes, source: str) -> tuple[ManifestEntry, ...]:
     records = decode_container(data, source)
     try:
         return tuple(_entry_from_record(record) for record in records)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         message = f"{source} is an Avro file but not a manifest: {error!r}"
         raise CorruptFileError(message) from error
 

@@ -26,7 +26,7 @@ def decode_manifest_list(data: bytes, source: str) -> tuple[ManifestFileMeta, ..
     records = decode_container(data, source)
     try:
         return tuple(_from_record(record) for record in records)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         message = f"{source} is an Avro file but not a manifest list: {error!r}"
         raise CorruptFileError(message) from error
 

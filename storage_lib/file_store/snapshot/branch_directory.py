@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
@@ -126,10 +126,13 @@ class BranchDirectory:
     def _origin(self, name: str) -> dict[str, int]:
         path = self._paths.of_branch(name).branch_origin_path
         try:
-            origin: dict[str, int] = json.loads(self._file_io.read_bytes(path))
+            origin = json.loads(self._file_io.read_bytes(path))
+            return {str(key): int(value) for key, value in origin.items()}
         except NotFoundError:
             return {}
-        return origin
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            message = f"{path} does not say what the branch was made from: {error}"
+            raise CorruptFileError(message) from error
 
     def delete(self, name: str) -> None:
         """Delete what a branch has of its own; its data files are left to the caller."""

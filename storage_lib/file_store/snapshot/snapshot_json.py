@@ -48,6 +48,23 @@ _REQUIRED: Mapping[str, type] = {
 }
 
 
+_OPTIONAL: Mapping[str, type] = {
+    "version": int,
+    "baseManifestListSize": int,
+    "deltaManifestListSize": int,
+    "changelogManifestList": str,
+    "changelogManifestListSize": int,
+    "indexManifest": str,
+    "totalRecordCount": int,
+    "deltaRecordCount": int,
+    "changelogRecordCount": int,
+    "watermark": int,
+    "statistics": str,
+    "properties": dict,
+    "nextRowId": int,
+}
+
+
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The file's bytes. Keys that we don't know come last, as they were read."""
     document: dict[str, object] = {}
@@ -70,6 +87,11 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
         if not isinstance(document.get(key), kind):
             message = f"{source} is not a snapshot: key {key!r} is {document.get(key)!r}, expected {kind.__name__}"
             raise CorruptFileError(message)
+    for key, kind in _OPTIONAL.items():
+        value = document.get(key)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            message = f"{source} is not a snapshot: key {key!r} is {value!r}, expected {kind.__name__}"
+            raise CorruptFileError(message)
     known = {attribute: document[key] for key, attribute in _KEYS.items() if document.get(key) is not None}
     known.setdefault("version", 1)
     known.setdefault("total_record_count", 0)
@@ -83,7 +105,7 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
 def _parse(data: bytes, source: str) -> dict[str, Any]:
     try:
         document = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = f"{source} is not JSON: {error}"
         raise CorruptFileError(message) from error
     if not isinstance(document, dict):

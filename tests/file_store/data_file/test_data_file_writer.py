@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 
+import crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
+from storage_lib.file_store.data_file.file_checksum import encode_checksum
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.column_stats import decode_stats
 from storage_lib.schema.row_kind import RowKind
@@ -42,11 +44,13 @@ def test_every_field_of_the_metadata_is_exact() -> None:
 
     (file,) = writer.prepare_commit().new_files
 
-    size = len(bucket.environment.file_io.read_bytes("/table/bucket-0/data-name-1-0.parquet"))
+    data = bucket.environment.file_io.read_bytes("/table/bucket-0/data-name-1-0.parquet")
+    size = len(data)
     one = bytes.fromhex("0000000100000000000000000100000000000000")
     four = bytes.fromhex("0000000100000000000000000400000000000000")
     assert file == DataFileMeta(
         file_name="data-name-1-0.parquet",
+        embedded_file_index=encode_checksum(crc32c.crc32c(data)),
         file_size=size,
         row_count=4,
         min_key=one,
