@@ -30,7 +30,9 @@ from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
 from storage_lib.spark.spark_schema import struct_of
 from storage_lib.spark.spark_session import session
+from storage_lib.spark.stream_plan import LOOKUP, STATE, StreamPlan
 from storage_lib.spark.stream_verbs import TableStream, tells_sources, write_stream
+from storage_lib.spark.write_plan import plan_of_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,11 +87,7 @@ class StreamingSink:
         tracking = _change_tracking(spec.write_options)
         spark = session(f"streaming sink {spec.table}", master=spec.master, conf=spec.spark_conf)
         spark.sparkContext.setLogLevel("WARN")
-        df = _source(spark, catalog, table, spec)
-        if spec.select:
-            # A form may hold these expressions.
-            forbid_java_calls(spark)
-            df = df.selectExpr(*spec.select)
+        df = query_of(spark, catalog, table, spec, change_tracking=tracking)
         told = tells_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
         return write_stream(
             df,
@@ -162,6 +160,11 @@ class StreamingSink:
             self._environment.file_io.replace(self._spec.heartbeat_path, self._heartbeat.to_json().encode())
 
 
+def _state_directory(spec: SinkSpec, plan: StreamPlan | None) -> str | None:
+    wanted = plan is not None and plan.normalize == STATE
+    return f"{spec.checkpoint_location.rstrip('/')}-state/{spec.source.name}" if wanted else None
+
+
 def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
     """The one option that a sink's write knows; ``InvalidInputError`` for any other, which would do nothing."""
     unknown = sorted(set(write_options) - {"change-tracking"})
@@ -176,7 +179,30 @@ def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
         raise InvalidInputError(message) from error
 
 
-def _source(spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: SinkSpec) -> DataFrame:
+def query_of(
+    spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: SinkSpec, *, change_tracking: bool | None
+) -> DataFrame:
+    """What the sink writes; a table's changes are read as its own table needs them, unless the source says how."""
+    df = _selected(_source(spark, catalog, table, spec), spec)
+    if spec.source.kind != "dynamic_table" or spec.output_mode == "complete":
+        return df
+    plan, _ = plan_of_write(df, table, change_tracking=change_tracking)
+    if plan.normalize not in (LOOKUP, STATE) and not plan.adds_up:
+        return df
+    return _selected(_source(spark, catalog, table, spec, plan), spec)
+
+
+def _selected(df: DataFrame, spec: SinkSpec) -> DataFrame:
+    if not spec.select:
+        return df
+    # A form may hold these expressions.
+    forbid_java_calls(df.sparkSession)
+    return df.selectExpr(*spec.select)
+
+
+def _source(
+    spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: SinkSpec, plan: StreamPlan | None = None
+) -> DataFrame:
     source = spec.source
     if source.kind == "dynamic_table":
         timestamp = source.options.get("log.scan.timestamp-millis")
@@ -186,9 +212,10 @@ def _source(spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: Si
             startup=source.options.get("log.scan"),
             timestamp_millis=None if timestamp is None else int(timestamp),
             rows_per_trigger_max=spec.max_rows_per_trigger,
-            normalize=source.options.get("scan.normalize"),
+            normalize=source.options.get("scan.normalize") or (None if plan is None else plan.normalize),
             on_untracked=source.options.get("scan.on-untracked"),
-            state_directory=source.options.get("scan.normalize.state-directory"),
+            state_directory=source.options.get("scan.normalize.state-directory") or _state_directory(spec, plan),
+            whole_commits=plan is not None and plan.adds_up,
         )
     # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})

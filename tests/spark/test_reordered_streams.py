@@ -12,8 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark import read, read_stream, write_stream
+from storage_lib.spark import SinkSource, SinkSpec, read, read_stream, write_stream
+from storage_lib.spark.streaming_sink import query_of
+from storage_lib.spark.write_plan import plan_of_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +91,27 @@ def test_a_frame_that_lacks_what_it_takes_is_refused_with_the_remedy(
     assert len(written(complete, counted, tmp_path / "counted")) == KEYS
     with pytest.raises(InvalidInputError, match="two rows of the query share the key"):
         written(complete, by_number, tmp_path / "by_number")
+
+
+def test_a_sink_reads_the_rows_before_changes_where_its_table_needs_them(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    source, counted, sink = make_table("source"), make_table("counted", primary_key=()), make_table("sink")
+    changed(source)
+    spec = SinkSpec(
+        warehouse=source.address.warehouse,
+        table="db.counted",
+        source=SinkSource(kind="dynamic_table", name="db.source"),
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        heartbeat_path=str(tmp_path / "heartbeat.json"),
+    )
+    catalog = open_catalog(source.address.warehouse)
+
+    df = query_of(spark, catalog, counted, spec, change_tracking=None)
+    plain = query_of(spark, catalog, sink, spec, change_tracking=None)
+
+    assert [row["n"] for row in written(df, counted, tmp_path / "counted")] == [2] * KEYS
+    assert plan_of_write(plain, sink)[0].normalize == "none"
 
 
 def test_a_stream_of_files_names_the_column_that_tells_the_order(
