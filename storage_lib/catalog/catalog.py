@@ -16,6 +16,7 @@ import pyarrow as pa
 from storage_lib.catalog.added_log import open_added_log
 from storage_lib.catalog.catalog_lock import LockFactory
 from storage_lib.catalog.catalog_orphans import CatalogOrphans
+from storage_lib.catalog.connection_options import refuse_unknown_of_connection
 from storage_lib.catalog.frozen_options import frozen_options
 from storage_lib.catalog.kafka_log import kafka_orphan_topics, open_kafka_log
 from storage_lib.catalog.log_refusals import refuse_log
@@ -62,6 +63,7 @@ class Catalog:
         self._entries = entries
         self._life = TableLife(environment, entries, self._table)
         TableOptions.parse(self.options)
+        refuse_unknown_of_connection(self.options)
 
     def supports_managed_table(self) -> bool:
         """Whether a CREATE without a connector makes a table with storage of its own here (FLIP-188): it does."""

@@ -13,6 +13,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
 from storage_lib.schema.catalog_options import is_of_catalog
+from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.option_precedence import effective_options, merged_options
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret_option
 
@@ -46,6 +47,7 @@ def frozen_options(
         if is_of_catalog(key):
             message = f"table {name}: option {key} is about the catalog; give it to the catalog (the connection)"
             raise InvalidInputError(message)
+    refuse_unknown_options(given, f"table {name}")
     of_connections = (KAFKA_PREFIX, REGISTRY_PREFIX, *STORE_OPTION_PREFIXES)
     defaults = {
         key: value

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import NotFoundError
+from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.table_options import TableOptions, canonical_key, masked
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.table.dynamic_table import DynamicTable
@@ -70,6 +71,7 @@ def _names(role: str, is_: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator
 
 
 def _declared_options(table: DynamicTable, declared: dict[str, str]) -> Iterator[str]:
+    refuse_unknown_options([key for key in declared if key not in table.schema.options], f"table {table.name}")
     there = dict(table.schema.options)
     shown_there = masked(there)
     parsed = TableOptions.parse(there)

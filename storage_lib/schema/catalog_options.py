@@ -41,6 +41,11 @@ class Metastore(StrEnum):
 METASTORE_ALIASES = {"jdbc": Metastore.SQL}
 
 
+def catalog_option_keys() -> list[str]:
+    """The keys of the options without a prefix, sorted."""
+    return sorted(_KEYS)
+
+
 def is_of_catalog(key: str) -> bool:
     """Whether an option says something of the catalog itself."""
     return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
+from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret_option
 
 _FIXED = frozenset(
@@ -50,6 +51,8 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     if options.get(name) == value:
         return dict(options)
     is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
+    if value is not None and name not in options:
+        refuse_unknown_options((key,))
     if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not is_changeable):
         message = (
             f"option {key} was fixed when the table was created, for its files and its log depend on it; create a "

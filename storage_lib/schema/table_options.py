@@ -690,8 +690,16 @@ _ALIASES = {
     "log.scan.startup.mode": "log.scan",
     "log.pk.changelog-mode": "log.changelog-mode",
     "log.pk.key-format": "log.key.format",
+    "log.pkkey.key-format": "log.key.format",
+    "universal_sort_run_num_compaction_trigger": "num-sorted-run.compaction-trigger",
+    "universal_max_size_amplification_percent": "compaction.max-size-amplification-percent",
+    "universal_size_ratio": "compaction.size-ratio",
+    "level0_file_num_compaction_trigger": "compaction.level0-file-num-trigger",
+    "max_bytes_for_level_base": "compaction.max-bytes-for-level-base",
+    "max_bytes_for_level_multiplier": "compaction.max-bytes-for-level-multiplier",
     "log.properties.bootstrap.servers": "log.kafka.bootstrap.servers",
 }
+_OLDER_KAFKA_PREFIX = "log.properties."
 _OLDER_VALUES = {
     ("log.scan", "initial"): "full",
     ("log.scan", "latest-offset"): "latest",
@@ -705,7 +713,15 @@ _SLIPS_MAX = 2
 def canonical_key(key: str) -> str:
     """The key as this version spells it: without the session prefix, older names replaced."""
     stripped = key.removeprefix(SESSION_PREFIX)
-    return _ALIASES.get(stripped, stripped)
+    known = _ALIASES.get(stripped, stripped)
+    if known.startswith(_OLDER_KAFKA_PREFIX):
+        return KAFKA_PREFIX + known.removeprefix(_OLDER_KAFKA_PREFIX)
+    return known
+
+
+def older_spellings() -> dict[str, str]:
+    """Keys that are read as others: FLIP-188's, RocksDB's as it names them, and older ones of Paimon."""
+    return {**_ALIASES, f"{_OLDER_KAFKA_PREFIX}*": f"{KAFKA_PREFIX}*"}
 
 
 def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
@@ -776,7 +792,7 @@ def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
 
 
 def _refuse_slip(given: str, key: str) -> None:
-    if key.startswith(OWN_PREFIX) or key in _OF_PAIMON:
+    if key.startswith((OWN_PREFIX, "x.", "user.")) or key in _OF_PAIMON:
         return
     meant = _meant(key)
     if meant is not None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from storage_lib.catalog.connection_options import is_option_of_connection
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.schema.known_options import FREE_PREFIXES, is_passed_through
 from storage_lib.schema.nearest import nearest
 from storage_lib.schema.table_options import TableOptions, canonical_key
 from storage_lib.spark.incremental_range import RANGE_OPTIONS, IncrementalRange
@@ -153,13 +155,17 @@ def options_of(table: DynamicTable) -> dict[str, str]:
 
 
 def _unknown(catalog: Mapping[str, str]) -> list[str]:
-    """Keys that nobody knows: neither a table's, nor with a prefix that some storage's or client's may have."""
+    """Keys that nobody heeds in a statement: neither a table's options nor the connection's; Paimon's do nothing."""
     others = TableOptions.parse(catalog).others
     return [
         key
         for key in others
-        if key not in _OF_SPARK and not key.startswith("__") and ("." not in key or key.startswith(("scan.", STARTUP)))
+        if not key.startswith(FREE_PREFIXES) and (not is_option_of_connection(key) or is_passed_through(key))
     ]
+
+
+def _is_of_spark(key: str) -> bool:
+    return key in _OF_SPARK or key.startswith("__")
 
 
 def _refuse_unknown(catalog: Mapping[str, str]) -> None:
@@ -184,7 +190,7 @@ def _address(said: Mapping[str, str]) -> TableAddress:
 
 
 def _plain_address(said: Mapping[str, str]) -> TableAddress:
-    catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT}
+    catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT and not _is_of_spark(key)}
     if TABLE in said and WAREHOUSE in said:
         return TableAddress(warehouse=_local(said[WAREHOUSE]), name=said[TABLE], options=catalog)
     if PATH in said:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.option_values import parse_millis
 from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, is_secret_option, masked
@@ -118,6 +119,7 @@ def _checked_option(key: str, value: str) -> str:
             f"setting {key} is a secret, or holds one; give it to the catalog (the connection), where nobody reads it"
         )
         raise InvalidInputError(message)
+    refuse_unknown_options((key,))
     TableOptions.parse({canonical_key(key): value})
     return value
 

@@ -81,7 +81,9 @@ def test_the_verbs_options_lead_back_to_the_table_whatever_else_its_catalog_was_
     make_table: Callable[..., DynamicTable],
 ) -> None:
     made = make_table()
-    catalog = open_catalog(made.address.warehouse, {"unheard-of": "1", "scan.snapshot-id": "7", "s3.endpoint": "x"})
+    catalog = open_catalog(
+        made.address.warehouse, {"tag.automatic-creation": "daily", "scan.snapshot-id": "7", "s3.endpoint": "x"}
+    )
     table = catalog.load_table(made.name)
 
     said = StatementOptions.parse(options_of(table))

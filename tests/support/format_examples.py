@@ -22,8 +22,9 @@ from storage_lib.dump import indented
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.debezium_json import DebeziumJson
+from storage_lib.schema.known_options import passed_through_documentation
 from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import ChangelogMode, options_documentation
+from storage_lib.schema.table_options import ChangelogMode, older_spellings, options_documentation
 from tests.support.fake_environment import fake_environment
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -51,9 +52,39 @@ def filled_in(page: str) -> str:
     return BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[4]}", page)
 
 
+OPTIONS_OF_OTHERS = """
+Any other key is refused with the nearest one, wherever it is given: CREATE TABLE, ALTER TABLE, SET, hints, a
+connection, and `.option(...)` of Spark. `x.*` and `user.*` are free for notes of your own. Tables that other engines
+made are opened with whatever options they have.
+
+## Other spellings
+
+| given | read as |
+|---|---|
+"""
+OF_PAIMON = """
+## Paimon's options
+
+Tables are shared with Flink, Spark and others through Paimon, so options for these can be set here. They are kept in
+the schema; this is what is done about them here:
+
+"""
+
+
+def _older() -> str:
+    return "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
+
+
 def options_page() -> str:
     """docs/options.md as the code makes it today."""
-    return OPTIONS_HEAD + options_documentation()
+    return (
+        OPTIONS_HEAD
+        + options_documentation()
+        + OPTIONS_OF_OTHERS
+        + _older()
+        + OF_PAIMON
+        + passed_through_documentation()
+    )
 
 
 def examples() -> dict[str, str]:

@@ -205,8 +205,8 @@ def test_tables_without_key_and_logs_with_old_rows_are_complete_as_they_are() ->
     complete = orders(None, **{"log.changelog-mode": "all"})
     complete.append(rows("+I a 1 1"))
     complete.append(rows("+U a 1 2"))
-    source = complete.stream(normalize="lookup", startup="latest")
     complete.append(rows("+U a 1 3"))
+    source = complete.stream(normalize="lookup", startup="latest")
 
     assert streamed(complete) == ["+I a 1 1", "-U a 1 1", "+U a 1 2", "-U a 1 2", "+U a 1 3"]
     assert source.poll() is None

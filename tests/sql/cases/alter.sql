@@ -153,7 +153,7 @@ INSERT OVERWRITE visits PARTITION (dt = 'b') VALUES (2, 3);
 ALTER TABLE visits ADD PRIMARY KEY (idd, dt) NOT ENFORCED;
 --> InvalidInputError: table default.visits has no column 'idd'; did you mean 'id'?
 ALTER TABLE visits ADD PRIMARY KEY (id) NOT ENFORCED;
---> InvalidInputError: table default.visits: partition column 'dt' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key
+--> InvalidInputError: table default.visits: partition column 'dt' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key, or declare bucket=-1: dynamic buckets follow a row to another partition
 ALTER TABLE visits ADD CONSTRAINT pk PRIMARY KEY (id, dt) NOT ENFORCED;
 --> table default.visits rewritten
 MERGE INTO visits USING (SELECT 1 AS id, 'a' AS dt) AS s ON visits.id = s.id WHEN MATCHED THEN UPDATE SET n = 9;

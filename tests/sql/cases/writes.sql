@@ -124,7 +124,7 @@ CREATE TABLE a (id BIGINT, v STRING);
 INSERT INTO a VALUES (1, 'x');
 --> default.a: snapshot 1
 CREATE TABLE b (PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (v) WITH ('bucket' = '2') AS SELECT id, v FROM a;
---> InvalidInputError: partition column 'v' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key
+--> InvalidInputError: partition column 'v' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key, or declare bucket=-1: dynamic buckets follow a row to another partition
 CREATE TABLE b (PRIMARY KEY (id, v) NOT ENFORCED) PARTITIONED BY (v) WITH ('bucket' = '2') AS SELECT id, v FROM a;
 --> default.b: snapshot 1
 SELECT * FROM b;
