@@ -160,7 +160,8 @@ class SnapshotDraft:
             after = after.with_vectors(bucket, each.index_file, each.size_bytes, each.ranges)
         if is_overwrite:
             after = after.without_hashes({entry.partition for entry in changes if entry.kind is FileKind.DELETE})
-        after = after.with_hashes(hash_indexes)
+        if hash_indexes:
+            after = after.with_hashes(hash_indexes)
         if after.records == manifest.records:
             return name
         if not after.records:
