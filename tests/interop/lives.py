@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from tests.interop.table_cases import TableCase
 
-Actor = Literal["ours", "java", "rust", "pypaimon"]
+Actor = Literal["ours", "java", "rust", "pypaimon", "flink 1.20", "flink 2.0"]
 Verb = Literal[
     "create",
     "append",
@@ -23,6 +23,7 @@ Verb = Literal[
     "add column",
 ]
 ACTORS: tuple[Actor, ...] = get_args(Actor)
+FLINKS: tuple[Actor, ...] = ("flink 1.20", "flink 2.0")
 OF_PARTITIONS = frozenset({"overwrite partition", "drop partition"})
 
 
@@ -74,7 +75,24 @@ LIVES: dict[str, tuple[Step, ...]] = {
         rust: append
         ours: append, compact
     """),
+    "made by Flink": _life("""
+        flink 1.20: create, append, update
+        ours: update, delete, compact
+        flink 2.0: append, delete, tag, overwrite partition
+        ours: update, read tag, compact what is due
+        flink 1.20: compact
+        ours: overwrite partition
+        flink 2.0: update, drop partition, expire
+        ours: append, compact
+    """),
 }
+
+
+def actors_of(life: str) -> tuple[Actor, ...]:
+    """Who takes part: both Flinks in a life of their own, where no library for Python does."""
+    if life == "made by Flink":
+        return ("ours", "java", *FLINKS)
+    return tuple(actor for actor in ACTORS if actor not in FLINKS)
 
 
 def steps_of(life: str, case: TableCase) -> tuple[Step, ...]:

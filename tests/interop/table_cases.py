@@ -100,7 +100,8 @@ class TableCase:
 
 NO_DELETES = frozenset({"delete"})
 APPENDS_ONLY = frozenset({"update", "delete"})
-BY_ALL = ("made by us", "made by Java", "made by pypaimon")
+BY_ALL = ("made by us", "made by Java", "made by pypaimon", "made by Flink")
+AND_BY_FLINK = ("made by us", "made by Java", "made by Flink")
 GROUPS: dict[str, tuple[str, Sequence[Any]]] = {
     "g": ("BIGINT", [1, 3, None, 2]),
     "a": ("STRING", ["x", None, "z"]),
@@ -126,9 +127,9 @@ TABLES: dict[str, TableCase] = {
     ),
     "deduplicate by sequence.field": TableCase(options={"sequence.field": "amount"}),
     "deduplicate, deletion vectors": TableCase(
-        options={"deletion-vectors.enabled": "true"}, is_seen_when_compacted=True
+        options={"deletion-vectors.enabled": "true"}, is_seen_when_compacted=True, lives=AND_BY_FLINK
     ),
-    "every scalar and nested type": TableCase(columns=EVERY_TYPE, is_partitioned=False),
+    "every scalar and nested type": TableCase(columns=EVERY_TYPE, is_partitioned=False, lives=AND_BY_FLINK),
     "every scalar and nested type, ORC": TableCase(columns=OF_ORC, options={"file.format": "orc"}),
     "every scalar and nested type, Avro": TableCase(columns=OF_AVRO, options={"file.format": "avro"}),
     "TIME, BINARY and TIMESTAMP_LTZ(3)": TableCase(columns=RARE),
@@ -169,8 +170,11 @@ TABLES: dict[str, TableCase] = {
             "fields.listed.aggregate-function": "listagg",
         },
         without=NO_DELETES,
+        lives=AND_BY_FLINK,
     ),
-    "first-row": TableCase(options={"merge-engine": "first-row"}, without=NO_DELETES, is_seen_when_compacted=True),
+    "first-row": TableCase(
+        options={"merge-engine": "first-row"}, without=NO_DELETES, is_seen_when_compacted=True, lives=AND_BY_FLINK
+    ),
     "value counts": TableCase(has_key=False, without=frozenset({"update"}), lives=("made by us",)),
     "value counts by a bucket-key": TableCase(
         has_key=False,
@@ -178,7 +182,9 @@ TABLES: dict[str, TableCase] = {
         without=frozenset({"update"}),
         lives=("made by us",),
     ),
-    "append-only": TableCase(has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY, lives=BY_ALL),
+    "append-only": TableCase(
+        has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY, lives=BY_ALL[:3]
+    ),
     "append-only in buckets": TableCase(
         has_key=False,
         options={"write-mode": "append-only", "bucket": "2", "bucket-key": "id"},

@@ -10,16 +10,31 @@ from pathlib import Path
 import pytest
 
 from tests.interop.seen import LIVES_OF_TABLES, PAGE, REMEDY, engines_with, live, load, page, versions
+from tests.support.flink import Flink
 from tests.support.other_readers import needs_pypaimon
 from tests.support.paimon_core import PaimonCore
 
 
+def lived_in(*lives: str) -> pytest.MarkDecorator:
+    of = [each for each in LIVES_OF_TABLES if each[1] in lives]
+    return pytest.mark.parametrize(("name", "life"), of, ids=[", ".join(each) for each in of])
+
+
 @needs_pypaimon
-@pytest.mark.parametrize(("name", "life"), LIVES_OF_TABLES, ids=[", ".join(each) for each in LIVES_OF_TABLES])
+@lived_in("made by us", "made by Java", "made by pypaimon")
 def test_all_engines_see_the_same_rows_after_every_step(
     name: str, life: str, paimon_core: PaimonCore, tmp_path: Path
 ) -> None:
-    seen = live(name, life, engines_with(paimon_core), tmp_path)
+    seen = live(name, life, engines_with(paimon_core, {}), tmp_path)
+
+    assert seen == load()["tables"][name][life], REMEDY
+
+
+@lived_in("made by Flink")
+def test_both_flinks_see_the_same_rows_after_every_step(
+    name: str, life: str, paimon_core: PaimonCore, flink_1_20: Flink, flink_2_0: Flink, tmp_path: Path
+) -> None:
+    seen = live(name, life, engines_with(paimon_core, {"flink 1.20": flink_1_20, "flink 2.0": flink_2_0}), tmp_path)
 
     assert seen == load()["tables"][name][life], REMEDY
 
