@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpiredError, note_outcome
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
@@ -154,7 +154,11 @@ class SnapshotHistory:
         with self._lock:
             for expired in [known for known in self._cache if known < snapshot_id]:
                 del self._cache[expired]
-        return [known for known in self._files.ids() if known < snapshot_id]
+        try:
+            return [known for known in self._files.ids() if known < snapshot_id]
+        except Exception as error:
+            note_outcome(error, committed=True)
+            raise
 
     def ids(self) -> list[int]:
         """The ids of all snapshots whose files are there, expired ones too, ascending."""
