@@ -167,7 +167,8 @@ class Catalog:
                 message = f"table {name} can't be renamed: there is a table {new_name}"
                 raise AlreadyExistsError(message)
             self._life.rename(old, new)
-        return self.load_table(new_name)
+        with outcome(committed=True):
+            return self.load_table(new_name)
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Names of all tables, or of one database's, sorted."""
