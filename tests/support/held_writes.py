@@ -23,13 +23,13 @@ def held_before(wait: Callable[[], None], *, deletions: bool = True) -> Iterator
     waited = False
 
     def held(name: str) -> Any:
-        def call(self: Any, path: str, *arguments: Any) -> Any:
+        def call(self: Any, path: str, *arguments: Any, **named: Any) -> Any:
             nonlocal waited
             deletes = deletions and name in DELETIONS
             if not waited and (deletes or (name in MUTATIONS and any(part in path for part in VISIBLE))):
                 waited = True
                 wait()
-            return kept[name](self, path, *arguments)
+            return kept[name](self, path, *arguments, **named)
 
         return call
 
