@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from local_hdfs import JARS as HDFS_JARS
@@ -77,7 +77,8 @@ if in_memory := memory_disk():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory))
 
 # Chance is seeded: the same examples at every run, everywhere.
-settings.register_profile("seeded", derandomize=True)
+# How long an example takes says how busy the machine is.
+settings.register_profile("seeded", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("seeded")
 
 

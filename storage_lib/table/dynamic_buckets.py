@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.dynamic_buckets import BucketLimits, assigners_of
+from storage_lib.file_store.bucket_choice import BucketLimits, assigners_of
 from storage_lib.schema.bucketing import key_hashes, partition_codes, partition_hash
 from storage_lib.table.hash_buckets import HashBuckets, Routed
 from storage_lib.table.key_buckets import KeyBuckets

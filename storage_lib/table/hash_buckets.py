@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from storage_lib.file_store.bucket_choice import BucketLimits, PartitionIndex, assigners_of
 from storage_lib.file_store.commit_message import CommitMessage
-from storage_lib.file_store.dynamic_buckets import BucketLimits, PartitionIndex, assigners_of
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.schema.bucketing import key_hashes, partition_codes, partition_hash

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.dynamic_buckets import BucketLimits, FillingBuckets, assigners_of
+from storage_lib.file_store.bucket_choice import BucketLimits, FillingBuckets, assigners_of
 from storage_lib.schema.binary_row import decode_row
 from storage_lib.schema.bucketing import key_hashes, partition_codes
 from storage_lib.schema.row_kind import RowKind

@@ -241,15 +241,28 @@ def test_vectors_in_use_are_no_orphans() -> None:
     assert content(table) == {"a 0 0", "a 1 1", "a 2 1", "a 3 1"}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"merge-engine": "partial-update"}, {"sequence.field": "price"}, {"deletion-vectors.bitmap64": "true"}],
-)
-def test_what_does_not_go_with_deletion_vectors_is_refused(options: dict[str, str]) -> None:
+def test_bitmaps_of_64_bits_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="deletion-vectors"):
         MemoryCatalog().create_table(
-            "a.b", COLUMNS, primary_key=["dt", "id"], options={"deletion-vectors.enabled": "true", **options}
+            "a.b",
+            COLUMNS,
+            primary_key=["dt", "id"],
+            options={"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"},
         )
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "partial-update"}, {"sequence.field": "price"}])
+def test_rows_that_are_merged_are_marked_as_well(options: dict[str, str]) -> None:
+    merged = {"log.system": "none", **options}
+    marked, plain = orders(**merged, **{"deletion-vectors.enabled": "true"}), orders(**merged)
+    for table in (marked, plain):
+        table.append(rows("+I a 1 10", "+I a 2 20", "+I a 3 -"))
+        table.compact(full=True)
+        table.append(rows("+U a 1 -", "+U a 2 15", "+U a 3 30"))
+        table.append(rows("+U a 2 25", "-D a 3 30") if "sequence.field" in options else rows("+U a 2 25"))
+
+    assert content(marked) == content(plain)
+    assert content(marked) >= {"a 2 25"}
 
 
 def test_a_table_on_disk_is_read_by_the_next_process(tmp_path: Path) -> None:
