@@ -254,7 +254,7 @@ def test_bitmaps_of_64_bits_are_refused() -> None:
 @pytest.mark.parametrize("options", [{"merge-engine": "partial-update"}, {"sequence.field": "price"}])
 def test_rows_that_are_merged_are_marked_as_well(options: dict[str, str]) -> None:
     merged = {"log.system": "none", **options}
-    marked, plain = orders(**merged, **{"deletion-vectors.enabled": "true"}), orders(**merged)
+    marked, plain = orders(None, **merged, **{"deletion-vectors.enabled": "true"}), orders(None, **merged)
     for table in (marked, plain):
         table.append(rows("+I a 1 10", "+I a 2 20", "+I a 3 -"))
         table.compact(full=True)
