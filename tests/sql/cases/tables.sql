@@ -159,7 +159,7 @@ CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2');
 CREATE TABLE t (id BIGINT) WITH ('log.consistency' = 'eventual');
 --> InvalidInputError: table default.t: option log.consistency=eventual makes files of the log, and there is none; open the catalog with log.kafka.bootstrap.servers, or leave it out
 CREATE TABLE t (id BIGINT) WITH ('log.kafka.sasl.password' = 'hush');
---> InvalidInputError: table default.t: option log.kafka.sasl.password is a secret; give it to the catalog (the connection), not to the table
+--> InvalidInputError: table default.t: option log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), not to the table
 CREATE TABLE t (id BIGINT, WATERMARK FOR ts AS ts);
 --> InvalidInputError: table t: WATERMARK FOR ts: there is no such column; there are id
 CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts * 2);
@@ -248,7 +248,7 @@ SET 'execution.runtime-mode' = 'fast';
 SET 'table-storage.buckt' = '2';
 --> InvalidInputError: there is no option 'table-storage.buckt'; did you mean 'table-storage.bucket'?
 SET 'table-storage.log.kafka.sasl.password' = 'hush';
---> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret; give it to the catalog (the connection), where nobody reads it
+--> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), where nobody reads it
 SET 'table-storage.bucket' = 'many';
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 SET 'nonsense' = '1';
@@ -342,7 +342,7 @@ COMMENT ON TABLE t IS 'it''s mine';
 --> table default.t altered
 SHOW OPTIONS LIKE 'bucket';
 --> option | meaning
---> bucket | Buckets of every partition, and Kafka partitions of the log; -1, an append-only table's default: none in particular.
+--> bucket | Buckets of every partition, and Kafka partitions of the log; -1: dynamic buckets of a table with a key, none in particular of an append-only table, whose default it is.
 SHOW CREATE TABLE t;
 --> statement
 --> CREATE TABLE `default`.`t` (
