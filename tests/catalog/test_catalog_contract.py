@@ -393,8 +393,8 @@ class _Burning:
         if not callable(found) or name == "turn":
             return found
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             self._fuse.burn(name)
-            return found(*arguments)
+            return found(*arguments, **named)
 
         return call
