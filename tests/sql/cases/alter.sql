@@ -305,6 +305,10 @@ CALL sys.create_tag('t', 'week', time_retained => '7 d');
 --> default.t: tag week created
 CALL sys.create_tag('t', 'moment', time_retained => '1 ms');
 --> default.t: tag moment created
+SELECT tag_name FROM t$tags ORDER BY tag_name;
+--> tag_name
+--> moment
+--> week
 CALL sys.expire_tags('t');
 --> tag
 --> moment
