@@ -110,13 +110,13 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
     is_own = facts.judges_kinds or bool(facts.opaque) or (kind is not None and kind not in facts.kinds)
     if kind is None and not carries_kind and not is_own:
         raise _loses_kinds(facts, sink)
-    if is_own or sink.kind in (SinkKind.MERGES, SinkKind.APPENDS):
+    if is_own or sink.kind is SinkKind.MERGES:
         # The query, or the table, says by itself what is to become of the kinds.
         return _with_order(facts, sink, StreamPlan(), is_ordered=True)
     for each in facts.streams:
         if each.moves_keys:
             raise _moves_keys(each, sink)
-    need = _need_of_counts(facts, sink) if sink.kind is SinkKind.COUNTS else _need_of_key(facts, sink)
+    need = _need_of(facts, sink)
     if need.chance:
         message = (
             f"table {sink.name}: {need.chance}, and the row before a change is computed again to take it away: it "
@@ -127,6 +127,26 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
     if need.adds_up:
         return replace(plan, adds_up=True, adds_up_reason=need.adds_up)
     return _with_order(facts, sink, plan, is_ordered=True)
+
+
+def _need_of(facts: QueryFacts, sink: SinkTable) -> _Need:
+    if sink.kind is SinkKind.APPENDS:
+        return _need_of_appends(facts, sink)
+    return _need_of_counts(facts, sink) if sink.kind is SinkKind.COUNTS else _need_of_key(facts, sink)
+
+
+def _need_of_appends(facts: QueryFacts, sink: SinkTable) -> _Need:
+    """A table that refuses every change: where the query drops the new row, the old one still has to arrive.
+
+    And an upsert of a stored key may be called an insertion, which only a look at the row before it can tell.
+    """
+    return _Need(
+        rows_before=(
+            f"table {sink.name} is append-only, so a row that changes or leaves has to reach it to be refused",
+        ),
+        fixed_tables="which rows reach the table follows from them" if facts.drops_by_tables else "",
+        chance="which rows there are is left to chance" if facts.drops_at_chance else "",
+    )
 
 
 def _need_of_counts(facts: QueryFacts, sink: SinkTable) -> _Need:

@@ -164,7 +164,10 @@ class InputRows:
             row = pc.index(is_change, value=True).as_py()
             message = (
                 f"table {self._table} is append-only, but row {row} is a change of kind {symbols[row].as_py()!r}: it "
-                "takes inserts (+I) only. Filter the input, or write it into a table with a primary key"
+                "takes inserts (+I) only. Write changes into a table with a primary key, or into one without "
+                "write-mode=append-only, which counts rows. To keep insertions only, filter on "
+                f"{self._row_kind_column} = '+I'; to keep every change as a row, store its kind in another column and "
+                f"give {self._row_kind_column} the value '+I'"
             )
             raise InvalidInputError(message)
         return codes.cast(pa.int8())

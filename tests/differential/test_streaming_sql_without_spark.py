@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from storage_lib.spark.query_facts import QueryFacts
 from storage_lib.spark.stream_plan import SinkTable, StreamPlan, plan_of
 from tests.differential import decisions
-from tests.differential.case import SOURCE, Append, Branch, Case, Drain, Item, Sink, Source, StreamQuery
+from tests.differential.case import SOURCE, Append, Branch, Case, Change, Drain, Item, Sink, Source, StreamQuery
 from tests.differential.cases import random_case
 from tests.differential.in_memory import InMemory
 from tests.differential.outcome import Tally
@@ -70,19 +70,62 @@ def test_a_plan_that_leaves_something_out_is_found(left_out: str, monkeypatch: p
     assert len(str(small)) <= len(str(wrong))
 
 
-@pytest.mark.xfail(reason="rows that a query drops are no longer there to be taken away from an append-only table")
-def test_an_append_only_sink_does_not_keep_a_row_that_has_left_the_answer() -> None:
-    source = Source(columns=(("k", "BIGINT"), ("n", "BIGINT")), key=("k",), partition=None, buckets=1, log="upsert")
-    items = (Item(sql="s.n", type="BIGINT", name="n"),)
-    case = Case(
+KEYED = Source(columns=(("k", "BIGINT"), ("n", "BIGINT")), key=("k",), partition=None, buckets=1, log="upsert")
+APPENDS = Sink(key=(), partition=None, buckets=1, log="none", is_append_only=True)
+
+
+def case_of(source: Source, sink: Sink, *steps: Append | Drain, conditions: tuple[str, ...] = ()) -> Case:
+    names = ("k", "n") if sink.key else ("n",)
+    items = tuple(Item(sql=f"s.{name}", type="BIGINT", name=name) for name in names)
+    query = StreamQuery(branches=(Branch(items=items, tables=f"{SOURCE} s", conditions=conditions),))
+    return Case(
         seed=0,
         source=source,
         dimension=(),
         details=(),
-        query=StreamQuery(branches=(Branch(items=items, tables=f"{SOURCE} s", conditions=("s.n > 5",)),)),
-        sink=Sink(key=(), partition=None, buckets=1, log="none", is_append_only=True),
-        steps=(Append(changes=(("+I", (1, 9)), ("+U", (1, 3)))), Drain()),
+        query=query,
+        sink=sink,
+        steps=steps,
         from_snapshot=False,
     )
 
-    assert WithoutSpark().run(case).verdict in ("refused", "stopped")
+
+@pytest.mark.parametrize("runner", [WithoutSpark, InMemory])
+@pytest.mark.parametrize("change", [("+U", (1, 3)), ("+I", (1, 3)), ("+I", (1, 8)), ("-D", (1, None))])
+def test_an_append_only_sink_does_not_keep_a_row_that_has_left_the_answer(
+    runner: type[WithoutSpark | InMemory], change: Change
+) -> None:
+    first, second = Append(changes=(("+I", (1, 9)),)), Append(changes=(change,))
+
+    at_once = case_of(KEYED, APPENDS, first, second, Drain(), conditions=("s.n > 5",))
+    later = case_of(KEYED, APPENDS, first, Drain(), second, Drain(), conditions=("s.n > 5",))
+
+    for case in (at_once, later):
+        outcome = runner().run(case)
+        assert outcome.verdict == "stopped", outcome.said
+        assert "append-only" in outcome.said
+
+
+@pytest.mark.parametrize("runner", [WithoutSpark, InMemory])
+def test_an_append_only_sink_takes_what_a_keyed_source_inserts(runner: type[WithoutSpark | InMemory]) -> None:
+    first = Append(changes=(("+I", (1, 9)), ("+I", (2, 3))))
+    second = Append(changes=(("+I", (3, 9)), ("+U", (2, 4))))
+    case = case_of(KEYED, APPENDS, first, Drain(), second, Drain(), conditions=("s.n > 5",))
+
+    assert runner().run(case).verdict == "right"
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_added_rows_of_one_key_are_refused_where_the_log_takes_the_rows_before_from_the_input(
+    *, is_later: bool
+) -> None:
+    source = replace(KEYED, key=(), is_append_only=True)
+    sink = Sink(key=("k",), partition=None, buckets=1, log="all-input")
+    first, again = Append(changes=(("+I", (1, 9)),)), Append(changes=(("+I", (1, 3)),))
+    between = (Drain(),) if is_later else ()
+
+    outcome = InMemory().run(case_of(source, sink, first, *between, again, Drain()))
+
+    assert outcome.verdict == "stopped"
+    assert "contradicts what is stored" in outcome.said
+    assert InMemory().run(case_of(source, sink, first, Drain())).verdict == "right"

@@ -34,7 +34,8 @@ def may_stop(case: Case) -> bool:
     items = [item for branch in case.query.branches for item in branch.items]
     has_null = any(item.sql == NULLABLE_KEY for item in items if item.name in case.sink.primary_key)
     has_no_before = case.source.is_append_only and case.sink.log == "all-input"
-    return has_null or has_no_before or case.sink.is_append_only
+    takes_no_changes = case.sink.is_append_only and not case.source.is_append_only
+    return has_null or has_no_before or takes_no_changes
 
 
 def may_share_keys_for_a_moment(case: Case) -> bool:

@@ -43,6 +43,7 @@ BY_ID = SinkTable(
     kind_column="_row_kind",
 )
 BY_ID_AND_CAT = replace(BY_ID, columns={**BY_ID.columns, "cat": CAT}, primary_keys=("id", "cat"))
+APPENDED = replace(BY_ID, kind=SinkKind.APPENDS, primary_keys=())
 COUNTED = replace(BY_ID, kind=SinkKind.COUNTS, primary_keys=())
 
 
@@ -98,6 +99,11 @@ CASES: dict[str, tuple[Node, SinkTable, tuple[str | None, object, bool]]] = {
     "a repartition": (Shuffle(child=SRC, what="repartition"), BY_ID, ("none", True, False)),
     "rows made of a list": (Expand(child=SRC, columns={20: on(CAT)}), BY_ID, ("lookup", False, False)),
     "a table that merges": (joined(JoinKind.INNER), replace(BY_ID, kind=SinkKind.MERGES), (None, True, False)),
+    "an append-only table": (SRC, APPENDED, ("lookup", False, False)),
+    "an append-only table, filtered": (Filter(child=SRC, condition=on(N)), APPENDED, ("lookup", False, False)),
+    "an append-only table, joined": (joined(JoinKind.LEFT), APPENDED, ("lookup", False, False)),
+    "an append-only table, semi-joined": (joined(JoinKind.SEMI), APPENDED, ("lookup", False, True)),
+    "an append-only table of rows that are counted": (UNKEYED, APPENDED, (None, False, False)),
     "a log that takes rows before": (SRC, INPUT, ("lookup", False, False)),
     "a filter before a log that takes rows before": (Filter(child=SRC, condition=on(N)), INPUT, ADDED_UP),
     "a join before a log that takes rows before": (joined(JoinKind.LEFT), INPUT, ("lookup", "added up", True)),
@@ -130,8 +136,9 @@ def test_kinds_that_the_query_makes_itself_mean_what_it_says() -> None:
     own = Project(child=Filter(child=SRC, condition=on(N)), columns={ID: on(ID, same_as=ID), N: on(N), 40: Value()})
     judging = Filter(child=SRC, condition=on(KIND))
 
-    assert summary(own, replace(BY_ID, columns={"id": ID, "v": N, "_row_kind": 40})) == (None, False, False)
-    assert summary(judging) == (None, False, False)
+    for sink in (BY_ID, APPENDED):
+        assert summary(own, replace(sink, columns={"id": ID, "v": N, "_row_kind": 40})) == (None, False, False)
+        assert summary(judging, sink) == (None, False, False)
 
 
 def test_changes_without_their_kind_are_refused() -> None:
@@ -170,7 +177,7 @@ def test_changes_that_come_with_the_rows_before_them_are_left_as_they_are(of: di
     assert planned(Filter(child=complete, condition=on(N))).normalize is None
 
 
-@pytest.mark.parametrize("sink", [COUNTED, BY_ID_AND_CAT])
+@pytest.mark.parametrize("sink", [COUNTED, BY_ID_AND_CAT, APPENDED])
 def test_what_can_not_be_computed_twice_is_refused_where_it_would_have_to_be(sink: SinkTable) -> None:
     by_chance = Filter(child=SRC, condition=on(N, is_stable=False))
 
@@ -178,9 +185,23 @@ def test_what_can_not_be_computed_twice_is_refused_where_it_would_have_to_be(sin
         planned(by_chance, sink)
 
 
+def test_a_time_of_writing_may_be_kept_with_appended_rows() -> None:
+    now = Project(child=SRC, columns={ID: on(ID, same_as=ID), 40: on(is_stable=False), KIND: on(KIND, same_as=KIND)})
+    sink = replace(APPENDED, columns={"id": ID, "v": 40, "_row_kind": KIND})
+
+    assert summary(now, sink) == ("lookup", False, False)
+
+
 def test_a_source_whose_keys_move_between_partitions_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="lacks a partition column, so a key moves between partitions"):
         planned(Stream(table=replace(SOURCE, moves_keys=True)))
+
+
+def test_added_rows_are_appended_as_they_come() -> None:
+    added = StreamTable(name="db.src", columns={"id": ID, "n": N})
+    plan = plan_of(facts_of(Stream(table=added)), replace(APPENDED, columns={"id": ID, "v": N}), carries_kind=False)
+
+    assert plan == StreamPlan()
 
 
 def test_added_rows_are_put_into_order_by_the_last_of_a_key() -> None:

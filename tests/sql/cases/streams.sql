@@ -71,6 +71,50 @@ SELECT * FROM joined;
 --> id | item | category
 --> 1 | pen | tools
 
+-- case: an append-only table takes the insertions of a keyed one, or all its changes as rows
+CREATE TABLE a (id BIGINT, n INT, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.a created
+CREATE TABLE only_added (id BIGINT, n INT) WITH ('write-mode' = 'append-only');
+--> table default.only_added created
+CREATE TABLE heard (id BIGINT, n INT, kind STRING) WITH ('write-mode' = 'append-only');
+--> table default.heard created
+INSERT INTO a VALUES (1, 9), (2, 3);
+--> default.a: snapshot 1
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a /*+ OPTIONS('scan.normalize' = 'none') */ WHERE n > 5;
+--> InvalidInputError: table default.only_added: table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused; so the changes of default.a need the rows before them, and it is read with scan.normalize=none. Leave that out, or read it with scan.normalize=lookup
+INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a WHERE n > 5;
+--> default.only_added: stream <uuid> runs from <warehouse>/checkpoints/default.only_added; scan.normalize=lookup (table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused)
+INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
+--> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+INSERT INTO a VALUES (3, 7);
+--> default.a: snapshot 2
+DELETE FROM a WHERE id = 2;
+--> default.a: snapshot 3
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a WHERE n > 5;
+--> default.only_added: stream <uuid> runs from <warehouse>/checkpoints/default.only_added; scan.normalize=lookup (table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused)
+INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
+--> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+SET 'execution.runtime-mode' = 'batch';
+--> execution.runtime-mode is set
+SELECT * FROM only_added;
+--> id | n
+--> 1 | 9
+--> 3 | 7
+SELECT * FROM heard;
+--> id | n | kind
+--> 1 | 9 | +I
+--> 2 | 3 | +I
+--> 2 | 3 | -D
+--> 3 | 7 | +I
+
 -- case: appended rows are added up
 CREATE TABLE events (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('write-mode' = 'append-only');
 --> table default.events created
