@@ -14,7 +14,7 @@ import typer
 from storage_lib.cli.context import Settings, reporting, settings_of
 from storage_lib.cli.given_options import parsed_options
 from storage_lib.cli.look_commands import TableName
-from storage_lib.cli.output import note, print_fields, print_rows
+from storage_lib.cli.output import note, print_fields, print_rows, python_rows
 from storage_lib.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _reader(
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:
     for batch in batches:
-        yield from batch.to_pylist()
+        yield from python_rows(batch)
 
 
 def _write_out(kind: FileKind, batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: object) -> int:
@@ -210,7 +210,7 @@ def _write_out(kind: FileKind, batches: Iterator[pa.RecordBatch], schema: pa.Sch
 
         for batch in batches:
             count += batch.num_rows
-            lines = (json.dumps(row, default=json_value, ensure_ascii=False) for row in batch.to_pylist())
+            lines = (json.dumps(row, default=json_value, ensure_ascii=False) for row in python_rows(batch))
             sink.write("".join(f"{line}\n" for line in lines).encode())  # type: ignore[attr-defined]
         return count
     makers = {

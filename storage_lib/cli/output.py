@@ -7,11 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, columns: Sequence[str] | None = None) -> None:
@@ -30,6 +33,32 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, columns: Seq
     for row in rows:
         table.add_row(*(escape(shown(row[name])) for name in names))
     _console().print(table)
+
+
+def python_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values; dates, times and timestamps that Python can't represent as the stored numbers."""
+    try:
+        return rows.to_pylist()
+    except (OverflowError, ValueError):
+        columns = [[_python_value(value) for value in column] for column in rows.columns]
+        return [dict(zip(rows.schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _python_value(value: Any) -> Any:
+    """``value``, an Arrow scalar, as its ``as_py`` makes it, except for what Python can't represent."""
+    import pyarrow as pa
+
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        parts = value.values if isinstance(getattr(value, "values", None), pa.Array) else None
+        if parts is None and isinstance(value, pa.StructScalar):
+            return {name: _python_value(value[name]) for name in value}
+        if parts is None:
+            return value.value
+        entries = [_python_value(each) for each in parts]
+        is_map = isinstance(value, pa.MapScalar)
+        return [tuple(entry.values()) for entry in entries] if is_map else entries
 
 
 def print_fields(fields: Mapping[str, Any], *, as_json: bool) -> None:

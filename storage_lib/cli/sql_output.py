@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.cli.output import note, print_json, print_rows
+from storage_lib.cli.output import note, print_json, print_rows, python_rows
 
 if TYPE_CHECKING:
     from storage_lib.sql import Result
@@ -21,10 +21,10 @@ class ResultPrinter:
         """Show one result; a query is computed now."""
         rows = result.to_arrow() if result.has_rows else None
         if self._as_json:
-            self._documents.append(rows.to_pylist() if rows is not None else _facts(result))
+            self._documents.append(python_rows(rows) if rows is not None else _facts(result))
             return
         if rows is not None:
-            print_rows(rows.to_pylist(), as_json=False, columns=rows.column_names)
+            print_rows(python_rows(rows), as_json=False, columns=rows.column_names)
             note(f"{rows.num_rows} row{'' if rows.num_rows == 1 else 's'}")
         if result.message:
             note(result.message)

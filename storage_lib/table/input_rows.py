@@ -15,6 +15,7 @@ from storage_lib.schema.partition import DIRECTORY_NAME_BYTES_MAX, too_long_valu
 from storage_lib.schema.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.table.input_arrays import conformed, misfit
+from storage_lib.table.moment_range import find_out_of_range
 
 _SHOWN = 40
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
@@ -60,6 +61,7 @@ class InputRows:
 
         Columns that are missing, and nulls, become the column's default value, or null if it has none; with ``fill``
         False always null. Types are widened or narrowed only where no value changes.
+        Dates, times and timestamps that other readers can't represent are refused, except in rows that are taken away.
         Raises ``InvalidInputError`` naming table, column, value and remedy.
         """
         self.check_columns(batch.schema)
@@ -70,6 +72,7 @@ class InputRows:
         columns = [self._column(batch, field, fill=fill) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
         self._refuse_long_partitions(rows)
+        self._refuse_moments_out_of_range(rows, kinds)
         return rows, kinds
 
     def check_columns(self, schema: pa.Schema) -> None:
@@ -138,6 +141,25 @@ class InputRows:
                     f"{DIRECTORY_NAME_BYTES_MAX} bytes at most. Shorten the value, or partition by another column"
                 )
                 raise InvalidInputError(message)
+
+    def _refuse_moments_out_of_range(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        for field in self._schema.fields:
+            column = rows.column(field.name)
+            found = find_out_of_range(column, field.name)
+            if found is None:
+                continue
+            # A row that goes may hold such a value: another engine wrote it, and it has to be possible to delete it.
+            is_added = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
+            added = pc.indices_nonzero(is_added)
+            found = find_out_of_range(column.take(added), field.name)
+            if found is None:
+                continue
+            message = (
+                f"table {self._table}: column {found.place!r} is {field.type} and takes {found.meaning}, but row "
+                f"{added[found.row].as_py()} has the value {found.value} ({found.unit}), which is not between "
+                f"{found.low} and {found.high}. Correct or drop these rows; nothing was committed"
+            )
+            raise InvalidInputError(message)
 
     def _kinds(self, batch: pa.RecordBatch) -> pa.Array:
         if self._row_kind_column not in batch.schema.names:

@@ -28,6 +28,7 @@ from storage_lib.schema.predicate import And, Predicate
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.comparable_frame import comparable_frame
 from storage_lib.table.input_rows import Rows, record_batches
+from storage_lib.table.moment_range import find_out_of_range
 
 _NAMED_KEYS_MAX = 1000
 """Of more keys in one bucket only their bounds are looked for, then the keys among what is found."""
@@ -257,6 +258,8 @@ class PointLookup:
         if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
             # As a key NaN is a value like any other, but no condition finds it.
             return None
+        if find_out_of_range(values, name) is not None:
+            return None  # such keys of other writers have no Python value to compare with
         distinct = pc.unique(values)
         if len(distinct) <= _NAMED_KEYS_MAX:
             return col(name).isin(distinct.to_pylist())
