@@ -23,6 +23,7 @@ from storage_lib.file_store.value_count.counted_format import COUNTED_SUFFIX
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.schema.json_document import decode_json
 
 _ROWS = 10
 _JSON_NAMES = ("schema-", "consumer-", "stat-", "lease-", "created-from", "dropped")
@@ -113,11 +114,8 @@ def _deletion_vectors(data: bytes, path: str, rows: int) -> Iterator[str]:
 
 
 def _json(data: bytes, path: str) -> Iterator[str]:
-    try:
-        yield json.dumps(json.loads(data), indent=2, ensure_ascii=False)
-    except ValueError as error:
-        message = f"{path} is not JSON: {error}"
-        raise CorruptFileError(message) from error
+    document = decode_json(data, lambda parsed: parsed, lambda defect: f"{path} is not JSON: {defect}")
+    yield json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _data_file(data: bytes, path: str, suffix: str, rows: int) -> Iterator[str]:

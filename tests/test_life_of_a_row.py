@@ -34,7 +34,7 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
     # COMMIT: creating the snapshot decides for both stores; then the log transaction that it names is ended.
     snapshot = table.commit_write(order, [message], commit_identifier=1)
     assert snapshot is not None
-    part = LogPart.from_properties(snapshot.properties)
+    part = LogPart.of_snapshot(snapshot)
     assert part is not None
     assert part.transactions == (transaction,)
     assert table.log.is_committed(transaction.written)

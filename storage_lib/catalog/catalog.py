@@ -258,7 +258,7 @@ class Catalog:
         return SchemaHistory(self._environment.file_io, TablePaths(location))
 
     def _table(self, name: TableName, location: str, schema: TableSchema) -> DynamicTable:
-        options = effective_options(table=schema.options, connection=self.options)
+        options = self._options(name, location, schema)
         # Tables that other writers made have no uuid of ours: their directory has to do.
         uuid = schema.options.get(UUID_OPTION, location)
         return DynamicTable(
@@ -273,6 +273,21 @@ class Catalog:
             under=lambda other: self._table(name, location, other),
             on_altered=lambda altered: self._tell_entry(name, altered),
         )
+
+    def _options(self, name: TableName, location: str, schema: TableSchema) -> TableOptions:
+        try:
+            return effective_options(table=schema.options, connection=self.options)
+        except InvalidInputError as error:
+            try:
+                TableOptions.parse(schema.options)
+            except InvalidInputError:
+                path = TablePaths(location).schema_path(schema.id)
+                message = (
+                    f"table {name}: the options in {path} can't be used: {error}. If the file is damaged, restore it"
+                )
+            else:
+                message = f"table {name} with the options of the connection: {error}"
+            raise InvalidInputError(message) from error
 
     def _tell_entry(self, name: TableName, schema: TableSchema) -> None:
         """Let the entry say what a table is now. It is altered in any case, so an outage does not fail the ALTER."""

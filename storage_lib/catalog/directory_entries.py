@@ -15,6 +15,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.json_document import decode_json
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
@@ -83,11 +84,16 @@ class DirectoryEntries:
         """What was said when it was made."""
         if database not in self._database_directories():
             return None
+        mark = self._mark(database)
         try:
-            found: dict[str, str] = json.loads(self._file_io.read_bytes(self._mark(database)))
+            data = self._file_io.read_bytes(mark)
         except NotFoundError:
             return {}
-        return found
+        return decode_json(
+            data,
+            lambda found: {str(key): str(value) for key, value in found.items()},
+            lambda defect: f"{mark} does not hold the properties of database {database}: {defect}",
+        )
 
     def drop_database(self, database: str) -> None:
         """Delete its directory; ``InvalidInputError`` if somebody's files are in it."""

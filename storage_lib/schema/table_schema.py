@@ -14,6 +14,7 @@ import pyarrow as pa
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.schema.data_field import DataField
 from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.json_document import UNDECODABLE, int64
 from storage_lib.schema.nested_types import column_type_of_arrow, is_nested, with_new_ids
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
 from storage_lib.schema.type_spelling import field_from_json, field_to_json, parse_columns, parse_type
@@ -166,20 +167,20 @@ class TableSchema:
             lost = [key for key in (*value["partitionKeys"], *value["primaryKeys"]) if key not in names]
             if lost or len({each["id"] for each in value["fields"]}) < len(names):
                 message = f"no column is called {lost[0]!r}" if lost else "two columns have one id"
-                raise ValueError(message)  # noqa: TRY301  told below
-            version = int(value.get("version", 1))
+                raise ValueError(message)
+            version = int64(value.get("version", 1))
             return cls(
                 version=version,
-                id=int(value["id"]),
+                id=int64(value["id"]),
                 fields=tuple(field_from_json(each) for each in value["fields"]),
-                highest_field_id=int(value["highestFieldId"]),
+                highest_field_id=int64(value["highestFieldId"]),
                 partition_keys=tuple(value["partitionKeys"]),
                 primary_keys=tuple(value["primaryKeys"]),
                 options=_options_of({str(key): str(text) for key, text in value["options"].items()}),
                 comment=value.get("comment"),
-                time_millis=int(value.get("timeMillis", 0)),
+                time_millis=int64(value.get("timeMillis", 0)),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        except UNDECODABLE as error:
             message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
             raise CorruptFileError(message) from error
 

@@ -176,7 +176,7 @@ class ChangelogNormalizer:
     def _offset_after(self, snapshot_id: int, bucket: int, earliest: int, log_id: str | None) -> int:
         """Where the log of a bucket goes on after a snapshot; other writers' tell nothing, so walk past theirs."""
         for each in range(snapshot_id, earliest - 1, -1):
-            part = LogPart.from_properties(self._file_store.snapshots.load(each).properties)
+            part = LogPart.of_snapshot(self._file_store.snapshots.load(each))
             if part is not None and part.offsets is not None:
                 return part.offsets.of(bucket) if part.offsets.is_of(log_id) else _OTHER_LOG
         return _UNKNOWN

@@ -29,6 +29,7 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.bucketing import group_rows
+from storage_lib.schema.json_document import UNDECODABLE
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_options import OWN_PREFIX, TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -177,6 +178,6 @@ class ChangelogState:
                 base_offset=int(value["base-offset"]),
                 snapshot=snapshot,
             )
-        except (KeyError, ValueError) as error:
+        except UNDECODABLE as error:
             message = f"{self._name}: snapshot {snapshot.id} is no state of a stream; name a directory of its own"
             raise CorruptFileError(message) from error

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from storage_lib.errors import CorruptFileError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
+from storage_lib.schema.json_document import UNDECODABLE
 
 TRACKED = "dynamic-table.tracked"
 LEASE = "dynamic-table.lease"
@@ -62,8 +64,12 @@ class LogPart:
         return properties
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> LogPart | None:
-        """What a snapshot's properties say; None if another writer made it, which knows nothing of a log."""
+    def of_snapshot(cls, snapshot: Snapshot) -> LogPart | None:
+        """What a snapshot's properties say; None if another writer made it, which knows nothing of a log.
+
+        Raises ``CorruptFileError`` naming the snapshot's file if they can't be decoded.
+        """
+        properties = snapshot.properties
         if TRACKED not in properties:
             return None
         lease, offsets = properties.get(LEASE), properties.get(OFFSETS)
@@ -75,8 +81,8 @@ class LogPart:
                 transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
                 covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            message = f"what a snapshot file says of the log in its properties can't be read: {error!r}"
+        except UNDECODABLE as error:
+            message = f"the properties of {snapshot.origin} that describe the log can't be decoded: {error!r}"
             raise CorruptFileError(message) from error
 
 

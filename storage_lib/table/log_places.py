@@ -41,7 +41,7 @@ class LogPlaces:
             return offsets.in_log(log_id)
         history = self._file_store.snapshots
         for snapshot in tracked_snapshots(history, snapshot_id, history.latest_id() or 0):
-            part = LogPart.from_properties(snapshot.properties)
+            part = LogPart.of_snapshot(snapshot)
             if part is not None and part.offsets is not None and not part.offsets.is_of(log_id):
                 message = (
                     f"table {self._table}: the log was made anew after snapshot {snapshot.id}, whose changes a stream "
@@ -86,7 +86,7 @@ class LogPlaces:
         newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
         found: dict[int, int] = {}
         for snapshot_id in range(newest, earliest - 1, -1):
-            part = LogPart.from_properties(history.load(snapshot_id).properties)
+            part = LogPart.of_snapshot(history.load(snapshot_id))
             if part is None or part.offsets is None:
                 continue
             ends = {bucket: end for bucket, end in part.offsets.next_offsets.items() if end > start.of(bucket)}
@@ -118,7 +118,7 @@ def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterat
     """The snapshots that streams hear of. Of overwrites these are the ones that say so."""
     for snapshot_id in range(after + 1, last + 1):
         snapshot = history.load(snapshot_id)
-        part = LogPart.from_properties(snapshot.properties)
+        part = LogPart.of_snapshot(snapshot)
         is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
         is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
         if is_append or is_told:
@@ -132,7 +132,7 @@ def offsets_told(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffs
     """
     earliest = None
     while snapshot is not None:
-        part = LogPart.from_properties(snapshot.properties)
+        part = LogPart.of_snapshot(snapshot)
         if part is not None and part.offsets is not None:
             return part.offsets
         earliest = (history.earliest_id() or FIRST_ID) if earliest is None else earliest

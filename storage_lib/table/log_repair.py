@@ -175,7 +175,7 @@ class LogRepair:
             return None, foreign
         for snapshot_id in range(newest, earliest - 1, -1):
             snapshot = history.load(snapshot_id)
-            part = LogPart.from_properties(snapshot.properties)
+            part = LogPart.of_snapshot(snapshot)
             if part is not None and part.lease is not None:
                 return (snapshot, part), foreign[::-1]
             if part is None and snapshot.commit_kind is CommitKind.APPEND:
@@ -186,7 +186,7 @@ class LogRepair:
         """The newest snapshot that tells the log's offsets: those of other writers don't."""
         history = self._file_store.snapshots
         for snapshot_id in range(newest or 0, (history.earliest_id() or 1) - 1, -1):
-            if LogPart.from_properties(history.load(snapshot_id).properties) is not None:
+            if LogPart.of_snapshot(history.load(snapshot_id)) is not None:
                 return [snapshot_id]
         return []
 
@@ -198,6 +198,6 @@ class LogRepair:
             except (SnapshotExpiredError, NotFoundError):
                 yield snapshot_id  # refused with its remedy once it is to be read
                 continue
-            part = LogPart.from_properties(snapshot.properties)
+            part = LogPart.of_snapshot(snapshot)
             if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):
                 yield snapshot_id

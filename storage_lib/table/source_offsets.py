@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from storage_lib.errors import CommitConflictError
+from storage_lib.errors import CommitConflictError, CorruptFileError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.json_document import UNDECODABLE
 from storage_lib.schema.table_options import OWN_PREFIX
 
 SOURCES = f"{OWN_PREFIX}source-offsets"
@@ -70,14 +72,18 @@ class SourceOffsets:
         return {**properties, IDS: json.dumps(ids)} if ids else properties
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> SourceOffsets:
-        """What a snapshot of ours says."""
-        found, ids = (json.loads(properties.get(key, "{}")) for key in (SOURCES, IDS))
-        return cls(
-            positions={
-                source: LogOffsets.from_json(json.dumps(value), ids.get(source)) for source, value in found.items()
-            }
-        )
+    def of_snapshot(cls, snapshot: Snapshot) -> SourceOffsets:
+        """What a snapshot of ours says; ``CorruptFileError`` naming its file if it can't be decoded."""
+        try:
+            found, ids = (json.loads(snapshot.properties.get(key, "{}")) for key in (SOURCES, IDS))
+            return cls(
+                positions={
+                    source: LogOffsets.from_json(json.dumps(value), ids.get(source)) for source, value in found.items()
+                }
+            )
+        except UNDECODABLE as error:
+            message = f"the properties of {snapshot.origin} that hold source offsets can't be decoded: {error!r}"
+            raise CorruptFileError(message) from error
 
 
 SourcesOf: TypeAlias = Callable[[SourceOffsets], SourceOffsets]

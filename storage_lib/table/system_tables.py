@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.errors import NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -18,6 +18,7 @@ from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.binary_row import decode_row
 from storage_lib.schema.column_stats import ColumnStats, SimpleStats, decode_stats
 from storage_lib.schema.evolved_stats import evolved_stats
+from storage_lib.schema.json_document import decode_json, int64
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.schema_versions import SchemaVersions
@@ -88,7 +89,7 @@ class SystemTables:
         newest, earliest = history.latest_id(), history.earliest_id()
         ids = range(0) if newest is None or earliest is None else range(earliest, newest + 1)
         for snapshot in history.load_all(ids):
-            part = LogPart.from_properties(snapshot.properties)
+            part = LogPart.of_snapshot(snapshot)
             yield {
                 **_fields_of(snapshot),
                 "tracked": None if part is None else part.tracked,
@@ -178,18 +179,17 @@ class SystemTables:
         if snapshot is None or snapshot.statistics is None:
             return
         path = self._paths.statistics_path(snapshot.statistics)
-        try:
-            document = json.loads(self._environment.file_io.read_bytes(path))
-            yield {
-                "snapshot_id": int(document["snapshotId"]),
-                "schema_id": int(document["schemaId"]),
+        yield decode_json(
+            self._environment.file_io.read_bytes(path),
+            lambda document: {
+                "snapshot_id": int64(document["snapshotId"]),
+                "schema_id": int64(document["schemaId"]),
                 "mergedRecordCount": _whole_number(document.get("mergedRecordCount")),
                 "mergedRecordSize": _whole_number(document.get("mergedRecordSize")),
                 "colstat": json.dumps(document.get("colStats", {})),
-            }
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            message = f"{path} holds no statistics: {error!r}; run analyze again"
-            raise CorruptFileError(message) from error
+            },
+            lambda defect: f"{path} holds no statistics ({defect}); run analyze again",
+        )
 
     def _audit_log(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Every change that can still be told: what the earliest snapshot shows, then what came since."""

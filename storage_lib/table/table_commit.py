@@ -161,7 +161,7 @@ class TableCommit:
             return None
         snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier, ascending=ascending)
         if snapshot is not None and self._repair is not None:
-            part = LogPart.from_properties(snapshot.properties)
+            part = LogPart.of_snapshot(snapshot)
             if part is not None and part.transactions:
                 self._repair.finish(part)
         return snapshot
@@ -254,14 +254,14 @@ class TableCommit:
         latest = self._file_store.snapshots.latest()
         needed = None if self._repair is None else self._repair.first_needed()
         told = _newest_of_ours(self._file_store.snapshots, latest)
-        if latest is None or told is None or not SourceOffsets.from_properties(told.properties).positions:
+        if latest is None or told is None or not SourceOffsets.of_snapshot(told).positions:
             return needed
         return told.id if needed is None else min(needed, told.id)
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
         """Up to where foreign sources are in a snapshot, of the table or of the branch with this ``history``."""
         told = _newest_of_ours(history or self._file_store.snapshots, snapshot)
-        return SourceOffsets() if told is None else SourceOffsets.from_properties(told.properties)
+        return SourceOffsets() if told is None else SourceOffsets.of_snapshot(told)
 
     @contextmanager
     def turn_of(self, turn: Turn | None) -> Iterator[None]:
@@ -352,7 +352,7 @@ class TableCommit:
                         "taken away twice. Nothing became visible; run it again"
                     )
                     raise CommitConflictError(message)
-                between = LogPart.from_properties(snapshot.properties)
+                between = LogPart.of_snapshot(snapshot)
                 appended_by_stranger = between is None and snapshot.commit_kind is CommitKind.APPEND
                 in_another_turn = between is not None and between.lease not in (None, turn.number)
                 if appended_by_stranger or in_another_turn:
@@ -484,7 +484,7 @@ class TableCommit:
 def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:
     """The newest snapshot up to ``snapshot`` that this library made: other writers drop what ours say."""
     earliest = None
-    while snapshot is not None and LogPart.from_properties(snapshot.properties) is None:
+    while snapshot is not None and LogPart.of_snapshot(snapshot) is None:
         earliest = (history.earliest_id() or 1) if earliest is None else earliest
         snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
     return snapshot

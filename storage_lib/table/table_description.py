@@ -62,7 +62,7 @@ class TableDescription:
             message = f"table {self._name} has no partition {dict(partition)}; partitions() lists those it has"
             raise NotFoundError(message)
         runs = runs_by_bucket(entries)
-        part = None if snapshot is None else LogPart.from_properties(snapshot.properties)
+        part = None if snapshot is None else LogPart.of_snapshot(snapshot)
         return {
             "name": self._name,
             "kind": "managed dynamic table",
@@ -204,7 +204,7 @@ _FILES = pa.schema(
 
 
 def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
-    part = LogPart.from_properties(snapshot.properties)
+    part = LogPart.of_snapshot(snapshot)
     return {
         "snapshot_id": snapshot.id,
         "commit_kind": str(snapshot.commit_kind),

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from storage_lib.errors import LeaseLostError, NotFoundError, StorageError, UnavailableError
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.json_document import UNDECODABLE
 
 _POLL_SECONDS = 0.05
 _YIELD_SECONDS = 2.0
@@ -188,7 +189,7 @@ class TurnLease:
         try:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except UNDECODABLE:
             _LOGGER.warning("%s is damaged: nobody knows whose turn it is", self._paths.lease_path(number))
             return dict(_NOBODY_KNOWS)
 

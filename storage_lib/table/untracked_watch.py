@@ -116,7 +116,7 @@ class UntrackedWatch:
             else:
                 high = middle
         for snapshot_id in range(low - 1, first - 1, -1):
-            part = LogPart.from_properties(history.load(snapshot_id).properties)
+            part = LogPart.of_snapshot(history.load(snapshot_id))
             if part is not None and part.tracked:
                 return snapshot_id
         return start.snapshot_id
@@ -166,7 +166,7 @@ class UntrackedWatch:
         """
         if REWROTE in snapshot.properties:
             return False  # the same rows, in other places
-        part = LogPart.from_properties(snapshot.properties)
+        part = LogPart.of_snapshot(snapshot)
         silent = (part is not None and not part.tracked and snapshot.commit_kind is CommitKind.APPEND) or (
             (part is None or not part.tracked) and snapshot.commit_kind is CommitKind.OVERWRITE
         )

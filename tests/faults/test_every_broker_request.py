@@ -183,7 +183,7 @@ def transactions_of_the_newest_snapshot(table: DynamicTable) -> set[str]:
     log, snapshot = table.log, table.file_store.snapshots.latest()
     assert isinstance(log, KafkaLogStore)
     assert snapshot is not None
-    part = LogPart.from_properties(snapshot.properties)
+    part = LogPart.of_snapshot(snapshot)
     assert part is not None
     ids = [each.handle.transactional_id for each in part.transactions]
     assert ids

@@ -181,7 +181,7 @@ def test_a_transaction_that_the_broker_timed_out_after_its_snapshot_is_published
     table = _table(warehouse, servers, **{"log.transaction.timeout": "1 s"})
     table.append(rows("+I a 5 50"))
     _dies_before_its_log_part(table)
-    part = LogPart.from_properties(table.file_store.snapshots.load(2).properties)
+    part = LogPart.of_snapshot(table.file_store.snapshots.load(2))
     assert part is not None
     assert part.offsets is not None
     assert table.log is not None

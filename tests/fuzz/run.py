@@ -15,10 +15,12 @@ import traceback
 import warnings
 from collections import Counter
 
+from tests.fuzz.damaged_leases import damage_lease_files
 from tests.fuzz.damaged_tables import damage_one_file
 from tests.fuzz.foreign_bytes import TARGETS
 
 CASE_SECONDS_MAX = 20
+_NAMES = ("table", "lease", *TARGETS)
 
 
 def run_case(name: str, seed: int) -> None:
@@ -26,6 +28,8 @@ def run_case(name: str, seed: int) -> None:
     chance = random.Random(f"{name}-{seed}")  # noqa: S311  not a secret
     if name == "table":
         damage_one_file(chance)
+    elif name == "lease":
+        damage_lease_files(chance)
     else:
         TARGETS[name](chance)
 
@@ -35,10 +39,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=["table", *TARGETS])
+    parser.add_argument("--only", choices=_NAMES)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = [arguments.only] if arguments.only else ["table", *TARGETS]
+    names = [arguments.only] if arguments.only else list(_NAMES)
     ends, failed, done = time.monotonic() + 60 * arguments.minutes, 0, Counter[str]()
     for seed in itertools.count(arguments.seed):
         for name in names:

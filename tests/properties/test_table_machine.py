@@ -324,7 +324,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def offsets_never_go_back(self) -> None:
-        parts = [LogPart.from_properties(self.table.file_store.snapshots.load(n).properties) for n in self.retained()]
+        parts = [LogPart.of_snapshot(self.table.file_store.snapshots.load(n)) for n in self.retained()]
         offsets = [part.offsets.next_offsets for part in parts if part is not None and part.offsets is not None]
         assert len(offsets) == len(parts)
         for before, after in pairwise(offsets):

@@ -65,7 +65,7 @@ class EventualChecker:
             assert told >= number or not is_still, f"{name} was told that {number} is in the log, where {told} is last"
         if snapshot is None:
             return
-        part = LogPart.from_properties(snapshot.properties)
+        part = LogPart.of_snapshot(snapshot)
         offsets = LogOffsets() if part is None or part.offsets is None else part.offsets
         if any(bucket.reached < offsets.of(number) for number, bucket in enumerate(self._buckets)):
             assert not is_still, f"the files end at {offsets.to_json()}, but the topic before that"

@@ -75,7 +75,7 @@ def test_the_options_of_a_write_reach_its_commit(make_table: Callable[..., Dynam
 
     assert snapshot is not None
     assert (snapshot.id, snapshot.commit_user, snapshot.commit_identifier) == (1, "job", 7)
-    part = LogPart.from_properties(snapshot.properties)
+    part = LogPart.of_snapshot(snapshot)
     assert part is not None
     assert not part.tracked
 

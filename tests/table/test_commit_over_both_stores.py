@@ -304,11 +304,11 @@ def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
     compacted = table.compact()
     overwritten = table.overwrite(rows("+I b 3 30"), change_tracking=False)
 
-    before = LogPart.from_properties(table.file_store.snapshots.load(2).properties)
+    before = LogPart.of_snapshot(table.file_store.snapshots.load(2))
     assert before is not None
     for snapshot in (compacted, overwritten):
         assert snapshot is not None
-        part = LogPart.from_properties(snapshot.properties)
+        part = LogPart.of_snapshot(snapshot)
         assert part is not None
         assert part.offsets == before.offsets
         assert not part.tracked

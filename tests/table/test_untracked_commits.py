@@ -152,7 +152,7 @@ def test_a_stream_that_ignores_looks_at_no_snapshot_and_remembers_none() -> None
 def test_a_position_from_before_is_watched_from_where_it_stands(has_read: int) -> None:
     table = _table()
     UNTRACKED["overwrite"](table)
-    part = LogPart.from_properties(table.file_store.snapshots.load(max(has_read, 1)).properties)
+    part = LogPart.of_snapshot(table.file_store.snapshots.load(max(has_read, 1)))
     assert part is not None
     assert part.offsets is not None
     old = StreamPosition(snapshot_id=0, offsets=part.offsets if has_read else LogOffsets())

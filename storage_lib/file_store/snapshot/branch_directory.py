@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from storage_lib.errors import AlreadyExistsError, CorruptFileError, InvalidInputError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
@@ -19,6 +19,7 @@ from storage_lib.file_store.snapshot.tag import Tag, check_reference_name
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.schema.json_document import decode_json, int64
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
@@ -126,13 +127,14 @@ class BranchDirectory:
     def _origin(self, name: str) -> dict[str, int]:
         path = self._paths.of_branch(name).branch_origin_path
         try:
-            origin = json.loads(self._file_io.read_bytes(path))
-            return {str(key): int(value) for key, value in origin.items()}
+            data = self._file_io.read_bytes(path)
         except NotFoundError:
             return {}
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            message = f"{path} does not say what the branch was made from: {error}"
-            raise CorruptFileError(message) from error
+        return decode_json(
+            data,
+            lambda origin: {str(key): int64(value) for key, value in origin.items()},
+            lambda defect: f"{path} does not say what the branch was made from: {defect}",
+        )
 
     def delete(self, name: str) -> None:
         """Delete what a branch has of its own; its data files are left to the caller."""

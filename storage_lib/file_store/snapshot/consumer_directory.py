@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.errors import NotFoundError
 from storage_lib.file_store.snapshot.tag import check_reference_name
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.json_document import decode_json, int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,10 @@ class ConsumerDirectory:
 
 
 def _decoded(data: bytes, path: str) -> int:
-    try:
-        return int(json.loads(data)["nextSnapshot"])
-    except (ValueError, KeyError, TypeError) as error:
-        message = f"{path} does not say what snapshot it needs next: write it anew, or delete it if nobody needs it"
-        raise CorruptFileError(message) from error
+    return decode_json(
+        data,
+        lambda document: int64(document["nextSnapshot"]),
+        lambda defect: (
+            f"{path} does not say what snapshot it needs next ({defect}): write it again, or delete it if unused"
+        ),
+    )

@@ -18,7 +18,11 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Version ``id`` of a table. ``unknown`` keeps fields of other writers that we carry but don't read."""
+    """Version ``id`` of a table.
+
+    ``unknown`` keeps fields of other writers that we carry but don't read. ``source`` is the file that the snapshot was
+    read from, for errors; it is no part of the snapshot.
+    """
 
     id: int
     schema_id: int
@@ -44,3 +48,9 @@ class Snapshot:
     uuid: str | None = None
     version: int = 3
     unknown: Mapping[str, object] = field(default_factory=dict)
+    source: str | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def origin(self) -> str:
+        """What errors about the snapshot's content name: its file, or its number where it was not read from one."""
+        return self.source or f"snapshot {self.id}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.schema.json_document import decode_json
 
 _KEYS: Mapping[str, str] = {
     "version": "version",
@@ -36,7 +37,7 @@ _KEYS: Mapping[str, str] = {
 }
 """JSON key to field of ``Snapshot``, in the order in which they are written."""
 
-_REQUIRED: Mapping[str, type] = {
+_REQUIRED: dict[str, type] = {
     "id": int,
     "schemaId": int,
     "baseManifestList": str,
@@ -48,7 +49,8 @@ _REQUIRED: Mapping[str, type] = {
 }
 
 
-_OPTIONAL: Mapping[str, type] = {
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_OPTIONAL: dict[str, type] = {
     "version": int,
     "baseManifestListSize": int,
     "deltaManifestListSize": int,
@@ -92,6 +94,11 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             message = f"{source} is not a snapshot: key {key!r} is {value!r}, expected {kind.__name__}"
             raise CorruptFileError(message)
+    for key, kind in (_REQUIRED | _OPTIONAL).items():
+        value = document.get(key)
+        if kind is int and value is not None and not _INT64_MIN <= value <= _INT64_MAX:
+            message = f"{source} is not a snapshot: key {key!r} is {value}, which does not fit 64 bits"
+            raise CorruptFileError(message)
     known = {attribute: document[key] for key, attribute in _KEYS.items() if document.get(key) is not None}
     known.setdefault("version", 1)
     known.setdefault("total_record_count", 0)
@@ -99,15 +106,11 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
     known["commit_kind"] = _commit_kind(document["commitKind"], source)
     unknown = {key: value for key, value in document.items() if key not in _KEYS and value is not None}
     build: Callable[..., Snapshot] = Snapshot
-    return build(unknown=unknown, **known)
+    return build(unknown=unknown, source=source, **known)
 
 
 def _parse(data: bytes, source: str) -> dict[str, Any]:
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        message = f"{source} is not JSON: {error}"
-        raise CorruptFileError(message) from error
+    document = decode_json(data, lambda parsed: parsed, lambda defect: f"{source} is not JSON: {defect}")
     if not isinstance(document, dict):
         message = f"{source} is not a snapshot: its JSON is no object"
         raise CorruptFileError(message)
