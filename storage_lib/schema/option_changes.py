@@ -51,6 +51,9 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     if options.get(name) == value:
         return dict(options)
     is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
+    if is_secret_option(name, value or ""):
+        message = f"option {key} is a secret, or holds one; give it to the catalog (the connection), not to the table"
+        raise InvalidInputError(message)
     if value is not None and name not in options:
         refuse_unknown_options((key,))
     if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not is_changeable):
@@ -58,9 +61,6 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
             f"option {key} was fixed when the table was created, for its files and its log depend on it; create a "
             "new table"
         )
-        raise InvalidInputError(message)
-    if is_secret_option(name, value or ""):
-        message = f"option {key} is a secret, or holds one; give it to the catalog (the connection), not to the table"
         raise InvalidInputError(message)
     changed = {other: text for other, text in options.items() if other != name}
     if value is not None:
