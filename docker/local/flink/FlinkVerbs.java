@@ -1,7 +1,9 @@
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -23,10 +25,12 @@ import org.apache.flink.table.types.DataType;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 import org.apache.flink.util.CloseableIterator;
+import org.apache.paimon.consumer.Consumer;
 import org.apache.paimon.consumer.ConsumerManager;
 import org.apache.paimon.flink.FlinkRowData;
 import org.apache.paimon.flink.FlinkRowWrapper;
 import org.apache.paimon.flink.LogicalTypeConversion;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.core.JsonProcessingException;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
@@ -129,17 +133,30 @@ final class FlinkVerbs {
         long through = command.get("through").longValue();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.get("seconds_max").longValue());
         CompletableFuture<JobExecutionResult> ended = job.getJobExecutionResult();
-        while (consumers.consumer(name).map(each -> each.nextSnapshot() <= through).orElse(true)) {
+        Optional<Long> next = Optional.empty();
+        while (next.map(each -> each <= through).orElse(true)) {
             if (System.nanoTime() > end) {
                 throw new TimeoutException("snapshot " + through + " has not been consumed: "
-                        + consumers.consumer(name).map(each -> each.nextSnapshot() + " is next").orElse("none has"));
+                        + next.map(each -> each + " is next").orElse("none has"));
             }
             try {
                 ended.get(CONSUMED_POLL_MILLIS, TimeUnit.MILLISECONDS);
                 throw new IllegalStateException("the streaming job ended by itself");
-            } catch (TimeoutException goesOn) {
-                // The condition above decides.
+            } catch (TimeoutException stillRunning) {
+                next = nextSnapshot(consumers, name, next);
             }
+        }
+    }
+
+    /** What the consumer's file says; the job overwrites it in place, so a reader may find it empty. */
+    private static Optional<Long> nextSnapshot(ConsumerManager consumers, String name, Optional<Long> before) {
+        try {
+            return consumers.consumer(name).map(Consumer::nextSnapshot);
+        } catch (UncheckedIOException problem) {
+            if (problem.getCause() instanceof JsonProcessingException) {
+                return before;
+            }
+            throw problem;
         }
     }
 
