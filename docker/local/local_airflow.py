@@ -59,7 +59,6 @@ class LocalAirflow:
     home: Path = CHECKOUT / ".local" / "airflow"
     connection_extra: Mapping[str, Any] = field(default_factory=dict)
     dag_folders: tuple[Path, ...] = (CHECKOUT / "dags",)
-    plugins_folder: Path = CHECKOUT / "plugins"
     port: int = 0
     parallelism: int = 4
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -230,7 +229,7 @@ class LocalAirflow:
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": str(self.parallelism),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_folder),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.home / "plugins"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords_path),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),

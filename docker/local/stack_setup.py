@@ -55,6 +55,7 @@ FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
+FORMER_NAME = "dynamic-tables"  # an environment from before version 0.2 has the project under this name, too
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go checks its sum, and those of all it is made of
 OLDEST, NEWEST = (3, 11), (3, 13)
 
@@ -193,8 +194,10 @@ def install_paimon() -> None:
 
 def install_project() -> None:
     """Put the checkout's packages on the environment's path; hatchling is in the lock, so nothing is downloaded."""
+    uv, python = find_uv(), VENV / "bin" / "python"
+    run(uv, "pip", "uninstall", "--quiet", "--python", python, FORMER_NAME)
     editable = ("--no-deps", "--no-build-isolation", "--editable", CHECKOUT)
-    run(find_uv(), "pip", "install", "--quiet", "--python", VENV / "bin" / "python", *editable)
+    run(uv, "pip", "install", "--quiet", "--python", python, *editable)
 
 
 def archive_spark() -> None:

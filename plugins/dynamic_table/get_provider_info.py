@@ -14,7 +14,7 @@ __all__ = ["get_provider_info"]
 def get_provider_info() -> dict[str, Any]:
     """Return it."""
     return {
-        "package-name": "dynamic-tables",
+        "package-name": "spark-dynamic-tables",
         "name": "Dynamic tables",
         "description": "Tables with a log in Kafka and files in the Paimon format, written by Spark, run from Airflow.",
         "connection-types": [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from storage_lib.catalog.orphan_topics import OrphanTopics, TableTopics
 from storage_lib.catalog.table_name import TableName
+from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_store import LogStore
@@ -27,7 +28,7 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
         from storage_lib.log_store.kafka_log_store import KafkaLogStore
     except ImportError as error:
         message = (
-            f"table {name} has its log in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+            f"table {name} has its log in Kafka, whose client is not installed: {install_command('kafka')} ({error})"
         )
         raise InvalidInputError(message) from error
     client_options = {**options.log_kafka_client, "bootstrap.servers": options.log_kafka_bootstrap_servers}
@@ -56,7 +57,7 @@ def kafka_orphan_topics(
         from storage_lib.log_store.kafka_marked_topics import KafkaMarkedTopics
         from storage_lib.log_store.kafka_topic import mark_of
     except ImportError as error:
-        message = f"topics are in Kafka, which needs an extra: pip install 'dynamic-tables[kafka]' ({error})"
+        message = f"Kafka's client is not installed: {install_command('kafka')} ({error})"
         raise InvalidInputError(message) from error
 
     def tables() -> Iterator[TableTopics]:

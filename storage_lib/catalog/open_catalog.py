@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.memory_catalog import MemoryCatalog
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
 from storage_lib.schema.extensions import Extension, added, added_names
@@ -36,9 +37,7 @@ def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] |
         extra = next((extra for each, extra in _EXTRAS.items() if each == chosen), None)
         if extra is None:
             raise
-        message = (
-            f"metastore={said} needs a client that is not installed: pip install 'dynamic-tables[{extra}]' ({error})"
-        )
+        message = f"metastore={said} needs a client that is not installed: {install_command(extra)} ({error})"
         raise InvalidInputError(message) from error
 
 

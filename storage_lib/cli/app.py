@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli import care_commands, content_commands, look_commands, sql_command
+from storage_lib.cli import airflow_commands, care_commands, content_commands, look_commands, sql_command
 from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
 from storage_lib.cli.given_options import (
     OPTIONS_FILE_VARIABLE,
@@ -21,6 +21,7 @@ from storage_lib.cli.given_options import (
     options_of_file,
     parsed_options,
 )
+from storage_lib.distribution import VERSION
 
 app = typer.Typer(
     name="dynamic-table",
@@ -28,6 +29,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001  as typer calls it
+    if asked:
+        typer.echo(VERSION)
+        raise typer.Exit
 
 
 @app.callback()
@@ -53,6 +60,9 @@ def main(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")] = False,
+    version: Annotated[  # noqa: ARG001  its callback prints it
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Look into dynamic tables and take care of them."""
     of_file = {} if options_file is None else options_of_file(options_file)
@@ -64,3 +74,4 @@ look_commands.add_to(app)
 content_commands.add_to(app)
 care_commands.add_to(app)
 sql_command.add_to(app)
+airflow_commands.add_to(app)

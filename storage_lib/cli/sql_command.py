@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 from storage_lib.cli.context import Settings, reporting, settings_of
 from storage_lib.cli.output import note
 from storage_lib.cli.sql_output import ResultPrinter
+from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def sql(
     """
     from storage_lib.cli.given_options import parsed_options
 
+    _require_spark()
     settings = settings_of(context)
     catalog = settings.catalog()
     conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
@@ -62,6 +65,14 @@ def sql(
         parse(each.text, first_line=each.first_line)
     with _session(settings, database, master, conf) as session:
         _run(session, script, ResultPrinter(as_json=settings.as_json))
+
+
+def _require_spark() -> None:
+    """Raises ``InvalidInputError`` if Spark or the parser of statements is not installed."""
+    missing = [name for name in ("pyspark", "lark", "sqlglot") if find_spec(name) is None]
+    if missing:
+        message = f"SQL needs {', '.join(missing)}: {install_command('spark', 'sql')}"
+        raise InvalidInputError(message)
 
 
 def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
@@ -83,12 +94,9 @@ def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
 @contextmanager
 def _session(settings: Settings, database: str, master: str, conf: dict[str, str]) -> Iterator[Session]:
     """A session over a Spark of its own, which ends with it."""
-    try:
-        from storage_lib.spark import session as spark_session
-        from storage_lib.sql import Session
-    except ImportError as error:
-        message = f"SQL needs Spark, an extra: pip install 'dynamic-tables[spark,sql]' ({error})"
-        raise InvalidInputError(message) from error
+    from storage_lib.spark import session as spark_session
+    from storage_lib.sql import Session
+
     spark = spark_session("dynamic-table sql", master=master, conf=conf)
     try:
         with Session(spark, settings.catalog(), database=database) as session:

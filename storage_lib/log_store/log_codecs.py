@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.schema.table_options import ChangelogMode, LogFormat, LogKeyFormat
@@ -68,6 +69,9 @@ def _registry(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
     try:
         from storage_lib.log_store.schema_registry import SchemaRegistry
     except ImportError as error:
-        message = f"topic {topic!r} is in Avro, which needs an extra: pip install 'dynamic-tables[registry]' ({error})"
+        message = (
+            f"topic {topic!r} is in Avro, and the client of a schema registry is not installed: "
+            f"{install_command('registry')} ({error})"
+        )
         raise InvalidInputError(message) from error
     return SchemaRegistry.of(options)

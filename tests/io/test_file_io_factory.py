@@ -79,7 +79,7 @@ def test_a_client_that_is_not_installed_is_named_with_its_extra(
 
     monkeypatch.setattr(builtins, "__import__", without)
 
-    with pytest.raises(InvalidInputError, match=rf"pip install 'dynamic-tables\[{extra}\]'"):
+    with pytest.raises(InvalidInputError, match=rf"pip install 'spark-dynamic-tables\[{extra}\]'"):
         file_io_of(warehouse, {"s3.region": "not asked for before"} | {"hdfs.x": "y"})
 
 

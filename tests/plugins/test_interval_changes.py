@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,6 +13,7 @@ import pendulum
 import pyarrow as pa
 import pytest
 
+from dynamic_table.airflow_plugin import DynamicTablePlugin
 from dynamic_table.interval_changes import changes_in_interval, interval_changes, run_interval
 from dynamic_table.operators.process_changes import ProcessChangesOperator
 from storage_lib import (
@@ -289,13 +289,7 @@ def test_an_interval_without_commits_is_empty(orders: DynamicTable) -> None:
 
 @pytest.mark.usefixtures("orders")
 def test_a_template_gets_the_range_for_spark(orders: DynamicTable) -> None:
-    plugin_file = Path(__file__).resolve().parents[2] / "plugins" / "dynamic_table_plugin.py"
-    spec = importlib.util.spec_from_file_location("plugin_under_test", plugin_file)
-    assert spec is not None
-    assert spec.loader is not None
-    plugin = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(plugin)
-    [macro] = plugin.DynamicTablePlugin.macros
+    [macro] = DynamicTablePlugin.macros
     store = DictStore()
     context = in_interval(task_context(processing("ids"), store=store))
     names: dict[str, Any] = {**context, "changes": macro}

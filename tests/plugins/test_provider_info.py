@@ -10,7 +10,9 @@ import airflow
 import jsonschema  # type: ignore[import-untyped]
 from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 
+from dynamic_table.airflow_plugin import DynamicTablePlugin
 from dynamic_table.get_provider_info import get_provider_info
+from storage_lib.distribution import DISTRIBUTION
 
 
 def test_what_airflow_is_told_is_what_it_accepts() -> None:
@@ -18,6 +20,7 @@ def test_what_airflow_is_told_is_what_it_accepts() -> None:
     schema = Path(airflow.__file__).with_name("provider_info.schema.json")
 
     jsonschema.validate(get_provider_info(), json.loads(schema.read_text()))
+    assert get_provider_info()["package-name"] == DISTRIBUTION
 
 
 def test_the_installed_package_says_so_to_airflow() -> None:
@@ -48,3 +51,10 @@ def test_the_connection_has_a_form_in_airflow() -> None:
     assert form.standard_fields is not None
     assert form.standard_fields.password is not None
     assert form.standard_fields.password.title == "Kafka password"
+
+
+def test_the_installed_package_brings_the_plugin() -> None:
+    found = entry_points(group="airflow.plugins")
+    [entry] = [each for each in found if each.module.startswith("dynamic_table")]
+
+    assert entry.load() is DynamicTablePlugin

@@ -56,7 +56,7 @@ def test_nobody_sees_anything_without_having_logged_in(tmp_path: Path) -> None:
         env={
             **os.environ,
             "AIRFLOW_HOME": str(tmp_path),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(tmp_path / "plugins"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         },
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The one file of this folder that Airflow scans; the rest is the package ``dynamic_table``, imported by name."""
+"""What Airflow loads through the entry point ``airflow.plugins``: pages, listeners, policies and macros."""
 
 from __future__ import annotations
 

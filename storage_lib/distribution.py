@@ -1,0 +1,14 @@
+"""The name under which this library is published, and its version."""
+
+from __future__ import annotations
+
+__all__ = ["DISTRIBUTION", "VERSION", "install_command"]
+
+DISTRIBUTION = "spark-dynamic-tables"
+VERSION = "0.2.0"
+"""``pyproject.toml`` takes the version of the package from this line."""
+
+
+def install_command(*extras: str) -> str:
+    """The command that installs the library with optional dependencies, for messages of errors."""
+    return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
