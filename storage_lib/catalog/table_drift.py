@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import NotFoundError
+from storage_lib.schema.external_paths import with_root_path
 from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.table_options import TableOptions, canonical_key, masked
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
@@ -21,7 +22,7 @@ def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ..
     An option that is not declared counts only if it was changed since the table was created: its value then is the
     catalog's. Raises ``InvalidInputError`` for a declaration that no table could have.
     """
-    options = {canonical_key(key): str(value) for key, value in declared.options.items()}
+    options = _options(table, declared)
     return (
         *_shape(table, declared),
         *_declared_options(table, options),
@@ -32,8 +33,13 @@ def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ..
 
 def declared_differences(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
     """As ``table_drift``, of what is declared alone: options that were changed by ALTER TABLE do not count."""
-    options = {canonical_key(key): str(value) for key, value in declared.options.items()}
+    options = _options(table, declared)
     return (*_shape(table, declared), *_declared_options(table, options), *_comment(table.schema, declared))
+
+
+def _options(table: DynamicTable, declared: TableDescriptor) -> dict[str, str]:
+    options = {canonical_key(key): str(value) for key, value in declared.options.items()}
+    return with_root_path(options, table.name.partition("$")[0])
 
 
 def _shape(table: DynamicTable, declared: TableDescriptor) -> Iterator[str]:

@@ -26,8 +26,12 @@ from storage_lib.errors import (
     StorageError,
     note_outcome,
 )
+from storage_lib.file_store.external_claims import ExternalClaims
+from storage_lib.file_store.file_deletion import FileDeletion, declared_by_any_schema
 from storage_lib.io.environment import Environment
+from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.external_paths import declared_directories, io_path
 from storage_lib.schema.layout import TOPIC_OPTION, earlier_topics
 from storage_lib.schema.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
@@ -45,7 +49,10 @@ class TableLife:
         environment: Environment,
         entries: TableEntries,
         opened: Callable[[TableName, str, TableSchema], DynamicTable],
+        stores: FileIO,
     ) -> None:
+        """``stores`` reaches data directories, whatever store they are on."""
+        self._stores = stores
         self._file_io = environment.file_io
         self._entries = entries
         self._opened = opened
@@ -58,6 +65,10 @@ class TableLife:
             raise AlreadyExistsError(self._what_lies_at(name, location))
         if self._entries.are_apart:
             self._clear(name, location, turn)
+        claims = ExternalClaims(self._stores, location)
+        directories = declared_directories(schema.options)
+        for directory in directories:
+            claims.claim(directory, is_new=True)
         if not self._schemas(location).append(schema):
             message = f"table {name} was created by somebody else just now; load it"
             raise AlreadyExistsError(message)
@@ -72,6 +83,8 @@ class TableLife:
             try:
                 turn.check()
                 self._file_io.delete_tree(location)
+                for directory in directories:
+                    claims.release(directory)
             except StorageError:
                 note_outcome(error, committed=None)
             raise
@@ -104,6 +117,7 @@ class TableLife:
         note = self._file_io.read_bytes(paths.dropped_path)
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
+        self._drop_files_outside(name, paths, note)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
         self._drop_logs(name, paths.root, schema)
         # The note goes last, with the directory: a crash before leaves it to the next.
@@ -114,6 +128,30 @@ class TableLife:
                 self._file_io.delete_tree(f"{paths.root}/{entry.name}", below=paths.root)
         if self._is_noted(paths, note):
             self._file_io.delete_tree(paths.root)
+
+    def _drop_files_outside(self, name: TableName, paths: TablePaths, note: bytes) -> None:
+        """The data files in directories apart from the table's; before its schemas, which say where these are."""
+        declared = declared_by_any_schema(self._file_io, paths)
+        claims = ExternalClaims(self._stores, paths.root)
+        ours = [directory for directory in declared if claims.is_ours(directory)]
+        if len(ours) < len(declared):
+            self._drop_named_files(name, paths, TableSchema.from_json(note))
+        for directory in ours:
+            if not self._is_noted(paths, note):
+                return
+            self._stores.delete_tree(io_path(directory))
+
+    def _drop_named_files(self, name: TableName, paths: TablePaths, schema: TableSchema) -> None:
+        """Of a directory that the table has not claimed, only what its metadata names: others may have files there."""
+        try:
+            store = self._opened(name, paths.root, schema).file_store
+            named = store.references.of_table().data
+        except StorageError as error:
+            _LOGGER.warning("table %s is dropped; files of it may be left in data directories: %s", name, error)
+            return
+        FileDeletion(self._stores, paths, schema).delete_all(
+            sorted(path for path in named if not path.startswith(f"{paths.root}/"))
+        )
 
     def _drop_logs(self, name: TableName, location: str, schema: TableSchema) -> None:
         """The table's log, and those that it had before it was rewritten."""
@@ -152,6 +190,9 @@ class TableLife:
         if is_there and not self._file_io.rename_directory(place, target):
             message = f"table {name} can't be renamed: there is a table {new_name}, or files of one, at {target}"
             raise AlreadyExistsError(message)
+        claims = ExternalClaims(self._stores, place)
+        for directory in declared_by_any_schema(self._file_io, TablePaths(target)):
+            claims.hand_over(directory, target)
         with outcome(committed=None):
             is_entered = self._entries.rename(name, new_name, target)
         if not is_entered:

@@ -1,17 +1,16 @@
-"""Where the files of manifest entries lie: manifests don't say, it follows from partition, bucket and name."""
+"""Where the files of manifest entries lie: it follows from partition, bucket and name, unless an entry says where."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.external_paths import io_path
 from storage_lib.schema.partition import PartitionCodec
 
 
 class DataFilePaths:
-    """Files under an external path are left out: whoever put them there looks after them."""
+    """Paths as storage knows them, also of files in data directories apart from the table's own."""
 
     def __init__(self, paths: TablePaths, partitions: PartitionCodec) -> None:
         self._paths = paths
@@ -30,9 +29,16 @@ class DataFilePaths:
         return self.of_file(entry.partition, entry.bucket, entry.file)
 
     def of_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> list[str]:
-        """A data file and what belongs to it."""
-        if file.external_path is not None:
-            return []
-        names: Iterable[str] = (file.file_name, *file.extra_files)
-        path = self.partition_path(partition)
-        return [self._paths.data_file_path(path, bucket, name) for name in names]
+        """A data file and what belongs to it, which lies in the same directory; the data file is the first."""
+        data_file = data_file_path(self._paths, self.partition_path(partition), bucket, file)
+        if not file.extra_files:
+            return [data_file]
+        directory = data_file.rpartition("/")[0]
+        return [data_file, *(f"{directory}/{name}" for name in file.extra_files)]
+
+
+def data_file_path(paths: TablePaths, partition_path: str, bucket: int, file: DataFileMeta) -> str:
+    """The path of one data file."""
+    if file.external_path is not None:
+        return io_path(file.external_path)
+    return paths.data_file_path(partition_path, bucket, file.file_name)

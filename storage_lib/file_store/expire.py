@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError, note_outcome
+from storage_lib.file_store.file_deletion import FileDeletion
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.references import FileReferences, Files
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.io.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ class FileStoreExpire:
     def __init__(
         self,
         *,
-        file_io: FileIO,
         snapshots: SnapshotHistory,
         consumers: ConsumerDirectory,
         references: FileReferences,
+        deletion: FileDeletion,
         check_table: Callable[[], None],
         changelogs: ChangelogHistory,
         changelog_retention: ChangelogRetention | None,
@@ -66,10 +66,10 @@ class FileStoreExpire:
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
         self._now_millis = now_millis
-        self._file_io = file_io
         self._snapshots = snapshots
         self._consumers = consumers
         self._references = references
+        self._deletion = deletion
         self._check_table = check_table
 
     def expire(
@@ -148,8 +148,7 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_kept)
         unneeded = self._taken_out(expired, self._snapshots.load(first_kept)) - needed
-        for path in unneeded.in_order():
-            self._file_io.delete(path, below=self._references.root)
+        self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:
             self._snapshots.delete_expired(snapshot.id)
         return ExpireResult(
@@ -193,8 +192,7 @@ class FileStoreExpire:
         needed |= self._references.of_changelogs(kept)
         needed |= self._references.of_own_whole(self._snapshots)
         self._changelogs.give_up_below(first_kept)
-        for path in (files - needed).in_order():
-            self._file_io.delete(path)
+        self._deletion.delete_all((files - needed).in_order())
         self._changelogs.delete(expired_ids)
 
     def _first_changelog_kept(self, ids: Sequence[int], latest_id: int, retention: ChangelogRetention) -> int:

@@ -21,7 +21,6 @@ _OPTIONS = (
     "scan.fallback-branch",
     "scan.primary-branch",
     # files elsewhere
-    "data-file.external-paths",
     "data-file.path-directory",
     "index-file-in-data-file-dir",
     # another order of rows or versions

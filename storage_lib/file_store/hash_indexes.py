@@ -15,6 +15,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.external_paths import io_path
 from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 
@@ -59,7 +60,7 @@ class HashIndexes:
         found: dict[int, npt.NDArray[np.int32]] = {}
         if snapshot.index_manifest is not None:
             for bucket, path in self._manifests.read_index(snapshot.index_manifest).hash_files(partition).items():
-                place = path.external_path or self._paths.index_path(path.file_name)
+                place = io_path(path.external_path or self._paths.index_path(path.file_name))
                 found[bucket] = decode_hashes(self._file_io.read_bytes(place), place)
         plan = self._scan.plan(snapshot, partitions=(partition,))
         unindexed: dict[int, list[npt.NDArray[np.int32]]] = {}

@@ -5,20 +5,30 @@
 2. Keep what is younger than the age: a commit in the making has written its files and not yet its snapshot.
 3. Read what snapshots, tags and branches need, *after* listing: a commit that came between is seen.
 4. Delete the rest, or only tell.
+
+Data directories apart from the table's own are looked through if the table has claimed them (``external_claims``):
+other tables may have files in those that it has not.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.external_claims import ExternalClaims
+from storage_lib.file_store.file_deletion import FileDeletion, declared_by_any_schema
 from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.external_paths import PATHS_OPTION, io_path
 
+_LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 5
+_ENTROPY = (4, 4, 4, 8)
+"""Digits of the directories in a bucket's, one in the other, of data-file.external-paths.strategy=entropy-inject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +48,7 @@ class OrphanFiles:
         file_io: FileIO,
         paths: TablePaths,
         references: FileReferences,
+        deletion: FileDeletion,
         branches: BranchDirectory,
         partition_depth: int,
         check_table: Callable[[], None],
@@ -45,6 +56,7 @@ class OrphanFiles:
         self._file_io = file_io
         self._paths = paths
         self._references = references
+        self._deletion = deletion
         self._branches = branches
         self._partition_depth = partition_depth
         self._check_table = check_table
@@ -54,16 +66,21 @@ class OrphanFiles:
         """Delete what nobody needs and was last written up to a moment (epoch milliseconds of the storage's clock)."""
         self._check_table()
         self._links.clear()
-        candidates = {
-            path: status.size_bytes for path, status in self._candidates() if status.modified_ms <= modified_until_ms
-        }
-        if not candidates:
+        candidates, outside = (
+            {path: status.size_bytes for path, status in found if status.modified_ms <= modified_until_ms}
+            for found in (self._candidates(), self._outside_candidates())
+        )
+        if not candidates and not outside:
             return OrphanResult()
         needed = self._needed()
-        orphans = sorted(candidates.keys() - needed)
+        # By name, which no two files share: a directory may have had another spelling when the file was written.
+        names = {path.rpartition("/")[2] for path in needed}
+        orphans = sorted(
+            {*(candidates.keys() - needed), *(path for path in outside if path.rpartition("/")[2] not in names)}
+        )
+        candidates |= outside
         if not dry_run:
-            for path in orphans:
-                self._file_io.delete(path, below=self._paths.root)
+            self._deletion.delete_all(orphans)
         return OrphanResult(paths=tuple(orphans), size_bytes=sum(candidates[path] for path in orphans))
 
     def _needed(self) -> set[str]:
@@ -89,6 +106,20 @@ class OrphanFiles:
         for branch in sorted({*whole, *(name for name in started if name is not None)}):
             yield from self._in_history(self._paths.of_branch(branch), is_whole=branch in whole)
 
+    def _outside_candidates(self) -> Iterator[tuple[str, FileStatus]]:
+        claims = ExternalClaims(self._file_io, self._paths.root)
+        for url in declared_by_any_schema(self._file_io, self._paths):
+            if claims.is_ours(url):
+                yield from self._in_buckets(io_path(url), self._partition_depth, entropy=True)
+            else:
+                _LOGGER.warning(
+                    "data directory %s of the table at %s is not searched for orphan files: the table has not claimed "
+                    "it, and others may have files there. If it has it alone, set %s to the same value again",
+                    url,
+                    self._paths.root,
+                    PATHS_OPTION,
+                )
+
     def _in_main_directories(self) -> Iterator[tuple[str, FileStatus]]:
         for directory, prefixes in (
             (self._paths.manifest_directory, ("manifest-", "index-manifest-")),
@@ -99,16 +130,30 @@ class OrphanFiles:
                 continue
             yield from self._files(directory, lambda name, prefixes=prefixes: name.startswith(prefixes))  # type: ignore[misc]
 
-    def _in_buckets(self, directory: str, depth: int) -> Iterator[tuple[str, FileStatus]]:
-        """Every file of every bucket; partitions are as deep as there are partition columns."""
+    def _in_buckets(self, directory: str, depth: int, *, entropy: bool = False) -> Iterator[tuple[str, FileStatus]]:
+        """Every file of every bucket; partitions are as deep as there are partition columns.
+
+        With ``entropy``, also those in a bucket's directories of binary digits, where there are some.
+        """
         for entry in self._file_io.list_directory(directory):
             if not entry.is_directory or entry.is_link:
                 continue
             path = f"{directory}/{entry.name}"
             if depth > 0 and "=" in entry.name:
-                yield from self._in_buckets(path, depth - 1)
+                yield from self._in_buckets(path, depth - 1, entropy=entropy)
             elif depth == 0 and self._paths.bucket_of_directory(entry.name) is not None:
                 yield from self._files(path, lambda _: True)
+                if entropy:
+                    yield from self._in_entropy(path, len(_ENTROPY))
+
+    def _in_entropy(self, directory: str, depth: int) -> Iterator[tuple[str, FileStatus]]:
+        if depth == 0:
+            yield from self._files(directory, lambda _: True)
+            return
+        for entry in self._file_io.list_directory(directory):
+            digits = _ENTROPY[-depth]
+            if entry.is_directory and not entry.is_link and len(entry.name) == digits and set(entry.name) <= {"0", "1"}:
+                yield from self._in_entropy(f"{directory}/{entry.name}", depth - 1)
 
     def _in_history(self, paths: TablePaths, *, is_whole: bool) -> Iterator[tuple[str, FileStatus]]:
         """What a crash leaves of names written aside, and dead waiters; of what is no branch, everything."""

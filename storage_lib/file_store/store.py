@@ -19,6 +19,7 @@ from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
+from storage_lib.file_store.file_deletion import FileDeletion
 from storage_lib.file_store.foreign_features import refuse_foreign_features
 from storage_lib.file_store.hash_indexes import HashIndexes
 from storage_lib.file_store.kind_choice import kind_of
@@ -47,6 +48,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.bucketing import key_hashes
 from storage_lib.schema.event_time import event_time_of
+from storage_lib.schema.external_paths import external_paths_of
 from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
@@ -82,6 +84,8 @@ class FileStore:
         }
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
+        self._external = external_paths_of(schema.options)
+        self.deletion = FileDeletion(environment.file_io, paths, schema)
         self._manifests = ManifestDirectory(environment.file_io, paths)
         self._key_cache = KeyCache(options.lookup_cache_max_memory_size)
         self.snapshots = SnapshotHistory(environment.file_io, paths)
@@ -242,10 +246,10 @@ class FileStore:
     def expire(self) -> FileStoreExpire:
         """Drops old snapshots and the files only they need."""
         return FileStoreExpire(
-            file_io=self._environment.file_io,
             snapshots=self.snapshots,
             consumers=self.consumers,
             references=self.references,
+            deletion=self.deletion,
             check_table=self.check_still_there,
             changelogs=ChangelogHistory(self._environment.file_io, self._paths),
             changelog_retention=self._changelog_retention,
@@ -281,6 +285,7 @@ class FileStore:
             file_io=self._environment.file_io,
             paths=self._paths,
             references=self.references,
+            deletion=self.deletion,
             branches=self.branches,
             partition_depth=len(self._schema.partition_keys),
             check_table=self.check_still_there,
@@ -309,10 +314,7 @@ class FileStore:
 
     def path_of(self, entry: ManifestEntry) -> str:
         """Where the data file of an entry is."""
-        if entry.file.external_path is not None:
-            return entry.file.external_path
-        partition_path = self._data_files.partition_path(entry.partition)
-        return self._paths.data_file_path(partition_path, entry.bucket, entry.file.file_name)
+        return self._data_files.of(entry)[0]
 
     def abort(self, messages: Sequence[CommitMessage], *, committed: Snapshot | None = None) -> None:
         """Delete the data files of messages that were not, and will not be, committed.
@@ -346,8 +348,7 @@ class FileStore:
             changelog = (*increment.new_changelog, *increment.compact_changelog)
             for file in (*increment.new_files, *increment.compact_after, *changelog):
                 if file.file_name not in kept and file.file_name not in moved:
-                    for path in self._data_files.of_file(message.partition, message.bucket, file):
-                        self._environment.file_io.delete(path, below=self._paths.root)
+                    self.deletion.delete_all(self._data_files.of_file(message.partition, message.bucket, file))
 
     def _index_files_of(self, snapshot: Snapshot | None) -> set[str]:
         if snapshot is None or snapshot.index_manifest is None:
@@ -364,4 +365,6 @@ class FileStore:
             partition_path=self._data_files.partition_path(partition),
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
+            external=self._external,
+            delete=self.deletion.delete,
         )

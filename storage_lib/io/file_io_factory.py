@@ -39,6 +39,14 @@ def warehouse_root(warehouse: str) -> str:
     return warehouse.rstrip("/")
 
 
+def store_family(path: str) -> str:
+    """The kind of store of a path; one ``FileIO`` reaches all paths of a kind."""
+    scheme, separator, _ = path.partition("://")
+    if not separator or scheme == "file":
+        return "file"
+    return "object store" if scheme in _OBJECT_STORES else "hdfs" if scheme in _HDFS else scheme
+
+
 def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
     """The storage of a warehouse; ``options`` of other stores are ignored. Asks nobody anything yet.
 

@@ -182,10 +182,15 @@ class TablePaths:
         """``partition_path`` is ``dt=2024-05-14/`` and the like, empty for an unpartitioned table."""
         return f"{self.root}/{partition_path}".rstrip("/")
 
+    @staticmethod
+    def relative_bucket_directory(partition_path: str, bucket: int) -> str:
+        """A bucket's directory below the table's, and below each directory that the table has elsewhere."""
+        name = "postpone" if bucket == _POSTPONED_BUCKET else str(bucket)
+        return f"{partition_path}{_BUCKET}{name}"
+
     def bucket_directory(self, partition_path: str, bucket: int) -> str:
         """Holds the data files of one bucket."""
-        name = "postpone" if bucket == _POSTPONED_BUCKET else str(bucket)
-        return f"{self.partition_directory(partition_path)}/{_BUCKET}{name}"
+        return f"{self.root}/{self.relative_bucket_directory(partition_path, bucket)}"
 
     def data_file_path(self, partition_path: str, bucket: int, file_name: str) -> str:
         """One data or changelog file."""

@@ -41,7 +41,6 @@ _LIKE_ENOUGH = 0.7
 _REASONS = {
     "index-key": "tables without a primary key have no index here; declare a primary key, or bucket-key",
     "file.path": "that is a field of DESCRIBE, and follows from the warehouse, the database and the table's name",
-    "file.root-path": "data files lie below the warehouse, with their metadata; open a catalog of another warehouse",
     "topic": "the topic is log.kafka.topic",
     "key.format": "that is an option of a connector; the log's keys have log.key.format",
     "value.format": "that is an option of a connector; the log's values have log.format",

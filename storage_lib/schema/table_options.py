@@ -13,6 +13,14 @@ from typing import Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.extensions import Extension, added_names
+from storage_lib.schema.external_paths import (
+    PATHS_OPTION,
+    ROOT_PATH_OPTION,
+    SPECIFIC_FS_OPTION,
+    STRATEGY_OPTION,
+    WEIGHTS_OPTION,
+    ExternalPathStrategy,
+)
 from storage_lib.schema.nearest import nearest
 from storage_lib.schema.option_values import (
     parse_boolean,
@@ -261,6 +269,34 @@ class TableOptions:
         None,
         parse_by_level,
         "Codecs of new data files at these levels, such as `0:lz4,5:zstd`; elsewhere `file.compression`.",
+    )
+    file_root_path: str | None = _option(
+        ROOT_PATH_OPTION,
+        None,
+        parse_text,
+        "Where a new table's data files go, apart from its metadata: `<this>/<database>.db/<table>`, a path or a URL. "
+        "Kept as `data-file.external-paths` with `data-file.external-paths.strategy=round-robin`.",
+    )
+    data_file_external_paths: str | None = _option(
+        PATHS_OPTION,
+        None,
+        parse_text,
+        "Directories for data files apart from the table's own, as URLs with commas between them; no other table may "
+        "have them. Files that are there already stay where they are when it is changed.",
+    )
+    data_file_external_paths_strategy: ExternalPathStrategy = _option(
+        STRATEGY_OPTION,
+        ExternalPathStrategy.NONE,
+        parse_word(ExternalPathStrategy),
+        "Which of these directories a new file goes to: round-robin (the next one), weight-robin (by weight), "
+        "entropy-inject (the next one, in directories by a hash of its name), specific-fs (those of one scheme), or "
+        "none: the table's own directory.",
+    )
+    data_file_external_paths_specific_fs: str | None = _option(
+        SPECIFIC_FS_OPTION, None, parse_text, "The scheme that specific-fs takes, such as s3."
+    )
+    data_file_external_paths_weights: str | None = _option(
+        WEIGHTS_OPTION, None, parse_text, "Positive integers, one for each directory, that weight-robin goes by."
     )
     target_file_size_bytes: int = _option(
         "target-file-size", 128 << 20, parse_size, "A data file is closed at this size."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.external_paths import PATHS_OPTION, refuse_idle_directories
 from storage_lib.schema.nested_types import has_nanoseconds
 from storage_lib.schema.table_options import ChangelogMode, ChangelogProducer, LogSystem, MergeEngine, TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -22,6 +23,8 @@ def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema |
     """
     had = {} if before is None else before.options
     _refuse_options(table, schema, had)
+    if schema.options.get(PATHS_OPTION) != had.get(PATHS_OPTION):
+        refuse_idle_directories(table, schema.options)
     refuse_variants(table, schema, before)
     for key, remedy in _IDLE.items():
         value = schema.options.get(key)

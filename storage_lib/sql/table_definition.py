@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.external_paths import PATHS_OPTION
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_precedence import merged_options
 from storage_lib.schema.schema_changes import type_of
@@ -107,10 +108,10 @@ def _included(statement: CreateTable) -> frozenset[str]:
 
 
 def _options_like(like: DynamicTable, included: frozenset[str]) -> dict[str, str]:
-    """The options of a table that another one may have as well: not its identity, not its topic."""
+    """The options of a table that another one may have as well: not its identity, its topic, its directories."""
     found = {}
     for key, value in like.schema.options.items():
-        if key.startswith(OWN_PREFIX) or key in _NOT_COPIED:
+        if key.startswith((OWN_PREFIX, PATHS_OPTION)) or key in _NOT_COPIED:
             continue
         feature = "WATERMARKS" if key.startswith("watermark.") else "GENERATED" if is_virtual(key) else "OPTIONS"
         if feature in included:

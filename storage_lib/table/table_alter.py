@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
+from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.kind_choice import kind_of
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_evolution import refuse_for_log
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.alter_schema import alter_schema
+from storage_lib.schema.external_paths import (
+    PATHS_OPTION,
+    ROOT_PATH_OPTION,
+    STRATEGY_OPTION,
+    ExternalPathStrategy,
+    declared_directories,
+    external_paths_of,
+    with_root_path,
+)
 from storage_lib.schema.layout import begins_layout
-from storage_lib.schema.schema_changes import SchemaChange
+from storage_lib.schema.schema_changes import RemoveOption, SchemaChange, SetOption
 from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.table_options import TableOptions, canonical_key
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.unsupported import refuse_unsupported
 
@@ -28,6 +38,8 @@ class TableAlter:
         table: str,
         environment: Environment,
         history: SchemaHistory,
+        claims: ExternalClaims,
+        is_branch: bool,
         log: LogStore | None,
         check_table: Callable[[], None],
         in_force: Callable[[], TableSchema | None],
@@ -36,6 +48,8 @@ class TableAlter:
         self._table = table
         self._environment = environment
         self._history = history
+        self._claims = claims
+        self._is_branch = is_branch
         self._log = log
         self._check_table = check_table
         self._in_force = in_force
@@ -49,7 +63,9 @@ class TableAlter:
         self._check_table()
         self._give_up_rewriting()
         try:
-            return self._history.alter(lambda schema: self._altered(schema, changes))
+            changes = [each for change in changes for each in self._spelled_out(change)]
+            is_said = any(_sets_directories(change) for change in changes)
+            return self._history.alter(lambda schema: self._altered(schema, changes, claims=is_said))
         except InvalidInputError as error:
             name = f"table {self._table}: "
             message = str(error) if str(error).startswith(name) else f"{name}{error}"
@@ -67,7 +83,25 @@ class TableAlter:
         """One version; raises as ``SchemaHistory.load``."""
         return self._history.load(schema_id)
 
-    def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+    def _spelled_out(self, change: SchemaChange) -> tuple[SchemaChange, ...]:
+        """``file.root-path`` as what the schema has in its place."""
+        if isinstance(change, SetOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
+            said = with_root_path({ROOT_PATH_OPTION: change.value}, self._table.partition("$")[0])
+            return tuple(SetOption(key, value) for key, value in said.items())
+        if isinstance(change, RemoveOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
+            # The directory stays known, for files are there.
+            return (SetOption(STRATEGY_OPTION, ExternalPathStrategy.NONE.value),)
+        return (change,)
+
+    def _claim_directories(self, schema: TableSchema, altered: TableSchema) -> None:
+        if self._is_branch:
+            message = f"option {PATHS_OPTION} is the table's to say, for all of its branches; alter the table"
+            raise InvalidInputError(message)
+        known = declared_directories(schema.options)
+        for directory in declared_directories(altered.options):
+            self._claims.claim(directory, is_new=directory not in known)
+
+    def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange], *, claims: bool) -> TableSchema:
         if begins_layout(schema) and self.newest().id != schema.id:
             message = (
                 f"table {self._table} is being rewritten just now, under schema {schema.id}; alter it when that is done"
@@ -82,6 +116,9 @@ class TableAlter:
         kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):
             self._refuse_other_rows(schema)
+        external_paths_of(altered.options)
+        if claims:
+            self._claim_directories(schema, altered)
         if self._log is not None and altered is not schema:
             refuse_for_log(altered, [self._history.load(each) for each in self._history.ids()])
             self._log.evolve(altered)
@@ -95,6 +132,10 @@ class TableAlter:
                 "a new table, with the primary key or write-mode=append-only"
             )
             raise InvalidInputError(message)
+
+
+def _sets_directories(change: SchemaChange) -> bool:
+    return isinstance(change, SetOption) and canonical_key(change.key) == PATHS_OPTION
 
 
 def _rows(schema: TableSchema) -> list[tuple[str, object]]:

@@ -119,15 +119,16 @@ class TableBranches:
         """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""
         self._refuse_on_branch()
         branches, references = self._file_store.branches, self._file_store.references
+        deletion = self._file_store.deletion
         branches.check_exists(name)
         files = references.of_branch(name)
+        deletion.learn()
         with outcome(committed=None):
             branches.delete(name)
         with after_commit(f"table {self._table}: deleting the files that only branch {name!r} kept"):
             needed = references.of_others()
             needed |= references.of_branch(MAIN_BRANCH)
-            for path in (files - needed).in_order():
-                self._environment.file_io.delete(path, below=self._paths.root)
+            deletion.delete_all((files - needed).in_order())
 
     @tells_outcome
     def fast_forward(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
@@ -254,6 +255,8 @@ class TableParts:
             table=name,
             environment=environment,
             history=SchemaHistory(environment.file_io, paths),
+            claims=ExternalClaims(environment.file_io, location),
+            is_branch=branch != MAIN_BRANCH,
             log=log,
             check_table=self.file_store.check_still_there,
             in_force=lambda: schema_in_force(environment.file_io, paths),

@@ -118,8 +118,7 @@ class TableTags:
     def _delete_unneeded(self, files: Files) -> None:
         needed = self._file_store.references.of_others()
         needed |= self._file_store.references.of_own(self._file_store.snapshots)
-        for path in (files - needed).in_order():
-            self._environment.file_io.delete(path, below=self._file_store.references.root)
+        self._file_store.deletion.delete_all((files - needed).in_order())
 
 
 def is_deleted(delete: Callable[[str], None], name: str) -> bool:

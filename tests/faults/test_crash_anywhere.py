@@ -6,17 +6,20 @@ that manifests are folded. A dead process also loses what it had written but not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, StorageError
+from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.io.object_store_file_io import ObjectStoreFileIO
 from storage_lib.schema.column_reference import col
+from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION, declared_directories
 from storage_lib.schema.row_kind import RowKind
 from tests.support.every_file import every_file, needed_by_snapshots
 from tests.support.fake_environment import fake_environment
@@ -25,6 +28,8 @@ from tests.support.storages import objects_in_memory
 from tests.support.stored_table import Rows, StoredTable, committable_of, orders_schema
 
 OPTIONS = {"manifest.merge-min-count": "3", "bucket": "2"}
+OUTSIDE = "s3://cold/t"
+OPTIONS_OUTSIDE = {**OPTIONS, PATHS_OPTION: OUTSIDE, STRATEGY_OPTION: "entropy-inject"}
 USER = "pipeline"
 IN_OBJECTS = "s3://lake/db.db/t"
 
@@ -80,10 +85,11 @@ class Life:
     names: str
     acknowledged: int = field(default=0)
     root: str = "/warehouse/db.db/t"
+    options: Mapping[str, str] = field(default_factory=lambda: OPTIONS)
 
     def __post_init__(self) -> None:
         environment = fake_environment(self.file_io, names=self.names)
-        self.table = StoredTable(orders_schema(OPTIONS), environment, root=self.root)
+        self.table = StoredTable(orders_schema(dict(self.options)), environment, root=self.root)
 
     def run(self) -> None:
         while self.acknowledged < len(LIFE):
@@ -147,26 +153,33 @@ def test_a_crash_at_any_write_loses_nothing(at: int) -> None:
     check_what_is_there(files, len(LIFE))
 
 
-def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_leaves_no_stray() -> None:
+@pytest.mark.parametrize("options", [OPTIONS, OPTIONS_OUTSIDE], ids=["in the table", "apart from it"])
+def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_leaves_no_stray(
+    options: Mapping[str, str],
+) -> None:
     """Reads too: what a process has written when it dies there, it has not yet looked at."""
-    counted = FaultyFileIO(objects_with_a_new_table())
-    Life(counted, "sound", root=IN_OBJECTS).run()
+    counted = FaultyFileIO(objects_with_a_new_table(options))
+    Life(counted, "sound", root=IN_OBJECTS, options=options).run()
     count = len(counted.calls)
     assert count > WRITE_COUNT
 
     for at in range(2, count + 1):  # the first is a look whether there is a table
-        files = objects_with_a_new_table()
-        crashed = Life(FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at)), "first", root=IN_OBJECTS)
+        files = objects_with_a_new_table(options)
+        crashed = Life(
+            FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at)), "first", root=IN_OBJECTS, options=options
+        )
         with pytest.raises(SimulatedCrash):
             crashed.run()
-        check_what_is_there(files, crashed.acknowledged, IN_OBJECTS)
-        again = Life(files, "second", crashed.acknowledged, root=IN_OBJECTS)
+        check_what_is_there(files, crashed.acknowledged, IN_OBJECTS, options)
+        again = Life(files, "second", crashed.acknowledged, root=IN_OBJECTS, options=options)
         again.run()
-        check_what_is_there(files, len(LIFE), IN_OBJECTS)
+        check_what_is_there(files, len(LIFE), IN_OBJECTS, options)
         store = again.table.reopened()
         store.expire.expire()  # what an expiry that died has left is its own to finish
         store.orphans.remove(modified_until_ms=2**62, dry_run=False)
-        lying = {path for path in every_file(files, IN_OBJECTS) if "/data-" in path}
+        everything = every_file(files, IN_OBJECTS) | every_file(files, OUTSIDE)
+        lying = {path for path in everything if "/data-" in path}
+        assert {path.startswith(OUTSIDE) for path in lying} == {options is OPTIONS_OUTSIDE}
         assert lying == needed_by_snapshots(store), counted.calls[at - 1]
 
 
@@ -189,15 +202,19 @@ def files_of_a_new_table() -> MemoryFileIO:
     return files
 
 
-def objects_with_a_new_table() -> ObjectStoreFileIO:
+def objects_with_a_new_table(options: Mapping[str, str]) -> ObjectStoreFileIO:
     files = objects_in_memory()
-    Life(files, "creator", root=IN_OBJECTS)
+    Life(files, "creator", root=IN_OBJECTS, options=options)
+    for directory in declared_directories(options):
+        ExternalClaims(files, IN_OBJECTS).claim(directory, is_new=True)
     return files
 
 
-def check_what_is_there(files: FileIO, acknowledged: int, root: str = Life.root) -> None:
+def check_what_is_there(
+    files: FileIO, acknowledged: int, root: str = Life.root, options: Mapping[str, str] = OPTIONS
+) -> None:
     """Every snapshot that counts is whole, and the newest is that of the last acknowledged step or the one after."""
-    store = Life(files, "check", root=root).table.store
+    store = Life(files, "check", root=root, options=options).table.store
     latest = store.snapshots.latest_id()
     if latest is None:
         assert acknowledged == 0

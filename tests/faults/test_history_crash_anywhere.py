@@ -58,9 +58,12 @@ ACTS = {
 }
 
 
-def _table() -> DynamicTable:
+PLACES = {"in the table": {}, "apart from it": {"file.root-path": "/outside"}}
+
+
+def _table(place: str) -> DynamicTable:
     """A tag of an expired snapshot, a branch of another, one of the newest, and an orphan."""
-    table = orders(None, **{"log.system": "none", "lease.timeout": "5 s", "write-only": "true"})
+    table = orders(None, **{"log.system": "none", "lease.timeout": "5 s", "write-only": "true", **PLACES[place]})
     table.append(rows("+I a 1 10", "+I b 2 20"))
     table.tags.create("first")
     table.append(rows("+U a 1 11"))
@@ -93,17 +96,18 @@ def _assert_whole(table: DynamicTable, allowed: set[frozenset[str]], when: str) 
         assert shown == {"dev": BRANCHED, "latest": {*NEWEST, "d 4 40"}, "new": TAGGED}[name], when
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ACTS)
-def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: str) -> None:
+def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: str, place: str) -> None:
     act = ACTS[name]
-    table = _table()
+    table = _table(place)
     counted = FaultyFileIO(table.environment.file_io)
     act.run(reopened_in(counted, table, names="mortal"))
     # To die before a read is to die before the write that comes next.
     count = sum(operation in WRITES for operation, _ in counted.calls)
     assert count > 0
     for at in range(1, count + 1):
-        table = _table()
+        table = _table(place)
         storage = FaultyFileIO(table.environment.file_io, Fault(FaultKind.CRASH_BEFORE, at=at, operation=WRITES))
         with pytest.raises(SimulatedCrash):
             act.run(reopened_in(storage, table, names="mortal"))

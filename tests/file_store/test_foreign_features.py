@@ -69,7 +69,6 @@ def test_a_column_of_a_type_that_is_not_kept_here_is_named_with_the_remedy(
         ("chain-table.enabled", "true"),
         ("scan.fallback-branch", "history"),
         ("scan.primary-branch", "live"),
-        ("data-file.external-paths", "s3://elsewhere"),
         ("data-file.path-directory", "data"),
         ("index-file-in-data-file-dir", "true"),
         ("pk-clustering-override", "true"),

@@ -62,9 +62,9 @@ def _difference(old: Content, new: Content) -> list[str]:
 class TableMachine(RuleBasedStateMachine):
     """Every act is one process's; ``crash_at`` says at which of its I/Os that process dies, if it does."""
 
-    @initialize(buckets=st.sampled_from(["1", "2"]))
-    def create(self, buckets: str) -> None:
-        self.table = orders(None, **{"bucket": buckets, "manifest.merge-min-count": "3"})
+    @initialize(buckets=st.sampled_from(["1", "2"]), place=st.sampled_from([{}, {"file.root-path": "/outside"}]))
+    def create(self, buckets: str, place: dict[str, str]) -> None:
+        self.table = orders(None, **{"bucket": buckets, "manifest.merge-min-count": "3", **place})
         self.state: Content = {}
         self.content_at: dict[int, Content] = {}
         """What each snapshot holds."""

@@ -28,7 +28,7 @@ FREE = {"x.team": "flights", "user.ticket": "7", "table-storage.x.team": "flight
         ("compaction.maxsize-amplification", "did you mean 'compaction.max-size-amplification-percent'?"),
         ("table-storage.log.consistncy", "log.consistency'?"),
         ("changelog-mode", "did you mean 'log.changelog-mode'?"),
-        ("file.root-path", "data files lie below the warehouse"),
+        ("file.rootpath", "did you mean 'file.root-path'?"),
         ("index-key", "no index here; declare a primary key"),
         ("write.precombine.field", "sequence.field"),
         ("value.format", "log.format"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage_lib import DynamicTable
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
+from storage_lib.schema.external_paths import declared_directories, io_path
 
 
 def every_file(files: FileIO, directory: str) -> set[str]:
@@ -17,8 +18,9 @@ def every_file(files: FileIO, directory: str) -> set[str]:
 
 
 def data_files(table: DynamicTable) -> set[str]:
-    """Paths of the data files that lie there."""
-    return {path for path in every_file(table.environment.file_io, table.location) if "/data-" in path}
+    """Paths of the data files that lie there, and in directories apart from it."""
+    roots = (table.location, *(io_path(url) for url in declared_directories(table.schema.options)))
+    return {path for root in roots for path in every_file(table.environment.file_io, root) if "/data-" in path}
 
 
 def manifests(table: DynamicTable) -> set[str]:

@@ -26,6 +26,7 @@ from storage_lib.schema.char_padding import without_padding
 from storage_lib.schema.comparisons import Equal, In
 from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.evolved_arrays import evolved
+from storage_lib.schema.external_paths import io_path
 from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_versions import SchemaVersions
 
@@ -214,7 +215,7 @@ class DataFileReader:
         deletion_file = file.deletion_file
         if deletion_file is None:
             return np.zeros(0, dtype=np.int64)
-        path = deletion_file.external_path or self._paths.index_path(deletion_file.file_name)
+        path = io_path(deletion_file.external_path or self._paths.index_path(deletion_file.file_name))
         with self._file_io.open_input(path) as source:
             positions = read_deletion_vector(source, deletion_file.offset, path)
         noted = deletion_file.row_count
@@ -297,7 +298,7 @@ class DataFileReader:
 
     def _path(self, file: DataFileMeta) -> str:
         if file.external_path is not None:
-            return file.external_path
+            return io_path(file.external_path)
         return self._paths.data_file_path(self._partition_path, self._bucket, file.file_name)
 
     def _format_of(self, path: str) -> FileFormat:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 
@@ -15,6 +17,7 @@ from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.column_stats import encode_stats
+from storage_lib.schema.external_paths import ExternalPaths, io_path
 from storage_lib.schema.nested_types import is_nested
 
 
@@ -35,8 +38,14 @@ class DataFileWriter:
         bucket: int,
         target_file_size: int,
         formats_by_level: Mapping[int, FileFormat] | None = None,
+        external: ExternalPaths | None = None,
+        delete: Callable[[str], None] | None = None,
     ) -> None:
-        """``formats_by_level`` has the levels whose files are not of ``file_format``."""
+        """``formats_by_level`` has the levels whose files are not of ``file_format``; ``delete`` takes files outside of
+        the table's directory away too, where ``external`` puts them.
+        """
+        self._external = external or ExternalPaths()
+        self._delete = delete or partial(environment.file_io.delete, below=paths.root)
         self._formats_by_level = formats_by_level or {}
         for each in (file_format, *self._formats_by_level.values()):
             each.refuse_unsupported(layout.file_arrow_schema)
@@ -48,6 +57,8 @@ class DataFileWriter:
         self._partition_path = partition_path
         self._bucket = bucket
         self._writer_uuid = environment.new_name()
+        # So that writers of one file each do not all begin with the same directory.
+        self._first_turn = zlib.crc32(self._writer_uuid.encode())
         self._file_count = 0
         self._unsynced: list[str] = []
 
@@ -85,20 +96,22 @@ class DataFileWriter:
     def delete(self, files: Sequence[DataFileMeta]) -> None:
         """Delete files that no snapshot will ever name."""
         for file in files:
-            self.delete_path(self._paths.data_file_path(self._partition_path, self._bucket, file.file_name))
+            self.delete_path(self._path(file.file_name, file.external_path))
 
     def delete_path(self, path: str) -> None:
         """Delete one file that is not whole."""
         self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
-        self._environment.file_io.delete(path, below=self._paths.root)
+        self._delete(path)
 
     def _opener(self, level: int, new_name: Callable[[str, int, str], str]) -> Callable[[pa.RecordBatch], _OpenFile]:
         file_format = self._formats_by_level.get(level, self._format)
 
         def opened(sample: pa.RecordBatch) -> _OpenFile:
             name = new_name(self._writer_uuid, self._file_count, file_format.extension)
+            directory = self._paths.relative_bucket_directory(self._partition_path, self._bucket)
+            url = self._external.url_of(directory, name, self._first_turn + self._file_count)
             self._file_count += 1
-            path = self._paths.data_file_path(self._partition_path, self._bucket, name)
+            path = self._path(name, url)
             rows = self.layout.to_file(sample)
             summed = ChecksumOutput(self._environment.file_io.open_output(path))
             self._unsynced.append(path)
@@ -109,9 +122,14 @@ class DataFileWriter:
                 output.close()
                 self.delete_path(path)
                 raise
-            return _OpenFile(self.layout, self.layout.new_tally(), writer, output, summed, path=path, name=name)
+            return _OpenFile(self.layout, self.layout.new_tally(), writer, output, summed, path, name, url)
 
         return opened
+
+    def _path(self, name: str, external_path: str | None) -> str:
+        if external_path is not None:
+            return io_path(external_path)
+        return self._paths.data_file_path(self._partition_path, self._bucket, name)
 
     def now_millis(self) -> int:
         """For the creation time of a file."""
@@ -203,9 +221,9 @@ class _OpenFile:
         writer: FormatWriter,
         output: pa.NativeFile,
         summed: ChecksumOutput,
-        *,
         path: str,
         name: str,
+        external_path: str | None,
     ) -> None:
         self.path = path
         self._layout = layout
@@ -214,6 +232,7 @@ class _OpenFile:
         self._output = output
         self._summed = summed
         self._name = name
+        self._external_path = external_path
         self._row_count = 0
 
     @property
@@ -254,6 +273,7 @@ class _OpenFile:
             file_source=file_source,
             value_stats_cols=tuple(field.name for field in fields),
             embedded_file_index=encode_checksum(self._summed.checksum),
+            external_path=self._external_path,
         )
 
     def abandon(self) -> None:

@@ -1,0 +1,97 @@
+"""Whose an external data directory is. Manifests name files by whole paths, so two tables could share one unnoticed.
+
+A table that is created or altered here claims each of its directories by a file in it, which holds the table's own
+directory. Only what lies in a claimed directory may be deleted without being named by the table's metadata: orphan
+files, and the whole directory when the table is dropped. Tables of other engines have no claims.
+"""
+
+from __future__ import annotations
+
+import os
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.external_paths import io_path
+
+CLAIM_NAME = ".claimed-by-table"
+_LENGTH_MAX = 4096
+
+
+class ExternalClaims:
+    """The claims of the table whose directory is ``location``. Directories are given as URLs or as paths."""
+
+    def __init__(self, file_io: FileIO, location: str) -> None:
+        self._file_io = file_io
+        self.own_name = _absolute(location)
+
+    def holder(self, directory: str) -> str | None:
+        """The directory of the table that has claimed it; None if none has."""
+        try:
+            data = self._file_io.read_bytes(f"{io_path(directory)}/{CLAIM_NAME}")
+        except NotFoundError:
+            return None
+        return data[:_LENGTH_MAX].decode(errors="replace").strip()
+
+    def holder_around(self, directory: str) -> str | None:
+        """The table that has claimed a directory, or one above it, or whose own directory is at or above it."""
+        for each in _upwards(io_path(directory)):
+            holder = self.holder(each)
+            if holder is not None:
+                return holder
+            if self._file_io.exists(TablePaths(each).schema_path(0)):
+                return _absolute(each)
+        return None
+
+    def is_ours(self, directory: str) -> bool:
+        """Whether this table has claimed it."""
+        return self.holder(directory) == self.own_name
+
+    def claim(self, directory: str, *, is_new: bool) -> None:
+        """Make a directory this table's; fine if it is already. One that is new to the table has to be empty.
+
+        Raises ``InvalidInputError`` if it is another table's, or not empty.
+        """
+        path = io_path(directory)
+        holder = self.holder_around(directory)
+        if holder is not None and holder != self.own_name:
+            message = (
+                f"data directory {directory} belongs to the table at {holder}; two tables can't share one, for a drop "
+                f"of either would delete the other's files. Choose another directory; if that table is gone, delete "
+                f"{path}/{CLAIM_NAME} and what else is left there"
+            )
+            raise InvalidInputError(message)
+        if _absolute(path) == self.own_name or _absolute(path).startswith(f"{self.own_name}/"):
+            message = f"data directory {directory} is in the table's own directory {self.own_name}; choose another one"
+            raise InvalidInputError(message)
+        entries = [entry.name for entry in self._file_io.list_directory(path) if entry.name != CLAIM_NAME]
+        if is_new and entries:
+            message = (
+                f"data directory {directory} is not empty (it has {entries[0]!r}): files of another table may be "
+                "there. Choose another directory, or delete what is left there"
+            )
+            raise InvalidInputError(message)
+        if holder is None and not self._file_io.create_if_absent(f"{path}/{CLAIM_NAME}", self.own_name.encode()):
+            self.claim(directory, is_new=is_new)
+
+    def release(self, directory: str) -> None:
+        """Give up a claim on a directory that was never used."""
+        if self.is_ours(directory):
+            path = io_path(directory)
+            self._file_io.delete(f"{path}/{CLAIM_NAME}", below=path)
+
+    def hand_over(self, directory: str, location: str) -> None:
+        """Let the table's new directory hold the claim: it was renamed."""
+        if self.is_ours(directory):
+            self._file_io.replace(f"{io_path(directory)}/{CLAIM_NAME}", _absolute(location).encode())
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
+
+
+def _upwards(path: str) -> list[str]:
+    """A directory and those above it, without the root of a disk."""
+    scheme, separator, rest = path.rpartition("://")
+    parts = rest.split("/")
+    return [f"{scheme}{separator}{'/'.join(parts[:end])}" for end in range(len(parts), 0 if separator else 1, -1)]
