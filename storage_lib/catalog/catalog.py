@@ -29,13 +29,12 @@ from storage_lib.catalog.table_name import TableName, database_name
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.io.environment import Environment
-from storage_lib.io.file_io_factory import store_family, warehouse_root
+from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, warehouse_root
 from storage_lib.io.stores_file_io import StoresFileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.data_types import DataType
 from storage_lib.schema.default_values import with_declared_defaults
-from storage_lib.schema.external_paths import declared_directories
 from storage_lib.schema.option_precedence import effective_options
 from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.schema_history import SchemaHistory
@@ -63,7 +62,9 @@ class Catalog:
         self.options = canonical_options(options)
         self._environment = environment
         self._entries = entries
-        self._stores = StoresFileIO(environment.file_io, self.warehouse, self.options)
+        # Not the secrets of other servers: files may travel with a task.
+        stores = {key: text for key, text in self.options.items() if key.startswith(STORE_OPTION_PREFIXES)}
+        self._stores = StoresFileIO(environment.file_io, self.warehouse, stores)
         self._life = TableLife(environment, entries, self._table, self._stores)
         TableOptions.parse(self.options)
         refuse_unknown_of_connection(self.options)
@@ -269,7 +270,7 @@ class Catalog:
             uuid=uuid,
             location=location,
             address=self._address(name),
-            environment=self._with_stores_of(schema, self._environment_of(name)),
+            environment=self._with_stores(self._environment_of(name)),
             schema=schema,
             options=options,
             log=self._log(name, schema, options, uuid),
@@ -302,10 +303,9 @@ class Catalog:
     def _environment_of(self, name: TableName) -> Environment:  # noqa: ARG002  a table's lock has its name
         return self._environment
 
-    def _with_stores_of(self, schema: TableSchema, environment: Environment) -> Environment:
-        """The environment with files on all stores that the table has data directories on."""
-        home = store_family(self.warehouse)
-        if all(store_family(url) == home for url in declared_directories(schema.options)):
+    def _with_stores(self, environment: Environment) -> Environment:
+        """The environment with files on all stores, for no schema has to say where a file in a manifest lies."""
+        if isinstance(environment.file_io, StoresFileIO):
             return environment
         return replace(environment, file_io=replace(self._stores, home=environment.file_io))
 

@@ -13,13 +13,12 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
 from storage_lib.schema.catalog_options import is_of_catalog
-from storage_lib.schema.external_paths import PATHS_OPTION, ROOT_PATH_OPTION, with_root_path
+from storage_lib.schema.external_paths import with_root_path
 from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.option_precedence import effective_options, merged_options
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret_option
 
 _TOPIC_OPTION = "log.kafka.topic"
-_DIRECTORIES = (PATHS_OPTION, ROOT_PATH_OPTION)
 _PINNED = {
     "snapshot.num-retained.min": "2147483647",
     "snapshot.num-retained.max": "2147483647",
@@ -56,9 +55,6 @@ def frozen_options(
         for key, value in connection.items()
         if not key.startswith(of_connections) and not is_secret_option(key, value) and not is_of_catalog(key)
     }
-    if not given.keys().isdisjoint(_DIRECTORIES):
-        # A table's own directories replace all that the connection says of directories.
-        defaults = {key: value for key, value in defaults.items() if not key.startswith(_DIRECTORIES)}
     wanted = with_root_path(merged_options(table=given, connection=defaults), str(name))
     merged = {**_PINNED, **with_kind_options(str(name), wanted, has_primary_key=has_primary_key)}
     effective = effective_options(table=merged, connection=connection)

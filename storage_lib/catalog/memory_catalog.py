@@ -32,6 +32,10 @@ class MemoryCatalog(WarehouseCatalog):
         )
         self.log_prefix = _log_prefix(self._environment.file_io)
 
+    def _with_stores(self, environment: Environment) -> Environment:
+        """Memory stands in for every store, and those over the same files share their logs."""
+        return environment
+
     def _address(self, name: TableName) -> TableAddress | None:  # noqa: ARG002  as the catalog it stands in for
         return None
 

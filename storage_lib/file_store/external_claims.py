@@ -28,14 +28,14 @@ class ExternalClaims:
     def holder(self, directory: str) -> str | None:
         """The directory of the table that has claimed it; None if none has."""
         try:
-            data = self._file_io.read_bytes(f"{io_path(directory)}/{CLAIM_NAME}")
+            data = self._file_io.read_bytes(f"{_path_of(directory)}/{CLAIM_NAME}")
         except NotFoundError:
             return None
         return data[:_LENGTH_MAX].decode(errors="replace").strip()
 
     def holder_around(self, directory: str) -> str | None:
         """The table that has claimed a directory, or one above it, or whose own directory is at or above it."""
-        for each in _upwards(io_path(directory)):
+        for each in _upwards(_path_of(directory)):
             holder = self.holder(each)
             if holder is not None:
                 return holder
@@ -52,7 +52,7 @@ class ExternalClaims:
 
         Raises ``InvalidInputError`` if it is another table's, or not empty.
         """
-        path = io_path(directory)
+        path = _path_of(directory)
         holder = self.holder_around(directory)
         if holder is not None and holder != self.own_name:
             message = (
@@ -77,13 +77,17 @@ class ExternalClaims:
     def release(self, directory: str) -> None:
         """Give up a claim on a directory that was never used."""
         if self.is_ours(directory):
-            path = io_path(directory)
+            path = _path_of(directory)
             self._file_io.delete(f"{path}/{CLAIM_NAME}", below=path)
 
     def hand_over(self, directory: str, location: str) -> None:
         """Let the table's new directory hold the claim: it was renamed."""
         if self.is_ours(directory):
-            self._file_io.replace(f"{io_path(directory)}/{CLAIM_NAME}", _absolute(location).encode())
+            self._file_io.replace(f"{_path_of(directory)}/{CLAIM_NAME}", _absolute(location).encode())
+
+
+def _path_of(directory: str) -> str:
+    return io_path(directory) if directory.startswith("file:") else directory
 
 
 def _absolute(path: str) -> str:

@@ -60,7 +60,8 @@ class HashIndexes:
         found: dict[int, npt.NDArray[np.int32]] = {}
         if snapshot.index_manifest is not None:
             for bucket, path in self._manifests.read_index(snapshot.index_manifest).hash_files(partition).items():
-                place = io_path(path.external_path or self._paths.index_path(path.file_name))
+                named = path.external_path
+                place = self._paths.index_path(path.file_name) if named is None else io_path(named)
                 found[bucket] = decode_hashes(self._file_io.read_bytes(place), place)
         plan = self._scan.plan(snapshot, partitions=(partition,))
         unindexed: dict[int, list[npt.NDArray[np.int32]]] = {}

@@ -11,7 +11,7 @@ from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.io.file_io_factory import file_io_of, store_family
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoresFileIO:
     """``home`` has the warehouse, a path or a URL; ``options`` are the connection's, for all stores. Picklable."""
 

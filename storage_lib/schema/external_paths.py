@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import CorruptFileError, InvalidInputError
 
 PATHS_OPTION = "data-file.external-paths"
 STRATEGY_OPTION = f"{PATHS_OPTION}.strategy"
@@ -24,6 +24,7 @@ ROOT_PATH_OPTION = "file.root-path"
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)
 _FILE = "file:"
+_SHOWN_MAX = 200
 _ENTROPY_BITS = 20
 _ENTROPY_DIRECTORIES = ((0, 4), (4, 8), (8, 12), (12, 20))
 
@@ -88,6 +89,11 @@ def declared_directories(options: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(external_url(each, PATHS_OPTION) for each in texts if each))
 
 
+def is_of_directories(key: str) -> bool:
+    """Whether an option says where data files lie."""
+    return key == ROOT_PATH_OPTION or key.startswith(PATHS_OPTION)
+
+
 def external_url(text: str, option: str) -> str:
     """A directory's URL, spelled as Hadoop's paths are: one slash at a time, none at the end.
 
@@ -149,7 +155,13 @@ def refuse_idle_directories(table: str, options: Mapping[str, str]) -> None:
 
 
 def io_path(url: str) -> str:
-    """How storage knows a file of a manifest: a plain path of this machine's disk, any other URL as it is."""
+    """How storage knows a file of a manifest: a plain path of this machine's disk, any other URL as it is.
+
+    Raises ``CorruptFileError`` for what is no URL of a file.
+    """
+    if _URL.fullmatch(url) is None or "\0" in url:
+        message = f"external path {url[:_SHOWN_MAX]!r} is no URL of a file; the metadata that names it is damaged"
+        raise CorruptFileError(message)
     if not url.startswith(_FILE):
         return url
     path = url.removeprefix(_FILE)

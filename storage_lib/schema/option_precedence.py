@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from storage_lib.schema.external_paths import is_of_directories
 from storage_lib.schema.table_options import TableOptions, canonical_options
 
 
@@ -17,10 +18,14 @@ def merged_options(
     """What holds, under the keys of this version: an earlier argument is heard before a later one.
 
     Each may use older spellings, and the session's prefix. Defaults are not filled in: ``TableOptions.parse`` does.
+    Options of data directories are one choice: whoever says one of them replaces all.
     """
     merged: dict[str, str] = {}
     for said in (connection, session, table, hint):
-        merged |= canonical_options(said)
+        given = canonical_options(said)
+        if any(map(is_of_directories, given)):
+            merged = {key: value for key, value in merged.items() if not is_of_directories(key)}
+        merged |= given
     return merged
 
 

@@ -289,6 +289,26 @@ def test_a_doctor_finds_a_lost_and_a_cut_file(shell: Shell) -> None:
     assert (found["is_well"], f"{lost} is missing" in found["text"], str(cut) in found["text"]) == (False, True, True)
 
 
+def test_a_doctor_looks_at_data_apart_from_its_table(shell: Shell, tmp_path: Path) -> None:
+    root = tmp_path / "cold"
+    options = ["--with", f"file.root-path={root}", "--with", "write-mode=append-only"]
+    made = shell.run("create", "shop.cold", "id BIGINT", *options)
+    assert made.exit_code == 0, made.output
+    shell.run("write", "shop.cold", "-", "-f", "csv", stdin=b"id\n1\n")
+    (path,) = (root / "shop.db" / "cold").rglob("*.parquet")
+    assert all(each["is_well"] for each in shell.answer("doctor", "shop.cold", "--deep") if each["what"] != "java")
+    assert shell.answer("orphans", "shop.cold", "--older-than-hours", "0") == []
+
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "bytes, not" in shell.run("--json", "doctor", "shop.cold").stdout
+    path.unlink()
+    assert f"{path} is missing" in shell.run("--json", "doctor", "shop.cold").stdout
+    dropped = shell.run("drop", "shop.cold", "--yes")
+
+    assert dropped.exit_code == 0, dropped.output
+    assert not (root / "shop.db" / "cold").exists()
+
+
 def test_a_doctor_says_that_kafka_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     from storage_lib.log_store import kafka_check
 

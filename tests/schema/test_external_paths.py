@@ -18,6 +18,7 @@ from storage_lib.schema.external_paths import (
     io_path,
     with_root_path,
 )
+from storage_lib.schema.option_precedence import merged_options
 
 TWO = {PATHS_OPTION: "s3://fast/t, file:///slow//t/"}
 
@@ -119,3 +120,13 @@ def test_a_root_path_becomes_a_directory_of_the_tables_own() -> None:
         with_root_path({"file.root-path": "/data", **TWO}, "shop.orders")
     with pytest.raises(InvalidInputError, match="has no scheme"):
         with_root_path({"file.root-path": "data"}, "shop.orders")
+
+
+def test_options_of_directories_are_one_choice() -> None:
+    connection = {"file.root-path": "/cold", "bucket": "2"}
+
+    assert merged_options(table=TWO, connection=connection) == {**TWO, "bucket": "2"}
+    assert merged_options(table={"bucket": "3"}, session={"table-storage.file.root-path": "/warm"}, connection=TWO) == {
+        "bucket": "3",
+        "file.root-path": "/warm",
+    }

@@ -13,11 +13,14 @@ import pytest
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, RemoveOption, SetOption, WarehouseCatalog
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_drift import table_drift
+from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
 from storage_lib.file_store.external_claims import CLAIM_NAME
+from storage_lib.log_store.memory_log_store import MemoryLogStore
 from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.every_file import every_file
-from tests.support.fake_environment import FakeClock, fake_environment
+from tests.support.fake_environment import CountedNames, FakeClock, fake_environment
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.orders_table import COLUMNS, NAME, content, orders, rows
 
 ROOT = "/outside"
@@ -293,6 +296,49 @@ def test_a_renamed_table_keeps_its_directory_and_its_claim(tmp_path: Path) -> No
     assert [path for path in place.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("act", ["create", "drop"])
+def test_a_creation_or_a_drop_that_dies_anywhere_is_finished_by_the_next(act: str) -> None:
+    at = 0
+    while True:
+        at += 1
+        environment = fake_environment()
+        files = environment.file_io
+        if act == "drop":
+            outside(MemoryCatalog(environment=environment)).append(rows("+I a 1 1"))
+        dying = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at))
+        mortal = MemoryCatalog(environment=replace(environment, file_io=dying, new_name=CountedNames("mortal")))
+        try:
+            mortal.drop_table(NAME) if act == "drop" else outside(mortal)
+        except SimulatedCrash:
+            when = f"{act}, {at}: {dying.calls[-1]}"
+        else:
+            break
+        following = MemoryCatalog(environment=replace(environment, new_name=CountedNames("following")))
+        if act == "drop":
+            following.drop_table(NAME, if_exists=True)
+            assert every_file(files, ROOT) == set(), when
+        table = following.load_table(NAME) if following.table_exists(NAME) else outside(following)
+        table.append(rows("+I a 2 2"))
+        assert content(table) == {"a 2 2"}, when
+        following.drop_table(NAME)
+        assert every_file(files, ROOT) == set(), when
+    assert at > 10
+
+
+def test_a_creation_that_fails_gives_its_directory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+
+    def refused(_: MemoryLogStore) -> None:
+        raise UnavailableError("no brokers")
+
+    monkeypatch.setattr(MemoryLogStore, "create", refused)
+    with pytest.raises(UnavailableError, match="no brokers"):
+        orders(catalog, **{"file.root-path": ROOT})
+
+    assert every_file(catalog._environment.file_io, ROOT) == set()
+    outside(catalog)
+
+
 # What metadata names, and must not be deleted.
 
 
@@ -429,3 +475,16 @@ def test_a_link_in_an_external_directory_is_not_followed(tmp_path: Path) -> None
 
     assert (precious / "data-0.parquet").exists()
     assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    "named", ["", "outside/file.parquet", "/precious/file.parquet", "file:relative", "file:/out\0side", "nowhere"]
+)
+def test_an_entry_whose_path_is_no_url_is_damaged(catalog: MemoryCatalog, named: str) -> None:
+    table = outside(catalog)
+    table.append(rows("+I a 1 1"))
+    (split,) = table.plan().splits()
+    forged_split = replace(split, files=tuple(replace(file, external_path=named) for file in split.files))
+
+    with pytest.raises((CorruptFileError, NotFoundError)):
+        list(table.file_store.read.read(forged_split))

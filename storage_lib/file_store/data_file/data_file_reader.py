@@ -215,7 +215,8 @@ class DataFileReader:
         deletion_file = file.deletion_file
         if deletion_file is None:
             return np.zeros(0, dtype=np.int64)
-        path = io_path(deletion_file.external_path or self._paths.index_path(deletion_file.file_name))
+        named = deletion_file.external_path
+        path = self._paths.index_path(deletion_file.file_name) if named is None else io_path(named)
         with self._file_io.open_input(path) as source:
             positions = read_deletion_vector(source, deletion_file.offset, path)
         noted = deletion_file.row_count
