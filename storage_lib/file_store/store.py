@@ -88,10 +88,10 @@ class FileStore:
         self.deletion = FileDeletion(environment.file_io, paths, schema)
         self._manifests = ManifestDirectory(environment.file_io, paths)
         self._key_cache = KeyCache(options.lookup_cache_max_memory_size)
-        self.snapshots = SnapshotHistory(environment.file_io, paths)
-        self.tags = TagDirectory(environment.file_io, paths)
-        self.consumers = ConsumerDirectory(environment.file_io, paths)
-        self.branches = BranchDirectory(environment.file_io, paths)
+        self.snapshots = SnapshotHistory(environment.file_io, paths, environment.clock)
+        self.tags = TagDirectory(environment.file_io, paths, environment.clock)
+        self.consumers = ConsumerDirectory(environment, paths)
+        self.branches = BranchDirectory(environment.file_io, paths, environment.clock)
         self.scan = FileStoreScan(
             snapshots=self.snapshots,
             manifests=self._manifests,

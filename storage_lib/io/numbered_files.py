@@ -6,21 +6,31 @@ names, so it may be too low but never too high; neither has to be there, and not
 
 from __future__ import annotations
 
+from functools import partial
+
 from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.io.after_commit import after_commit
+from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
+from storage_lib.io.overwritten_file import read_overwritten
 
 LATEST = "LATEST"
 EARLIEST = "EARLIEST"
 _STEPS_BEFORE_LISTING = 10
 _FIRST_WITH_HINTS = 1
+_DIGITS_MAX = 19
 
 
 class NumberedFiles:
     """One sequence. Files are never changed; numbers only grow, though old files may be deleted. Thread-safe."""
 
-    def __init__(self, file_io: FileIO, directory: str, prefix: str, *, hints: bool) -> None:
+    def __init__(
+        self, file_io: FileIO, directory: str, prefix: str, *, hints: bool, clock: Clock | None = None
+    ) -> None:
+        """With a ``clock``, a hint that another engine is overwriting is read again."""
         self._file_io = file_io
+        self._clock = clock
+        self._unreadable: set[str] = set()
         self._directory = directory
         self._prefix = prefix
         self._hints = hints
@@ -114,7 +124,18 @@ class NumberedFiles:
 
     def _hint(self, name: str) -> int | None:
         try:
-            text = self._file_io.read_bytes(f"{self._directory}/{name}").decode("ascii", "replace").strip()
+            clock = None if name in self._unreadable else self._clock
+            return read_overwritten(clock, partial(self._decoded_hint, name))
         except NotFoundError:
             return None
-        return int(text) if text.isascii() and text.isdigit() else None
+        except CorruptFileError:
+            self._unreadable.add(name)  # nobody is writing it: not waited for again
+            return None
+
+    def _decoded_hint(self, name: str) -> int:
+        path = f"{self._directory}/{name}"
+        text = self._file_io.read_bytes(path).decode("ascii", "replace").strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+            message = f"{path} is not a number"
+            raise CorruptFileError(message)
+        return int(text)

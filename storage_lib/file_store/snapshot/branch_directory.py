@@ -17,6 +17,7 @@ from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
 from storage_lib.file_store.snapshot.tag import Tag, check_reference_name
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
+from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.schema.json_document import decode_json, int64
@@ -29,8 +30,10 @@ _RETAINED_UNTIL = "retainedUntil"
 class BranchDirectory:
     """Makes and deletes branches of one table; ``paths`` may be those of any of its branches."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+    def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None = None) -> None:
+        """Without a ``clock``, tags and hints that another engine is overwriting are not read again."""
         self._file_io = file_io
+        self._clock = clock
         self._paths = paths
 
     def names(self) -> list[str]:
@@ -61,11 +64,11 @@ class BranchDirectory:
 
     def history(self, name: str) -> SnapshotHistory:
         """The snapshots of a branch."""
-        return SnapshotHistory(self._file_io, self._paths.of_branch(name))
+        return SnapshotHistory(self._file_io, self._paths.of_branch(name), self._clock)
 
     def tags(self, name: str) -> TagDirectory:
         """The tags of a branch."""
-        return TagDirectory(self._file_io, self._paths.of_branch(name))
+        return TagDirectory(self._file_io, self._paths.of_branch(name), self._clock)
 
     def changelogs(self, name: str) -> list[Snapshot]:
         """The expired snapshots of which another engine keeps the changelog: snapshots in form."""

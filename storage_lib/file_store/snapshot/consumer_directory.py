@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 
 from storage_lib.errors import NotFoundError
 from storage_lib.file_store.snapshot.tag import check_reference_name
-from storage_lib.io.file_io import FileIO
+from storage_lib.io.environment import Environment
+from storage_lib.io.overwritten_file import read_overwritten
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.json_document import decode_json, int64
 
@@ -24,8 +26,9 @@ class Consumer:
 class ConsumerDirectory:
     """The consumers of one branch."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
-        self._file_io = file_io
+    def __init__(self, environment: Environment, paths: TablePaths) -> None:
+        self._file_io = environment.file_io
+        self._clock = environment.clock
         self._paths = paths
 
     def put(self, name: str, next_snapshot_id: int) -> None:
@@ -46,7 +49,11 @@ class ConsumerDirectory:
         raise NotFoundError(message)
 
     def load_all(self) -> list[Consumer]:
-        """Every consumer, by name. Raises ``CorruptFileError`` for a file that doesn't say where it is."""
+        """Every consumer, by name.
+
+        A file that another engine is overwriting is read again. Raises ``CorruptFileError`` for one that stays
+        unreadable: whatever it protects must not expire.
+        """
         consumers = []
         for entry in self._file_io.list_directory(self._paths.consumer_directory):
             name = self._paths.consumer_of_file(entry.name)
@@ -54,7 +61,7 @@ class ConsumerDirectory:
                 continue
             path = self._paths.consumer_path(name)
             try:
-                next_snapshot_id = _decoded(self._file_io.read_bytes(path), path)
+                next_snapshot_id = read_overwritten(self._clock, partial(self._next_id, path), is_listed=True)
             except NotFoundError:
                 continue
             consumers.append(Consumer(name=name, next_snapshot_id=next_snapshot_id, modified_ms=entry.modified_ms))
@@ -63,6 +70,9 @@ class ConsumerDirectory:
     def delete(self, name: str) -> None:
         """Forget a consumer; fine if it is gone."""
         self._file_io.delete(self._paths.consumer_path(name), below=self._paths.root)
+
+    def _next_id(self, path: str) -> int:
+        return _decoded(self._file_io.read_bytes(path), path)
 
 
 def _decoded(data: bytes, path: str) -> int:

@@ -14,6 +14,7 @@ from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpire
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
+from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
@@ -27,10 +28,11 @@ _LOADS_AT_ONCE = 8
 class SnapshotHistory:
     """Snapshots are never changed, so each is read once and remembered. Safe to use from several threads."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+    def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None = None) -> None:
+        """Without a ``clock``, a hint that another engine is overwriting counts as missing at once."""
         self._file_io = file_io
         self._paths = paths
-        self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True)
+        self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True, clock=clock)
         self._cache: OrderedDict[int, Snapshot] = OrderedDict()
         self._lock = threading.Lock()
         self._commits = CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from storage_lib.errors import NotFoundError
 from storage_lib.file_store.snapshot.tag import Tag, check_reference_name, decode_tag, encode_tag
+from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
+from storage_lib.io.overwritten_file import read_overwritten
 from storage_lib.io.table_paths import TablePaths
 
 
 class TagDirectory:
-    """Files by name. Whether what a tag names is still there is its maker's business (``TableTags``)."""
+    """Files by name; one that another engine is writing is read again.
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+    Whether what a tag names is still there is its maker's business (``TableTags``).
+    """
+
+    def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None) -> None:
         self._file_io = file_io
+        self._clock = clock
         self._paths = paths
 
     def create(self, tag: Tag) -> bool:
@@ -24,7 +32,7 @@ class TagDirectory:
         """The tag; ``NotFoundError`` listing those there are."""
         path = self._paths.tag_path(name)
         try:
-            return decode_tag(name, self._file_io.read_bytes(path), path)
+            return read_overwritten(self._clock, partial(self._decoded, name))
         except NotFoundError:
             known = ", ".join(self.names()) or "none"
             message = f"there is no tag {name!r} ({path}); tags there: {known}"
@@ -43,9 +51,8 @@ class TagDirectory:
         """Every tag by name; one deleted meanwhile is left out."""
         tags = []
         for name in self.names():
-            path = self._paths.tag_path(name)
             try:
-                tags.append(decode_tag(name, self._file_io.read_bytes(path), path))
+                tags.append(read_overwritten(self._clock, partial(self._decoded, name), is_listed=True))
             except NotFoundError:
                 continue
         return tags
@@ -53,3 +60,7 @@ class TagDirectory:
     def delete(self, name: str) -> None:
         """Delete the tag's file; fine if it is gone."""
         self._file_io.delete(self._paths.tag_path(name), below=self._paths.root)
+
+    def _decoded(self, name: str) -> Tag:
+        path = self._paths.tag_path(name)
+        return decode_tag(name, self._file_io.read_bytes(path), path)

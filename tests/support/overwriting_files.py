@@ -1,0 +1,30 @@
+"""A store on which another engine is overwriting one file in place: unreadable until enough time has passed."""
+
+from __future__ import annotations
+
+from storage_lib.errors import NotFoundError
+from storage_lib.io.memory_file_io import MemoryFileIO
+from tests.support.fake_environment import FakeClock
+
+
+class OverwritingFiles(MemoryFileIO):
+    """Reads of ``path`` return ``while_overwritten`` (None: the file is missing) until ``clock`` shows ``until``."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(now_millis=clock.now_millis)
+        self._clock = clock
+        self.path = ""
+        self.while_overwritten: bytes | None = b""
+        self.until = 0.0
+
+    def overwrite(self, path: str, *, seconds: float, meanwhile: bytes | None = b"") -> None:
+        """Begin overwriting ``path``; it takes ``seconds``, and its content is the same afterwards."""
+        self.path, self.while_overwritten, self.until = path, meanwhile, self._clock.monotonic() + seconds
+
+    def read_bytes(self, path: str) -> bytes:
+        if path != self.path or self._clock.monotonic() >= self.until:
+            return super().read_bytes(path)
+        if self.while_overwritten is None:
+            message = f"can't read {path}: there is no such file"
+            raise NotFoundError(message)
+        return self.while_overwritten
