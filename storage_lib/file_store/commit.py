@@ -37,10 +37,11 @@ from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.merge_tree.increment import BucketVectors
+from storage_lib.file_store.restored_files import RestoredFiles
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.file_store.snapshot_draft import SnapshotDraft
+from storage_lib.file_store.snapshot_draft import Restored, SnapshotDraft
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.schema.predicate import Predicate
@@ -82,6 +83,7 @@ class FileStoreCommit:
         snapshots: SnapshotHistory,
         scan: FileStoreScan,
         new_draft: Callable[[], SnapshotDraft],
+        new_restore: Callable[[Snapshot], RestoredFiles],
         schema_id: int,
         check_layout: Guard,
         comparable_key: ComparableKeyOf | None,
@@ -93,6 +95,7 @@ class FileStoreCommit:
         self._snapshots = snapshots
         self._scan = scan
         self._new_draft = new_draft
+        self._new_restore = new_restore
         self._schema_id = schema_id
         self._check_layout = check_layout
         self._comparable_key = comparable_key
@@ -188,21 +191,31 @@ class FileStoreCommit:
         Messages bring changelog files only.
         What is live is decided when the snapshot is made, so this never conflicts. Raises otherwise as ``commit``.
         """
-        wanted = self._scan.live_files(target)
-        if not self._changes_to(wanted, self._snapshots.latest()):
+        files = self._new_restore(target)
+        if not files.differ(self._scan.live_files(self._snapshots.latest())):
             return None
-        return self._create(
-            _Request(
-                committable=committable,
-                kind=CommitKind.OVERWRITE,
-                changes_of=lambda latest: self._changes_to(wanted, latest),
-                guard=guard,
-                properties_of=properties_of,
-                identifiers_ascend=False,
-                restored=target,
-                changelog=changelog_of(committable.messages, of_compactions=False),
-            )
+        request = _Request(
+            committable=committable,
+            kind=CommitKind.OVERWRITE,
+            changes_of=lambda latest: files.upon(latest, self._scan.live_files(latest)),
+            guard=guard,
+            properties_of=properties_of,
+            identifiers_ascend=False,
+            restored_of=lambda: Restored(target, files.indexes, shares_files=not files.others_expire),
+            changelog=changelog_of(committable.messages, of_compactions=False),
         )
+        try:
+            restored, is_new = self._create_or_find(request)
+        except CommitOutcomeUnknownError:
+            # A snapshot may name the copies: they have to stay.
+            raise
+        except Exception:
+            with suppress(StorageError):
+                files.tidy(is_committed=False)
+            raise
+        with after_commit(f"table {self._table}: deleting copies that lost attempts left"):
+            files.tidy(is_committed=is_new)
+        return restored
 
     def add_statistics(
         self, committable: Committable, statistics: str, *, properties_of: PropertiesOf | None = None
@@ -219,12 +232,6 @@ class FileStoreCommit:
                 statistics=statistics,
             )
         )
-
-    def _changes_to(self, wanted: LiveFiles, latest: Snapshot | None) -> Sequence[ManifestEntry]:
-        """What turns the live files of ``latest`` into ``wanted``."""
-        live = self._scan.live_files(latest)
-        gone = (deleted(entry) for entry in live if not wanted.holds(entry))
-        return (*gone, *(entry for entry in wanted if not live.holds(entry)))
 
     def _create(self, request: _Request) -> Snapshot:
         snapshot, _ = self._create_or_find(request)
@@ -271,7 +278,7 @@ class FileStoreCommit:
                 latest,
                 changes,
                 self._template(request, uuid),
-                restored=request.restored,
+                restored=None if request.restored_of is None else request.restored_of(),
                 vectors=request.vectors,
                 changelog=request.changelog,
                 hash_indexes=request.hash_indexes,
@@ -448,7 +455,8 @@ class _Request:
     properties_of: PropertiesOf | None
     identifiers_ascend: bool
     carries_identity: bool = True
-    restored: Snapshot | None = None
+    restored_of: Callable[[], Restored] | None = None
+    """To be called once the changes are known."""
     statistics: str | None = None
     changelog: Sequence[ManifestEntry] = ()
 

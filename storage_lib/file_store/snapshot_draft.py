@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
-from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, Bucket, encode_index_manifest
+from storage_lib.file_store.manifest.index_manifest import (
+    NO_INDEXES,
+    Bucket,
+    IndexManifest,
+    encode_index_manifest,
+)
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry, cancel_out
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, describe_manifest, encode_manifest
@@ -16,6 +21,18 @@ from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
 from storage_lib.file_store.merge_tree.increment import BucketVectors
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.io.table_paths import TablePaths
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A snapshot whose content comes back, with the indexes of the files that are restored.
+
+    ``shares_files``: the files that ``snapshot`` names may be named again.
+    """
+
+    snapshot: Snapshot
+    indexes: IndexManifest
+    shares_files: bool
 
 
 class SnapshotDraft:
@@ -50,7 +67,7 @@ class SnapshotDraft:
         changes: Sequence[ManifestEntry],
         template: Snapshot,
         *,
-        restored: Snapshot | None = None,
+        restored: Restored | None = None,
         vectors: Mapping[Bucket, BucketVectors] | None = None,
         changelog: Sequence[ManifestEntry] = (),
         hash_indexes: Mapping[Bucket, HashIndexChange] | None = None,
@@ -58,9 +75,9 @@ class SnapshotDraft:
         """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
         ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
-        ``restored`` is the older snapshot whose files come back, if any. Since a file that was deleted may not be added
+        ``restored`` is the snapshot whose content comes back, if any. Since a file that was deleted may not be added
         again beside its DELETE, all manifests are folded then, and where a file moves to a level that it has left
-        before: after a rollback, compactions do what they did once more. ``vectors`` are new deletion vectors of some
+        before, as it can in tables that an earlier release rolled back. ``vectors`` are new deletion vectors of some
         buckets, ``hash_indexes`` changes of theirs, ``changelog`` the changelog files that come with ``changes``.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
         """
@@ -68,8 +85,9 @@ class SnapshotDraft:
         base = self._base_of(previous)
         base = self._folded(base, everything=restored is not None or self._have_left_before(base, changes))
         base_name, base_size = self._stage_list(base)
-        index_manifest = None if restored is None else restored.index_manifest
-        if restored is None:
+        if restored is not None:
+            index_manifest = self._index_of_restored(restored)
+        else:
             is_overwrite = template.commit_kind is CommitKind.OVERWRITE
             index_manifest = self._index_of(
                 previous, changes, vectors or {}, hash_indexes or {}, is_overwrite=is_overwrite
@@ -167,6 +185,16 @@ class SnapshotDraft:
         if not after.records:
             return None
         return self._stage(TablePaths.new_index_manifest_name(self._new_name(), 0), encode_index_manifest(after))
+
+    def _index_of_restored(self, restored: Restored) -> str | None:
+        name = restored.snapshot.index_manifest
+        if name is None:
+            return None
+        if restored.shares_files and restored.indexes.records == self._manifests.read_index(name).records:
+            return name
+        return self._stage(
+            TablePaths.new_index_manifest_name(self._new_name(), 0), encode_index_manifest(restored.indexes)
+        )
 
     def _folded(self, base: list[ManifestFileMeta], *, everything: bool) -> list[ManifestFileMeta]:
         """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
@@ -266,7 +294,7 @@ def _filled_in(
     *,
     lists: tuple[str, int, str, int],
     delta_rows: int,
-    restored: Snapshot | None,
+    restored: Restored | None,
     index_manifest: str | None,
     changelog: tuple[str, int, int] | None,
 ) -> Snapshot:
@@ -274,7 +302,9 @@ def _filled_in(
     base_name, base_size, delta_name, delta_size = lists
     changelog_name, changelog_size, changelog_rows = changelog or (None, None, None)
     # Deletion vectors and statistics are of files and rows: they come back with these.
-    carried = previous if restored is None else restored
+    carried = None if previous is None else previous.statistics
+    if restored is not None and restored.snapshot.statistics != carried:
+        carried = restored.snapshot.statistics if restored.shares_files else None
     marks = [template.watermark, None if previous is None else previous.watermark]
     return replace(
         template,
@@ -292,6 +322,6 @@ def _filled_in(
         watermark=max((mark for mark in marks if mark is not None), default=None),
         time_millis=template.time_millis if previous is None else max(template.time_millis, previous.time_millis),
         index_manifest=index_manifest,
-        statistics=template.statistics or (None if carried is None else carried.statistics),
+        statistics=template.statistics or carried,
         next_row_id=None if previous is None else previous.next_row_id,
     )

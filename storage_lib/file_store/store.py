@@ -19,10 +19,12 @@ from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
+from storage_lib.file_store.file_copies import FileCopies
 from storage_lib.file_store.file_deletion import FileDeletion
 from storage_lib.file_store.foreign_features import refuse_foreign_features
 from storage_lib.file_store.hash_indexes import HashIndexes
 from storage_lib.file_store.kind_choice import kind_of
+from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, IndexManifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
@@ -31,6 +33,7 @@ from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.file_store.references import FileReferences
+from storage_lib.file_store.restored_files import RestoredFiles
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.schema_in_force import rewritten_since, schema_in_force
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
@@ -183,12 +186,32 @@ class FileStore:
                 new_name=self._environment.new_name,
             )
 
+        def indexes_of(snapshot: Snapshot | None) -> IndexManifest:
+            name = None if snapshot is None else snapshot.index_manifest
+            return NO_INDEXES if name is None else self._manifests.read_index(name)
+
+        def new_restore(target: Snapshot) -> RestoredFiles:
+            return RestoredFiles(
+                self.scan.live_files(target),
+                indexes=indexes_of(target),
+                copies=FileCopies(
+                    environment=self._environment,
+                    paths=self._paths,
+                    data_files=self._data_files,
+                    external=self._external,
+                    delete=self.deletion.delete,
+                ),
+                indexes_of=indexes_of,
+                others_expire=self._options.others_expire,
+            )
+
         return FileStoreCommit(
             table=self._table,
             environment=self._environment,
             snapshots=self.snapshots,
             scan=self.scan,
             new_draft=new_draft,
+            new_restore=new_restore,
             schema_id=self._schema.id,
             check_layout=self.check_layout,
             comparable_key=self._kind.comparable_key,

@@ -643,6 +643,11 @@ class TableOptions:
         return self.changelog_num_retained_min or self.snapshot_num_retained_min
 
     @property
+    def others_expire(self) -> bool:
+        """Whether the commits of other engines may expire snapshots."""
+        return self.snapshot_num_retained_min < _INT_MAX
+
+    @property
     def effective_changelog_num_retained_max(self) -> int:
         """That of snapshots unless it is given."""
         return self.changelog_num_retained_max or self.snapshot_num_retained_max

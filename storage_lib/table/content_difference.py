@@ -143,13 +143,20 @@ def _split(place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> Spl
 
 
 def _differing(old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-    """Files that are in one of the two only; one that was moved to another level is in both."""
-    before, after = ({file.file_name for file in files} for files in (old, new))
-    return [file for file in (*old, *new) if (file.file_name in before) != (file.file_name in after)]
+    """Files that are in one of the two only, or have other rows marked as deleted in each.
+
+    One that was moved to another level is in both.
+    """
+    before, after = ({(file.file_name, file.deletion_file) for file in files} for files in (old, new))
+    same = before & after
+    return [file for file in (*old, *new) if (file.file_name, file.deletion_file) not in same]
 
 
 def places_that_differ(old: LiveFiles, new: LiveFiles) -> tuple[FilesByPlace, FilesByPlace]:
-    """The files of every bucket that does not consist of the same files in both, by place: old and new."""
+    """The files of every bucket that does not consist of the same files in both, by place: old and new.
+
+    A file of which other rows are marked as deleted is another one.
+    """
     before: dict[Place, list[DataFileMeta]] = {}
     after: dict[Place, list[DataFileMeta]] = {}
     places = {
@@ -159,8 +166,10 @@ def places_that_differ(old: LiveFiles, new: LiveFiles) -> tuple[FilesByPlace, Fi
         for bucket in live.buckets_of(partition)
     }
     for partition, bucket in places:
-        first = {entry.file.identity: entry.file for entry in old.of(partition, bucket)}
-        second = {entry.file.identity: entry.file for entry in new.of(partition, bucket)}
+        first, second = (
+            {(entry.file.identity, entry.file.deletion_file): entry.file for entry in live.of(partition, bucket)}
+            for live in (old, new)
+        )
         if first.keys() != second.keys():
             before[partition, bucket] = list(first.values())
             after[partition, bucket] = list(second.values())

@@ -164,11 +164,16 @@ class Life:
         }
         if self.drawn.random() < 0.3:
             options["compaction.size-ratio"] = "0"
-        new_table = SharedTable.made_by_us if self.drawn.random() < 0.3 else SharedTable.made_by_java
+        self.is_ours = bool(self.drawn.random() < 0.3)
+        options |= self._more_options()
+        new_table = SharedTable.made_by_us if self.is_ours else SharedTable.made_by_java
         self.table = new_table(self.core, self.home, {"k": "INT NOT NULL", **self.engine.columns}, options)
         self.told.append(f"seed {self.seed}: {self.name}, {options}, {new_table.__name__}")
         self.changes: list[Change] = []
         self.input: list[Change] = []
+
+    def _more_options(self) -> dict[str, str]:
+        return {}
 
     def run(self, steps: int = 9) -> None:
         """Steps by either engine, then a full compaction by one of them."""
@@ -179,18 +184,23 @@ class Life:
 
     def _step(self, *, last: bool) -> bool:
         """Whether everything is in the changelog afterwards."""
-        by_us = bool(self.drawn.random() < 0.5)
         what = "compact" if last else str(self.drawn.choice(["append"] * 9 + ["compact"] * 3 + ["overwrite"]))
         if what == "overwrite":
             return self._overwrite()
-        if what == "compact":
-            full = bool(last or self.drawn.random() < 0.5) if by_us else True
-            self.told.append(f"{'we' if by_us else 'java'} compact{' fully' if full else ''}")
-            if by_us:
-                self.table.ours().compact(full=full)
-            else:
-                self.table.compact_by_java()
-            return full
+        return self._compact(last=last) if what == "compact" else self._append()
+
+    def _compact(self, *, last: bool = False) -> bool:
+        by_us = bool(self.drawn.random() < 0.5)
+        full = bool(last or self.drawn.random() < 0.5) if by_us else True
+        self.told.append(f"{'we' if by_us else 'java'} compact{' fully' if full else ''}")
+        if by_us:
+            self.table.ours().compact(full=full)
+        else:
+            self.table.compact_by_java()
+        return full
+
+    def _append(self) -> bool:
+        by_us = bool(self.drawn.random() < 0.5)
         changes = self._drawn_changes(by_us=by_us)
         self.told.append(f"{'we' if by_us else 'java'} append {[(kind.symbol, *row) for kind, row in changes]}")
         (self.table.append_by_us if by_us else self.table.append_by_java)(changes)

@@ -47,6 +47,14 @@ class IndexManifest:
         """The index files that it names."""
         return [record["_FILE_NAME"] for record in self.records]
 
+    @property
+    def index_paths(self) -> list[IndexPath]:
+        """The index files that it names, and where they are."""
+        return [
+            IndexPath(file_name=record["_FILE_NAME"], external_path=record.get("_EXTERNAL_PATH"))
+            for record in self.records
+        ]
+
     def deletion_files(self) -> DeletionFiles:
         """Where the deletion vector of each data file that has one is."""
         found: dict[Bucket, dict[str, DeletionFile]] = {}
@@ -124,6 +132,28 @@ class IndexManifest:
             if records == list(self.records)
             else IndexManifest(schema_json=self.schema_json, records=tuple(records))
         )
+
+    def with_names(self, renamed: Mapping[Bucket, Mapping[str, str]]) -> IndexManifest:
+        """With the vectors of some data files under other names of these; itself if none of them has one."""
+        records: list[Record] = []
+        for record in self.records:
+            names = renamed.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), {})
+            ranges = [
+                None if each is None else {**each, "f0": names.get(each["f0"], each["f0"])}
+                for each in record.get(_RANGES) or ()
+            ]
+            is_touched = any(each["f0"] in names for each in _ranges(record))
+            records.append({**record, _RANGES: ranges} if is_touched else record)
+        return self if records == list(self.records) else replace(self, records=tuple(records))
+
+    def with_files(self, copies: Mapping[str, str]) -> IndexManifest:
+        """With copies of some index files, which are in the table, by the names of these; itself without copies."""
+        records: list[Record] = []
+        for record in self.records:
+            name = copies.get(record["_FILE_NAME"])
+            elsewhere = {"_EXTERNAL_PATH": None} if "_EXTERNAL_PATH" in record else {}
+            records.append(record if name is None else {**record, "_FILE_NAME": name, **elsewhere})
+        return replace(self, records=tuple(records)) if copies else self
 
     def with_vectors(
         self, bucket: Bucket, index_file: str | None, size_bytes: int, ranges: Mapping[str, DeletionRange]
