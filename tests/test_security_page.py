@@ -53,7 +53,15 @@ TESTED_BY = {
         "plugins/test_spark_settings.py::test_no_safe_setting_names_code_a_path_or_an_address",
         "plugins/test_spark_settings.py::test_sizes_and_switches_are_allowed_but_no_second_argument_in_them",
     ),
-    "java-calls": ("spark/test_java_calls.py::test_no_expression_and_no_query_calls_java",),
+    "form-sql": (
+        "spark/test_restricted_sql.py::test_no_expression_and_no_query_calls_java",
+        "spark/test_restricted_sql.py::test_no_query_runs_a_program",
+        "spark/test_restricted_sql.py::test_no_expression_of_a_stream_runs_a_program",
+        "spark/test_restricted_sql.py::test_a_query_holds_no_variable_of_the_driver",
+        "spark/test_restricted_sql.py::test_a_query_names_no_file",
+        "spark/test_restricted_sql.py::test_what_is_more_than_a_query_is_refused_before_spark_runs_it",
+    ),
+    "expectations": ("plugins/test_data_quality.py::test_expectations_of_a_form_hold_no_code",),
     "credentials-stay": (
         "plugins/test_spark_settings.py::test_the_connections_credentials_go_to_no_servers_that_a_form_names",
         "plugins/test_secrets.py::test_credentials_of_a_connection_go_to_no_servers_of_an_ingested_topic",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamic_table.allowed_callable import load_allowed_callable
+from dynamic_table.expectation_code import refuse_code
 from dynamic_table.rendered_argument import is_nothing
 from dynamic_table.table_declarations import load_yaml, refusal
 
@@ -26,7 +27,8 @@ SUFFIXES = (".yaml", ".yml", ".json")
 def expectations_of(named: object, table: str, folder: Path) -> Any:
     """Return the expectations: those given, those of the file or function named, else those of the table's own file.
 
-    A relative path begins in ``folder``, the DAG file's. An InvalidInputError tells which file is missing.
+    A relative path begins in ``folder``, the DAG file's. An InvalidInputError tells which file is missing, and refuses
+    code in expectations that are given as they are.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -38,6 +40,7 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
             raise InvalidInputError(message)
         return _listed(load_yaml(found), found)
     if not isinstance(named, str) or named.lstrip().startswith("["):
+        refuse_code(named)
         return named
     if ":" in named and Path(named).suffix not in SUFFIXES:
         return _listed(load_allowed_callable(named)(), named)

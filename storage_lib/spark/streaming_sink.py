@@ -24,7 +24,7 @@ from storage_lib.schema.option_values import parse_boolean
 from storage_lib.schema.secret_text import hidden_in
 from storage_lib.spark.changelog_verbs import read_changelog
 from storage_lib.spark.dataframe_verbs import read_stream
-from storage_lib.spark.java_calls import forbid_java_calls
+from storage_lib.spark.restricted_sql import refuse_commands, restrict_sql
 from storage_lib.spark.sink_checkpoint import checkpoint_to_go_on_from
 from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink_spec import SinkSpec
@@ -196,8 +196,10 @@ def _selected(df: DataFrame, spec: SinkSpec) -> DataFrame:
     if not spec.select:
         return df
     # A form may hold these expressions.
-    forbid_java_calls(df.sparkSession)
-    return df.selectExpr(*spec.select)
+    restrict_sql(df.sparkSession)
+    selected = df.selectExpr(*spec.select)
+    refuse_commands(selected)
+    return selected
 
 
 def _source(

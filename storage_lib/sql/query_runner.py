@@ -82,7 +82,7 @@ def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix:
     """Let Spark analyse a rewritten query."""
     whole = found.text.behind(prefix) if prefix else found.text
     with errors_in_words(source, whole):
-        return state.spark.sql(whole.text)
+        return state.analysed(whole.text)
 
 
 def _rewrite(

@@ -151,7 +151,7 @@ def _checked_hint(name: str, reference: TableReference) -> dict[str, str]:
 def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
     if as_of.is_time:
         with errors_in_words():
-            row = state.spark.sql(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
+            row = state.analysed(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
         if row is None or row[0] is None:
             message = f"TIMESTAMP AS OF {as_of.expression} is no moment; write '2024-05-14 01:00:00' or the like"
             raise InvalidInputError(message)

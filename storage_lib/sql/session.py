@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.catalog import Catalog
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark.restricted_sql import restrict_sql
 from storage_lib.spark.table_source import register
 from storage_lib.sql import run_looks as looks
 from storage_lib.sql import run_table_statements as tables
@@ -44,6 +46,8 @@ class Session(AbstractContextManager["Session"]):
 
     ``database`` is what names without one mean, ``catalog_name`` the first part of names of three. Temporary tables lie
     in ``temporary_directory``, which on a cluster all machines have to reach (None: a new one on this disk).
+    ``restricted`` is for SQL of somebody else: it runs SELECT only, which reaches nothing but tables, and restricts
+    the Spark session for good.
     """
 
     def __init__(
@@ -54,14 +58,18 @@ class Session(AbstractContextManager["Session"]):
         database: str = DEFAULT_DATABASE,
         catalog_name: str = DEFAULT_CATALOG,
         temporary_directory: str | None = None,
+        restricted: bool = False,
     ) -> None:
         register(spark)
+        if restricted:
+            restrict_sql(spark)
         self._state = SessionState(
             spark=spark,
             catalog=catalog,
             catalog_name=catalog_name,
             database=database,
             temporary=TemporaryTables(temporary_directory),
+            restricted=restricted,
         )
 
     @property
@@ -139,6 +147,9 @@ class Session(AbstractContextManager["Session"]):
         df.createOrReplaceTempView(quoted(name))
 
     def _run(self, statement: Statement, source: SourceText) -> Result:
+        if self._state.restricted and not isinstance(statement, row.Select):
+            message = f"only SELECT may be run here, not {type(statement).__name__}"
+            raise InvalidInputError(message)
         run = _RUNNERS.get(type(statement))
         if run is not None:
             return run(self._state, statement)

@@ -14,6 +14,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.nearest import did_you_mean
 from storage_lib.schema.option_precedence import merged_options
+from storage_lib.spark.restricted_sql import refuse_commands, refuse_statement
 from storage_lib.sql.settings import SessionSettings
 from storage_lib.sql.source_text import SourceText
 from storage_lib.sql.statements.parts import NamedTable
@@ -21,7 +22,7 @@ from storage_lib.sql.statements.table_statements import CreateView
 from storage_lib.sql.temporary_tables import TemporaryTables
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -50,6 +51,7 @@ class SessionState:
     """One session's. Not for several threads.
 
     ``pinned``: the snapshots (0: of the empty table) that queries without a hint of their own read of some tables.
+    ``restricted``: the SQL is somebody else's and may only read tables (``restricted_sql``).
     """
 
     spark: SparkSession
@@ -62,6 +64,7 @@ class SessionState:
     pinned: dict[str, int] = field(default_factory=dict)
     identity: CommitIdentity = field(default_factory=CommitIdentity)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    restricted: bool = False
 
     def full_name(self, parts: Sequence[str]) -> str:
         """``database.table`` of one to three parts; ``NotFoundError`` for another catalog's."""
@@ -124,6 +127,15 @@ class SessionState:
         The connection and the defaults come after these: what is missing here, ``table.options`` tells.
         """
         return merged_options(hint=hint, table=table.schema.options, session=self.settings.table_options)
+
+    def analysed(self, text: str) -> DataFrame:
+        """What Spark makes of its SQL; ``InvalidInputError`` where a restricted session may not run it."""
+        if self.restricted:
+            refuse_statement(self.spark, text)
+        df = self.spark.sql(text)
+        if self.restricted:
+            refuse_commands(df)
+        return df
 
     def new_view_name(self) -> str:
         """A name for a view of Spark's that nobody else has."""

@@ -184,7 +184,6 @@ class ReprocessPartitionsOperator(EngineOperator):
 
     def _asked(self, spark: SparkSession, partition: Mapping[str, str]) -> Any:
         from storage_lib.errors import InvalidInputError
-        from storage_lib.spark.java_calls import forbid_java_calls
         from storage_lib.sql import Session, parse
         from storage_lib.sql.statements.row_statements import Select
 
@@ -195,8 +194,7 @@ class ReprocessPartitionsOperator(EngineOperator):
             message = f"query is not a SELECT: {text!r}"
             raise InvalidInputError(message)
         # A form may hold the query.
-        forbid_java_calls(spark)
-        with Session(spark, self.hook.get_conn()) as session:
+        with Session(spark, self.hook.get_conn(), restricted=True) as session:
             return session.execute(text).dataframe
 
     def _wrong_rows(self, rows: Any, wanted: str) -> Exception:

@@ -1,0 +1,101 @@
+"""SQL that somebody else wrote, such as the text of a form: it may read tables, and reach nothing else.
+
+Spark's SQL can call any static method of Java, run programs (``TRANSFORM ... USING``), read files by their path, and
+put the environment of the driver, where secrets are, into the text of a query (``${env:NAME}``). A session is
+restricted before the text is parsed, and what Spark has made of the text is checked before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from storage_lib.errors import InvalidInputError
+
+JAVA_CALLS = ("java_method", "reflect", "try_reflect")
+_MISSING = "UNRESOLVED_ROUTINE"
+_SETTINGS = {
+    "spark.sql.runSQLOnFiles": "false",  # SELECT * FROM text.`/etc/passwd`
+    "spark.sql.variable.substitute": "false",  # ${env:NAME}
+}
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+# What runs programs, and what does something rather than answer.
+_REFUSED = (
+    f"{_PLANS}.ScriptTransformation",
+    f"{_PLANS}.Command",
+    f"{_PLANS}.ParsedStatement",
+    f"{_PLANS}.InsertIntoDir",
+)
+
+
+def restrict_sql(spark: SparkSession) -> None:
+    """Let a session, and those cloned from it, call no Java, read no file by its path and insert no variable.
+
+    Raises ``InvalidInputError`` if this Spark does so all the same. Check each query as well: ``refuse_commands``.
+    """
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  Spark offers no other way
+    registry = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001  likewise
+    some = jvm.scala.Option.apply
+    for name in JAVA_CALLS:
+        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("builtin"), some("system"))
+        registry.dropFunction(identifier)
+    for name in JAVA_CALLS:
+        if _is_known(spark, name):
+            message = f"SQL function {name} cannot be removed from this version of Spark; queries of forms are refused"
+            raise InvalidInputError(message)
+
+
+def refuse_statement(spark: SparkSession, text: str) -> None:
+    """Refuse a text that is more than a query, before Spark executes it, or that runs a program.
+
+    Raises ``InvalidInputError``, and Spark's ``ParseException`` for a text that it cannot read.
+    """
+    _refuse(spark, spark._jsparkSession.sessionState().sqlParser().parsePlan(text))  # noqa: SLF001  no other way
+
+
+def refuse_commands(df: DataFrame) -> None:
+    """Raise ``InvalidInputError`` for a data frame that would run a program, in a view or a subquery as well."""
+    _refuse(df.sparkSession, df._jdf.queryExecution().analyzed())  # noqa: SLF001  Spark offers no other way
+
+
+def _refuse(spark: SparkSession, plan: Any) -> None:
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  likewise
+    refused = [jvm.java.lang.Class.forName(name, False, _loader(jvm)) for name in _REFUSED]
+    for node in _nodes(jvm, plan):
+        if any(each.isInstance(node) for each in refused):
+            message = (
+                f"the query holds {node.nodeName()}, which runs a program or changes something; SQL of a form may only "
+                "read tables"
+            )
+            raise InvalidInputError(message)
+
+
+def _loader(jvm: Any) -> Any:
+    return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+
+
+def _nodes(jvm: Any, plan: Any) -> Iterator[Any]:
+    """Every node of a plan, those of subqueries and of common table expressions among them."""
+    waiting, seen = [plan], set()
+    while waiting:
+        node = waiting.pop()
+        number = jvm.java.lang.System.identityHashCode(node)
+        if number in seen:
+            continue
+        seen.add(number)
+        yield node
+        for below in (node.children(), node.subqueries(), node.innerChildren()):
+            waiting += [below.apply(index) for index in range(below.size())]
+
+
+def _is_known(spark: SparkSession, name: str) -> bool:
+    try:
+        spark.sql(f"SELECT {name}('java.lang.Math', 'random')")
+    except AnalysisException as error:
+        return (error.getCondition() or "") != _MISSING
+    return True
