@@ -12,7 +12,7 @@ import os
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import io_path
+from storage_lib.schema.external_paths import PATHS_OPTION, io_path
 
 CLAIM_NAME = ".claimed-by-table"
 _LENGTH_MAX = 4096
@@ -73,6 +73,19 @@ class ExternalClaims:
             raise InvalidInputError(message)
         if holder is None and not self._file_io.create_if_absent(f"{path}/{CLAIM_NAME}", self.own_name.encode()):
             self.claim(directory, is_new=is_new)
+
+    def refuse_others(self, directory: str) -> None:
+        """Raise ``InvalidInputError`` where new files of this table would lie among another's, which deletes them."""
+        holder = self.holder_around(directory)
+        if holder not in (None, self.own_name):
+            message = (
+                f"no file of the table at {self.own_name} can be written to data directory {directory}: it belongs to "
+                f"the table at {holder}, whose clean-up or drop would delete it. Give this table another directory "
+                f"(ALTER TABLE ... SET ('{PATHS_OPTION}' = ...)); Flink's LIKE copies the original's. If "
+                f"{holder} is this table's earlier place, and another engine renamed it, delete "
+                f"{_path_of(directory)}/{CLAIM_NAME} and set the option to the same value again"
+            )
+            raise InvalidInputError(message)
 
     def release(self, directory: str) -> None:
         """Give up a claim on a directory that was never used."""

@@ -19,6 +19,7 @@ from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file_paths import DataFilePaths
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
+from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.file_copies import FileCopies
 from storage_lib.file_store.file_deletion import FileDeletion
 from storage_lib.file_store.foreign_features import refuse_foreign_features
@@ -51,7 +52,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.bucketing import key_hashes
 from storage_lib.schema.event_time import event_time_of
-from storage_lib.schema.external_paths import external_paths_of
+from storage_lib.schema.external_paths import ExternalPaths, external_paths_of
 from storage_lib.schema.layout import layout_of
 from storage_lib.schema.partition import PartitionCodec
 from storage_lib.schema.schema_history import SchemaHistory
@@ -87,7 +88,7 @@ class FileStore:
         }
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
-        self._external = external_paths_of(schema.options)
+        external_paths_of(schema.options)
         self.deletion = FileDeletion(environment.file_io, paths, schema)
         self._manifests = ManifestDirectory(environment.file_io, paths)
         self._key_cache = KeyCache(options.lookup_cache_max_memory_size)
@@ -198,7 +199,7 @@ class FileStore:
                     environment=self._environment,
                     paths=self._paths,
                     data_files=self._data_files,
-                    external=self._external,
+                    external=self._external_paths,
                     delete=self.deletion.delete,
                 ),
                 indexes_of=indexes_of,
@@ -378,6 +379,15 @@ class FileStore:
             return set()
         return set(self._manifests.index_file_names(snapshot.index_manifest))
 
+    @cached_property
+    def _external_paths(self) -> ExternalPaths:
+        """Where new files go. Raises ``InvalidInputError`` for another table's directory."""
+        external = external_paths_of(self._schema.options)
+        claims = ExternalClaims(self._environment.file_io, self._paths.root)
+        for directory in external.directories:
+            claims.refuse_others(directory)
+        return external
+
     def _data_file_writer(self, partition: bytes, bucket: int) -> DataFileWriter:
         return DataFileWriter(
             layout=self._kind.layout,
@@ -388,6 +398,6 @@ class FileStore:
             partition_path=self._data_files.partition_path(partition),
             bucket=bucket,
             target_file_size=self._options.target_file_size_bytes,
-            external=self._external,
+            external=self._external_paths,
             delete=self.deletion.delete,
         )

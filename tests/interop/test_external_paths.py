@@ -231,3 +231,34 @@ def test_their_streams_read_our_changelog_files_outside(place: Place, paimon_cor
     changes = paimon_core.stream(place.warehouse, IDENTIFIER, place.schema)
     told = folded(changes, key_count=2, strict=producer != "input")
     assert sorted_rows(told.values()) == [(DAY, 1, 2), (DAY, 2, 3)]
+
+
+@pytest.mark.parametrize("expiring", [{}, {"snapshot.num-retained.max": "100", "snapshot.num-retained.min": "1"}])
+def test_a_rollback_restores_files_outside_and_they_go_on(
+    place: Place, theirs: Engine, expiring: dict[str, str]
+) -> None:
+    """Where others expire snapshots, what comes back is copied, and the copies lie outside as well."""
+    ours = Ours()
+    ours.create(place, case(place, ["one", "two"], **expiring))
+    both = Both(place, ours, theirs)
+    both.write(ours, (DAY, 1, 1), (OTHER, 1, 1))
+    both.write(theirs, (DAY, 2, 2))
+    before = dict(both.rows)
+    place.ours().tags.create("before")
+    both.write(ours, (DAY, 1, 3))
+    theirs.compact(place, full=True)
+
+    place.ours().rollback_to(tag="before")
+    both.rows = before
+    both.check()
+    theirs.compact(place, full=True)
+    both.check()
+    both.write(theirs, (DAY, 3, 3))
+    place.ours().tags.delete("before")
+    theirs.expire(place)
+    both.check()
+    ours.compact(place, full=True)
+    ours.expire(place)
+    both.check()
+
+    assert data_in(*directories(place, "one", "two")) == referenced(place)

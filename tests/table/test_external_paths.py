@@ -339,6 +339,26 @@ def test_a_creation_that_fails_gives_its_directory_back(monkeypatch: pytest.Monk
     outside(catalog)
 
 
+def test_a_table_that_another_engine_renamed_says_how_to_claim_its_directory_again(tmp_path: Path) -> None:
+    catalog = WarehouseCatalog(str(tmp_path / "warehouse"), NO_LOG)
+    table = orders(catalog, **{"file.root-path": str(tmp_path / "outside")})
+    table.append(rows("+I a 1 1"))
+    Path(table.location).rename(Path(table.location).with_name("renamed"))
+    renamed = catalog.load_table("shop.renamed")
+
+    with pytest.raises(InvalidInputError, match=r"this table's earlier place, .* delete (\S+) and set") as refused:
+        renamed.append(rows("+I a 2 2"))
+    (claim,) = (tmp_path / "outside").rglob(CLAIM_NAME)
+    assert str(claim) in str(refused.value)
+    claim.unlink()
+    renamed = altered(renamed, (PATHS_OPTION, renamed.schema.options[PATHS_OPTION]))
+    renamed.append(rows("+I a 2 2"))
+
+    assert content(renamed) == {"a 1 1", "a 2 2"}
+    catalog.drop_table("shop.renamed")
+    assert not claim.parent.exists()
+
+
 # What metadata names, and must not be deleted.
 
 
@@ -418,12 +438,17 @@ def test_a_table_that_names_another_tables_directory_deletes_nothing_there(
         files.write_bytes(f"/{victim.location}/schema/schema-0", b"{}")
         files.write_bytes(f"/{victim.location}/dt=a/bucket-0/data-x.parquet", b"x")
     hostile.append(rows("+I a 1 1"))
-    hostile = forged(hostile, lambda options: {**options, PATHS_OPTION: targets[0], STRATEGY_OPTION: "round-robin"})
+    named = {PATHS_OPTION: targets[0], STRATEGY_OPTION: "round-robin"}
+    hostile = forged(hostile, lambda options: {**options, **named})
     before = every_file(files, ROOT) | every_file(files, f"/{victim.location}")
-    for price in (2, 3):
-        hostile.append(rows(f"+U a 1 {price}"))
-    written = (every_file(files, ROOT) | every_file(files, f"/{victim.location}")) - before
-    assert written
+    with pytest.raises(
+        InvalidInputError, match=r"belongs to the table at .*orders, whose clean-up or drop would delete"
+    ):
+        hostile.append(rows("+U a 1 2"))
+    for path in before:
+        hostile.file_store.deletion.delete(path)
+    hostile = forged(hostile, lambda options: {**options, STRATEGY_OPTION: "none"})
+    hostile.append(rows("+U a 1 3"))
     hostile.compact(full=True)
     hostile.expire_snapshots(retain_last=1)
     pass_a_week(hostile)
