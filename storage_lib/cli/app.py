@@ -2,7 +2,7 @@
 
 dynamic-table --warehouse /tables tables
 dynamic-table -w s3://bucket/tables describe shop.orders
-dynamic-table -w /tables read shop.orders --limit 10 --format csv
+dynamic-table read shop.orders --limit 10 --format csv -w /tables
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from storage_lib.cli.given_options import (
     options_of_file,
     parsed_options,
 )
+from storage_lib.cli.leading_options import GroupOfCommands
 from storage_lib.distribution import VERSION
 
 app = typer.Typer(
     name="dynamic-table",
+    cls=GroupOfCommands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,

@@ -58,7 +58,7 @@ def create(
 
     made = (
         settings_of(context)
-        .catalog()
+        .catalog(may_be_new=True)
         .create_table(
             table,
             dict(parse_columns(columns)),
@@ -89,6 +89,9 @@ def read(
     context: typer.Context,
     table: TableName,
     columns: Annotated[str | None, typer.Option("--columns", "-c", help="These, with commas between.")] = None,
+    where: Annotated[
+        str | None, typer.Option("--filter", help="Only rows that match, as in SQL: \"price > 5 AND item LIKE 'c%'\".")
+    ] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")] = None,
     snapshot: Annotated[int | None, typer.Option(help="As of this snapshot.")] = None,
     tag: Annotated[str | None, typer.Option(help="As of this tag.")] = None,
@@ -104,7 +107,7 @@ def read(
         message = f"{output}: a file is json, csv, arrow or parquet; say which with --format"
         raise InvalidInputError(message)
     wanted = [each.strip() for each in columns.split(",")] if columns else None
-    reader = _reader(settings, table, wanted, snapshot=snapshot, tag=tag)
+    reader = _reader(settings, table, wanted, where, snapshot=snapshot, tag=tag)
     if kind is FileKind.TABLE:
         rows = list(itertools.islice(_rows(_limited(reader, limit)), _SHOWN_ROWS if limit is None else limit))
         print_rows(rows, as_json=False, columns=reader.schema.names)
@@ -174,14 +177,20 @@ def _limited(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Rec
 
 
 def _reader(
-    settings: Settings, name: str, columns: list[str] | None, *, snapshot: int | None, tag: str | None
+    settings: Settings,
+    name: str,
+    columns: list[str] | None,
+    where: str | None,
+    *,
+    snapshot: int | None,
+    tag: str | None,
 ) -> pa.RecordBatchReader:
     from storage_lib.catalog.table_name import TableName as Name
 
     if Name.parse(name).system_table is None:
-        return settings.table(name).read(columns=columns, snapshot_id=snapshot, tag=tag)
-    if snapshot is not None or tag is not None:
-        message = f"{name} is a system table, which is read as it is; leave --snapshot and --tag out"
+        return settings.table(name).read(columns=columns, filter=where, snapshot_id=snapshot, tag=tag)
+    if snapshot is not None or tag is not None or where is not None:
+        message = f"{name} is a system table; it takes no --snapshot, --tag or --filter"
         raise InvalidInputError(message)
     found = settings.catalog().system_table(name)
     for column in columns or ():

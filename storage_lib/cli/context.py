@@ -7,15 +7,17 @@ try, as `sysexits.h` has it.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import typer
 
-from storage_lib.errors import InvalidInputError, RetryableError, StorageError
+from storage_lib.errors import InvalidInputError, NotFoundError, RetryableError, StorageError
 
 if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
@@ -37,13 +39,17 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     as_json: bool = False
 
-    def catalog(self) -> Catalog:
-        """Open the catalog."""
+    def catalog(self, *, may_be_new: bool = False) -> Catalog:
+        """Open the catalog. Raises ``NotFoundError`` for a directory that doesn't exist, unless it ``may_be_new``."""
         from storage_lib import open_catalog
 
         if not self.warehouse:
             message = f"say where the tables are: --warehouse /path or s3://bucket/path, or set {WAREHOUSE_VARIABLE}"
             raise InvalidInputError(message)
+        is_directory = self.options.get("metastore", "filesystem") == "filesystem" and "://" not in self.warehouse
+        if is_directory and not may_be_new and not Path(self.warehouse).is_dir():
+            message = f"warehouse {self.warehouse} does not exist; `dynamic-table create` makes it with its first table"
+            raise NotFoundError(message)
         return open_catalog(self.warehouse, self.options)
 
     def table(self, name: str) -> DynamicTable:
@@ -75,14 +81,30 @@ def reporting(command: Callable[_Parameters, _Answer]) -> Callable[_Parameters, 
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except StorageError as error:
-            told = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
-            typer.echo(_shown("\n".join(told)), err=True)
+            _report(error, named.get("context"))
             raise typer.Exit(TRY_AGAIN if isinstance(error, RetryableError) else REFUSED) from error
         except OSError as error:
-            typer.echo(_shown(f"{error}"), err=True)
+            _report(error, named.get("context"))
             raise typer.Exit(REFUSED) from error
 
     return run
+
+
+def _report(error: StorageError | OSError, context: object) -> None:
+    """Print an error to standard error: as text, or with ``--json`` as one line of JSON."""
+    notes = getattr(error, "__notes__", [])
+    if context is None or not settings_of(cast("typer.Context", context)).as_json:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, StorageError) else f"{error}"
+        typer.echo(_shown("\n".join([text, *notes])), err=True)
+        return
+    document = {
+        "error": type(error).__name__,
+        "message": _shown(str(error)),
+        "notes": [_shown(note) for note in notes],
+        "retryable": isinstance(error, RetryableError),
+        "committed": getattr(error, "committed", None),
+    }
+    typer.echo(json.dumps(document, ensure_ascii=False), err=True)
 
 
 def _shown(text: str) -> str:

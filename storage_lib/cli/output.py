@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, columns: Sequence[str] | None = None) -> None:
-    """Rows with the same columns."""
+def print_rows(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    as_json: bool,
+    columns: Sequence[str] | None = None,
+    null: str = "",
+    may_page: bool = False,
+) -> None:
+    """Rows with the same columns. In a table ``null`` stands for a missing value; one that ``may_page`` and is longer
+    than the terminal goes through a pager.
+    """
     if as_json:
         print_json(list(rows))
         return
@@ -31,8 +40,13 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, columns: Seq
         is_number = bool(rows) and all(isinstance(row[name], int | float | None) for row in rows)
         table.add_column(escape(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(shown(row[name])) for name in names))
-    _console().print(table)
+        table.add_row(*(escape(null if row[name] is None else shown(row[name])) for name in names))
+    console = _console()
+    if may_page and console.is_terminal and len(rows) >= console.height:
+        with console.pager(styles=True):
+            console.print(table)
+    else:
+        console.print(table)
 
 
 def python_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:

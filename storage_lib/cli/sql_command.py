@@ -13,6 +13,7 @@ import typer
 
 from storage_lib.cli.context import Settings, reporting, settings_of
 from storage_lib.cli.output import note
+from storage_lib.cli.spark_log import children_log_to
 from storage_lib.cli.sql_output import ResultPrinter
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
@@ -20,6 +21,7 @@ from storage_lib.errors import InvalidInputError
 if TYPE_CHECKING:
     from storage_lib.sql import Session
 
+_SHELL_ROWS_MAX = 1000
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
@@ -30,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 def sql(
     context: typer.Context,
+    statements: Annotated[list[str] | None, typer.Argument(help="Statements, as with -e.", show_default=False)] = None,
     execute: Annotated[
         list[str] | None, typer.Option("--execute", "-e", help="Statements, separated by semicolons; may be repeated.")
     ] = None,
@@ -39,31 +42,34 @@ def sql(
     spark: Annotated[
         list[str] | None, typer.Option("--spark", help="A setting of Spark, key=value; may be repeated.")
     ] = None,
+    spark_log: Annotated[Path | None, typer.Option(help="Write Spark's log to this file; default: nowhere.")] = None,
 ) -> None:
     """Run SQL statements, or start a shell for them.
 
-    Without -e and -f: a shell, or what is piped in. The first error ends a script. Streams that a script has started
-    go on until they are interrupted.
+    Without statements and -f: a shell, or the statements that are piped in. The first error ends a script. Streams that
+    a script starts run until they are interrupted.
     """
     from storage_lib.cli.given_options import parsed_options
 
     _require_spark()
     settings = settings_of(context)
-    catalog = settings.catalog()
+    catalog = settings.catalog(may_be_new=True)
     conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
-    script = _script(execute or (), file)
+    script = _script([*(statements or ()), *(execute or ())], file)
     if script is None:
         from storage_lib.cli.sql_shell import run_shell
 
-        with _session(settings, database, master, conf) as session:
-            run_shell(session, catalog, ResultPrinter(as_json=settings.as_json))
+        with _session(settings, database, master, conf, spark_log) as session:
+            run_shell(
+                session, catalog, ResultPrinter(as_json=settings.as_json, rows_max=_SHELL_ROWS_MAX, shows_time=True)
+            )
         return
     from storage_lib.sql import parse, statements_of
 
     for each in statements_of(script):
         # Before Spark is started, which takes a while.
         parse(each.text, first_line=each.first_line)
-    with _session(settings, database, master, conf) as session:
+    with _session(settings, database, master, conf, spark_log) as session:
         _run(session, script, ResultPrinter(as_json=settings.as_json))
 
 
@@ -75,10 +81,10 @@ def _require_spark() -> None:
         raise InvalidInputError(message)
 
 
-def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
+def _script(execute: list[str], file: Path | None) -> str | None:
     """All statements that were given; None if a person is to type them."""
     if execute and file is not None:
-        message = "give statements by -e, or a file of them by -f, not both"
+        message = "give statements, or a file of them with -f, not both"
         raise InvalidInputError(message)
     if execute:
         return ";\n".join(execute)
@@ -92,14 +98,17 @@ def _script(execute: list[str] | tuple[()], file: Path | None) -> str | None:
 
 
 @contextmanager
-def _session(settings: Settings, database: str, master: str, conf: dict[str, str]) -> Iterator[Session]:
+def _session(
+    settings: Settings, database: str, master: str, conf: dict[str, str], spark_log: Path | None
+) -> Iterator[Session]:
     """A session over a Spark of its own, which ends with it."""
     from storage_lib.spark import session as spark_session
     from storage_lib.sql import Session
 
-    spark = spark_session("dynamic-table sql", master=master, conf=conf)
+    with children_log_to(spark_log):
+        spark = spark_session("dynamic-table sql", master=master, conf=conf)
     try:
-        with Session(spark, settings.catalog(), database=database) as session:
+        with Session(spark, settings.catalog(may_be_new=True), database=database) as session:
             yield session
     finally:
         spark.stop()

@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.cli.output import note, print_json, print_rows, python_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.io.environment import Clock
     from storage_lib.sql import Result
 
 
 class ResultPrinter:
-    """Prints results as they come; with ``as_json`` one document at the end: of one statement its rows, or a list."""
+    """Prints results as they come; with ``as_json`` one document at the end: of one statement its rows, or a list.
 
-    def __init__(self, *, as_json: bool) -> None:
+    ``rows_max`` bounds what is computed and shown of a query (None: all of it), for a person at a terminal.
+    """
+
+    def __init__(self, *, as_json: bool, rows_max: int | None = None, shows_time: bool = False) -> None:
+        from storage_lib.io.environment import SystemClock
+
         self._as_json = as_json
+        self._rows_max = rows_max
+        self._clock: Clock = SystemClock()
+        self.shows_time = shows_time
         self._documents: list[Any] = []
 
     def add(self, result: Result) -> None:
         """Show one result; a query is computed now."""
-        rows = result.to_arrow() if result.has_rows else None
+        started = self._clock.monotonic()
+        rows = self._rows(result) if result.has_rows else None
         if self._as_json:
             self._documents.append(python_rows(rows) if rows is not None else _facts(result))
             return
         if rows is not None:
-            print_rows(python_rows(rows), as_json=False, columns=rows.column_names)
-            note(f"{rows.num_rows} row{'' if rows.num_rows == 1 else 's'}")
+            is_cut = self._rows_max is not None and rows.num_rows > self._rows_max
+            shown = rows.slice(0, self._rows_max) if is_cut else rows
+            interactive = self._rows_max is not None
+            print_rows(python_rows(shown), as_json=False, columns=shown.column_names, null="NULL", may_page=interactive)
+            time = f" in {self._clock.monotonic() - started:.2f} s" if self.shows_time else ""
+            note(f"{shown.num_rows} row{'' if shown.num_rows == 1 else 's'}{time}")
+            if is_cut:
+                note("there are more rows; add LIMIT, or run the statement with `dynamic-table sql -e` to see them all")
         if result.message:
             note(result.message)
+
+    def _rows(self, result: Result) -> pa.Table:
+        if self._rows_max is None or result.dataframe is None or result.dataframe.isStreaming:
+            return result.to_arrow()
+        return replace(result, dataframe=result.dataframe.limit(self._rows_max + 1)).to_arrow()
 
     def finish(self) -> None:
         """Print what is left to be printed."""

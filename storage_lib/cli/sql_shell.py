@@ -19,14 +19,14 @@ from pygments.lexers.sql import SqlLexer
 
 from storage_lib import Catalog
 from storage_lib.cli.output import note
+from storage_lib.cli.shell_commands import Leave, Run, Show, Timing, command_of, is_command
 from storage_lib.cli.sql_completion import StatementCompleter
 from storage_lib.cli.sql_output import ResultPrinter
-from storage_lib.errors import SqlSyntaxError, StorageError
+from storage_lib.errors import InvalidInputError, SqlSyntaxError, StorageError
 from storage_lib.schema.table_options import names_a_secret
 from storage_lib.sql import Result, is_complete
 
-_LEAVE = ("exit", "quit")
-_WORDS_OF_HELP = "a statement ends with a semicolon; Tab completes, arrows recall; quit or Ctrl-D leaves"
+_GREETING = "type a statement and a semicolon, .help for help, or .quit"
 
 
 class Statements(Protocol):
@@ -63,7 +63,7 @@ def run_shell(
         input=given,
         output=shown,
     )
-    note(f"{catalog.warehouse}: {_WORDS_OF_HELP}")
+    note(f"{catalog.warehouse}: {_GREETING}")
     streams: list[Result] = []
     while True:
         _tell_failures(streams)
@@ -73,9 +73,22 @@ def run_shell(
             continue
         except EOFError:
             return
-        if text.strip().rstrip(";").lower() in _LEAVE:
-            return
-        streams += _run(session, text, printer)
+        try:
+            command = command_of(text)
+        except InvalidInputError as error:
+            note(str(error))
+            continue
+        match command:
+            case Leave():
+                return
+            case Show():
+                note(command.text)
+            case Timing():
+                printer.shows_time = command.is_on
+            case Run():
+                streams += _run(session, command.script, printer)
+            case None:
+                streams += _run(session, text, printer)
         completer.refresh(session.database)
 
 
@@ -108,7 +121,7 @@ def _tell_failures(streams: list[Result]) -> None:
 
 def is_finished(text: str) -> bool:
     """Whether Enter runs what was typed, rather than beginning another line."""
-    if text.strip().rstrip(";").lower() in ("", *_LEAVE):
+    if not text.strip().rstrip(";") or is_command(text):
         return True
     try:
         return is_complete(text)

@@ -16,6 +16,7 @@ from pyspark import StorageLevel
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
+from storage_lib.schema.filter_text import as_predicate
 from storage_lib.spark import statement_options as said
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.distributed_compaction import compact_after_write
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.schema.predicate import Predicate
+    from storage_lib.schema.filter_text import Filter
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.write_order import WriteOrder
 
@@ -39,7 +40,7 @@ def read(
     table: DynamicTable,
     *,
     columns: Sequence[str] | None = None,
-    filter: Predicate | None = None,  # noqa: A002  the name it has everywhere in the library
+    filter: Filter | None = None,  # noqa: A002  the name it has everywhere in the library
     snapshot_id: int | None = None,
     tag: str | None = None,
     timestamp_millis: int | None = None,
@@ -56,10 +57,11 @@ def read(
     named = {said.SNAPSHOT_ID: snapshot_id, said.TAG_NAME: tag, said.SCAN_TIMESTAMP_MILLIS: timestamp_millis}
     options |= {key: str(value) for key, value in named.items() if value is not None}
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
-    needed = wanted + sorted((frozenset() if filter is None else filter.columns) - set(wanted))
+    predicate = as_predicate(filter)
+    needed = wanted + sorted((frozenset() if predicate is None else predicate.columns) - set(wanted))
     df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
-    if filter is not None:
-        df = df.where(column_of(filter, table.schema))
+    if predicate is not None:
+        df = df.where(column_of(predicate, table.schema))
     return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df
 
 

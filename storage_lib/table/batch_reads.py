@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.schema_in_force import rewritten_since
+from storage_lib.schema.filter_text import Filter, as_predicate
 from storage_lib.schema.layout import has_same_rows
 from storage_lib.table.planned_read import PlannedRead
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.file_store.split import Split
     from storage_lib.file_store.store import FileStore
-    from storage_lib.schema.predicate import Predicate
     from storage_lib.schema.table_options import TableOptions
     from storage_lib.schema.table_schema import TableSchema
 
@@ -37,10 +37,11 @@ class BatchReads:
         has_vectors = self._options.deletion_vectors_enabled and not self._options.deletion_vectors_merge_on_read
         return has_vectors and bool(self._schema.primary_keys)
 
-    def plan(self, snapshot: Snapshot | None, predicate: Predicate | None) -> Plan:
+    def plan(self, snapshot: Snapshot | None, predicate: Filter | None) -> Plan:
         """See ``DynamicTable.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
         self._refuse_other_rows(snapshot)
-        valid = None if predicate is None else predicate.validated(self._schema)
+        given = as_predicate(predicate)
+        valid = None if given is None else given.validated(self._schema)
         of_partitions = None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
         return self._file_store.scan.plan(
             snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
@@ -63,13 +64,12 @@ class BatchReads:
             )
             raise InvalidInputError(message)
 
-    def planned(
-        self, snapshot: Snapshot | None, columns: Sequence[str] | None, filter_: Predicate | None
-    ) -> PlannedRead:
+    def planned(self, snapshot: Snapshot | None, columns: Sequence[str] | None, filter_: Filter | None) -> PlannedRead:
         """A whole read. Raises ``InvalidInputError`` for unknown columns and misfit literals."""
         wanted = [field.name for field in self._schema.fields] if columns is None else list(columns)
         fields = [self._schema.arrow_schema.field(self._schema.field(name).name) for name in wanted]
-        valid = None if filter_ is None else filter_.validated(self._schema)
+        given = as_predicate(filter_)
+        valid = None if given is None else given.validated(self._schema)
         return PlannedRead(
             schema=pa.schema(fields),
             splits=self.plan(snapshot, valid).splits(self._options.source_split_target_size_bytes),
@@ -77,8 +77,9 @@ class BatchReads:
         )
 
     def read_split(
-        self, split: Split, columns: Sequence[str] | None, predicate: Predicate | None
+        self, split: Split, columns: Sequence[str] | None, predicate: Filter | None
     ) -> Iterator[pa.RecordBatch]:
         """See ``DynamicTable.read_split``."""
-        valid = None if predicate is None else predicate.validated(self._schema)
+        given = as_predicate(predicate)
+        valid = None if given is None else given.validated(self._schema)
         return self._file_store.read.read(split, columns, valid)

@@ -38,8 +38,8 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.filter_text import Filter
 from storage_lib.schema.layout import LayoutChange, checked_layout_options
-from storage_lib.schema.predicate import Predicate
 from storage_lib.schema.schema_changes import SchemaChange
 from storage_lib.schema.table_options import (
     ScanNormalize,
@@ -276,7 +276,7 @@ class DynamicTable:
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
         timestamp_millis: int | None = None,
@@ -295,7 +295,7 @@ class DynamicTable:
     def _planned_read(
         self,
         columns: Sequence[str] | None,
-        predicate: Predicate | None,
+        predicate: Filter | None,
         *,
         snapshot_id: int | None,
         tag: str | None,
@@ -312,7 +312,7 @@ class DynamicTable:
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
         timestamp_millis: int | None = None,
@@ -325,7 +325,7 @@ class DynamicTable:
     def plan(
         self,
         *,
-        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
         timestamp_millis: int | None = None,
@@ -339,7 +339,7 @@ class DynamicTable:
         split: Split,
         *,
         columns: Sequence[str] | None = None,
-        filter: Predicate | None = None,  # noqa: A002  the field's word for it
+        filter: Filter | None = None,  # noqa: A002  the field's word for it
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one split of ``plan``."""
         return self._batch_reads.read_split(split, columns, filter)

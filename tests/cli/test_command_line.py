@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from storage_lib import DynamicTable, open_catalog
 from storage_lib.cli.app import app
 from storage_lib.cli.context import TRY_AGAIN
+from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
 from storage_lib.table.outcome import tells_outcome
 
@@ -141,7 +142,8 @@ def test_system_tables_are_read_like_others(shell: Shell) -> None:
     refused = shell.run("read", "shop.orders$snapshots", "-c", "nothing")
     assert refused.exit_code == 1
     assert "there is no column 'nothing'; the columns are snapshot_id" in refused.output
-    assert "leave --snapshot and --tag out" in shell.run("read", "shop.orders$snapshots", "--snapshot", "1").output
+    refused = shell.run("read", "shop.orders$snapshots", "--snapshot", "1")
+    assert "takes no --snapshot, --tag or --filter" in refused.output
 
 
 def test_a_table_is_compacted_when_nothing_is_left_in_level_0(shell: Shell) -> None:
@@ -253,6 +255,52 @@ def test_no_warehouse_says_how_to_name_one() -> None:
     refused = CliRunner().invoke(app, ["tables"], env={"DYNAMIC_TABLE_WAREHOUSE": ""})
 
     assert (refused.exit_code, "--warehouse" in refused.stderr) == (1, True), refused.output
+
+
+def test_a_warehouse_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    for command in ("tables", "doctor"):
+        refused = CliRunner().invoke(app, [command, "-w", str(tmp_path / "nowhere")])
+        assert (refused.exit_code, "does not exist" in refused.output) == (1, True), refused.output
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_options_of_all_commands_may_follow_the_command(shell: Shell) -> None:
+    found = CliRunner().invoke(app, ["tables", "--json", "--warehouse", str(shell.warehouse), "-o", "log.system=none"])
+
+    assert json.loads(found.stdout) == ["shop.orders"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (["tables", "-w", "/t"], ["-w", "/t", "tables"]),
+        (["read", "t", "--warehouse=/t", "--limit", "1"], ["--warehouse=/t", "read", "t", "--limit", "1"]),
+        (["-o", "a=1", "tables", "-o", "b=2", "--json"], ["-o", "a=1", "-o", "b=2", "--json", "tables"]),
+        (["read", "t", "--output", "f"], ["read", "t", "--output", "f"]),
+        (["read", "--", "-w"], ["read", "--", "-w"]),
+        (["tables", "-w"], ["-w", "tables"]),
+    ],
+)
+def test_only_options_of_all_commands_move(given: list[str], wanted: list[str]) -> None:
+    assert with_leading_options(given) == wanted
+
+
+def test_an_error_is_json_with_json(shell: Shell) -> None:
+    refused = shell.run("describe", "shop.nothing", "--json")
+
+    said = json.loads(refused.stderr)
+    assert refused.exit_code == 1
+    assert said["error"] == "NotFoundError"
+    assert "shop.nothing" in said["message"]
+    assert said["retryable"] is False
+
+
+def test_rows_are_filtered_by_a_condition_in_sql(shell: Shell) -> None:
+    read = shell.run("--json", "read", "shop.orders", "--filter", "price > 2 AND day IN ('a', 'b')", "-c", "id,day")
+    assert json.loads(read.stdout) == {"id": 2, "day": "b"}
+
+    refused = shell.run("read", "shop.orders", "--filter", "price >")
+    assert (refused.exit_code, "invalid filter" in refused.stderr) == (1, True)
 
 
 def test_an_outage_is_worth_another_try(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -73,12 +74,12 @@ class Recorder:
         yield Result(rows=pa.table({"id": [1, 2]}), message="done")
 
 
-def typed(catalog: Catalog, *keys: str) -> Recorder:
+def typed(catalog: Catalog, *keys: str, printer: ResultPrinter | None = None) -> Recorder:
     session = Recorder()
     with create_pipe_input() as given:
         for each in keys:
             given.send_text(each)
-        run_shell(session, catalog, ResultPrinter(as_json=False), given=given, shown=DummyOutput())
+        run_shell(session, catalog, printer or ResultPrinter(as_json=False), given=given, shown=DummyOutput())
     return session
 
 
@@ -103,6 +104,47 @@ def test_a_statement_ends_with_its_semicolon_however_many_lines_it_has(
     assert said.out.split() == ["id", "1", "2", "id", "1", "2"]
     assert "2 rows" in said.err
     assert "done" in said.err
+
+
+def test_commands_of_the_shell_need_no_semicolon(
+    catalog: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "two words.sql"
+    script.write_text("SELECT 1;")
+
+    session = typed(
+        catalog, ".tables\n", ".tables shop\n", ".schema shop.orders\n", f".read '{script}'\n", "help\n", ".quit\n"
+    )
+
+    assert session.asked == ["SHOW TABLES;", "SHOW TABLES FROM shop;", "SHOW CREATE TABLE shop.orders;", "SELECT 1;"]
+    assert ".timing on|off" in capsys.readouterr().err
+
+
+def test_an_unknown_command_lists_those_there_are(catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    session = typed(catalog, ".tabels\n", ".read 'half\n", ".read /nowhere\n", ".timing maybe\n", ".quit\n")
+
+    said = capsys.readouterr().err
+    assert session.asked == []
+    assert "unknown command '.tabels'" in said
+    assert ".databases" in said
+    assert "invalid command" in said
+    assert "cannot read /nowhere" in said
+    assert "use .timing on or .timing off" in said
+
+
+def test_a_person_sees_null_the_time_and_a_part_of_a_long_result(
+    catalog: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printer = ResultPrinter(as_json=False, rows_max=1, shows_time=True)
+    typed(catalog, "SHOW TABLES;\n", ".timing off\n", "SHOW TABLES;\n", ".quit\n", printer=printer)
+
+    said = capsys.readouterr()
+    assert said.out.split() == ["id", "1", "id", "1"]
+    assert len(re.findall(r"1 row in \d+\.\d\d s", said.err)) == 1
+    assert said.err.count("there are more rows; add LIMIT") == 2
+
+    printer.add(Result(rows=pa.table({"id": pa.array([None], pa.int64())})))
+    assert capsys.readouterr().out.split() == ["id", "NULL"]
 
 
 def test_an_error_is_told_and_the_shell_goes_on(catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +309,7 @@ def terminal(catalog: Catalog, tmp_path: Path) -> Iterator[Terminal]:
 @pytest.mark.spark
 @pytest.mark.integration
 def test_a_person_at_a_terminal_makes_fills_and_reads_a_table(terminal: Terminal) -> None:
-    terminal.wait_for("a statement ends with a semicolon")
+    terminal.wait_for("type a statement and a semicolon")
     terminal.wait_for(">")
     terminal.type("INSERT INTO ord\t")
     terminal.wait_for("ers")

@@ -1,0 +1,38 @@
+"""Options of all commands, which may stand before or after the command: ``dynamic-table tables -w /tables``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["GroupOfCommands", "with_leading_options"]
+
+_VALUED = ("--warehouse", "-w", "--option", "-o", "--options-file", "-O")
+_FLAGS = ("--json",)
+
+
+class GroupOfCommands(TyperGroup):
+    """The group of all commands; it reads its own options from the whole command line."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # click's context
+        """As click does, of the arguments with the group's options in front."""
+        return super().parse_args(ctx, with_leading_options(args))
+
+
+def with_leading_options(arguments: Sequence[str]) -> list[str]:
+    """``arguments`` with the options of all commands moved to the front, in their order; nothing moves after ``--``."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    leading: list[str] = []
+    others: list[str] = []
+    given = iter(arguments[:end])
+    for each in given:
+        name, separator, _ = each.partition("=")
+        if each in _FLAGS or (separator and name in _VALUED and name.startswith("--")):
+            leading.append(each)
+        elif each in _VALUED:
+            leading += [each, *([value] if (value := next(given, None)) is not None else [])]
+        else:
+            others.append(each)
+    return [*leading, *others, *arguments[end:]]

@@ -1,0 +1,43 @@
+"""Where the log of a Spark that a command starts goes: to a file, so that standard error has only the command's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["children_log_to"]
+
+_TAIL_BYTES = 20_000
+
+
+@contextmanager
+def children_log_to(file: Path | None) -> Iterator[None]:
+    """Processes that start inside write their standard error to ``file``, or to a file that nobody sees.
+
+    If the block raises, its last 20 kB are copied to this process's standard error.
+    """
+    with file.open("w+b") if file is not None else tempfile.TemporaryFile() as log:
+        sys.stderr.flush()
+        own = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(own, 2)
+            _copy_tail(log)
+            raise
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+
+
+def _copy_tail(log: IO[bytes]) -> None:
+    with suppress(OSError, AttributeError):
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        shutil.copyfileobj(log, sys.stderr.buffer)
