@@ -65,6 +65,10 @@ TESTED_BY = {
     "credentials-stay": (
         "plugins/test_spark_settings.py::test_the_connections_credentials_go_to_no_servers_that_a_form_names",
         "plugins/test_secrets.py::test_credentials_of_a_connection_go_to_no_servers_of_an_ingested_topic",
+        "plugins/test_secrets.py::test_a_table_that_a_form_declares_sends_no_credentials_and_runs_no_code",
+    ),
+    "declared-tables": (
+        "plugins/test_secrets.py::test_a_table_that_a_form_declares_sends_no_credentials_and_runs_no_code",
     ),
     "by-value": (
         "schema/test_secret_text.py::test_a_urls_password_is_hidden_whatever_it_holds",
@@ -76,6 +80,7 @@ TESTED_BY = {
     "shown-without": (
         "schema/test_secret_text.py::test_an_option_is_judged_by_its_value_as_well",
         "cli/test_given_options.py::test_a_secret_of_a_file_is_on_no_command_line_and_in_no_output",
+        "plugins/pages/test_published_connections.py::test_no_error_that_a_page_shows_holds_a_secret",
     ),
     "api": ("plugins/test_secrets.py::test_airflows_api_shows_no_secret_option_and_an_edit_keeps_it",),
     "refused-where-shown": (

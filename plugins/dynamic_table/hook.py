@@ -127,6 +127,18 @@ class DynamicTableHook(BaseHook):
         """The options that the connection gives as secret ones."""
         return frozenset(self._given_options(SECRET_OPTIONS))
 
+    def secrets(self) -> tuple[str, ...]:
+        """Return what nobody may be shown of the connection: values of secret options, and secrets in others."""
+        from storage_lib.schema.secret_text import secrets_in
+        from storage_lib.schema.table_options import is_secret
+
+        keys = self.secret_keys
+        return tuple(
+            secret
+            for key, value in self.options.items()
+            for secret in ([value] if key in keys or is_secret(key) else []) + secrets_in(value)
+        )
+
     @property
     def spark_master(self) -> str | None:
         """Where Spark runs for tasks that name no master of their own; None: as Spark is configured."""

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 # Spark finds these before it runs anything: the query itself is wrong.
+STATE_DIRECTORY = "scan.normalize.state-directory"
 WRONG_QUERIES = ("AnalysisException", "ParseException")
 
 
@@ -46,11 +47,15 @@ def checked_source(source: object) -> SinkSource:
     if unknown := sorted(set(given) - set(known)):
         message = f"source has the unknown key {unknown[0]!r}; known are {', '.join(known)}."
         raise InvalidInputError(message)
+    options = checked_open_options(given.get("options"), "source['options']")
+    if STATE_DIRECTORY in options:
+        message = f"source['options'] names {STATE_DIRECTORY}: a sink keeps its state beside its checkpoint"
+        raise InvalidInputError(message)
     return SinkSource(
         kind=checked_text(given.get("kind"), "source['kind']"),
         name=checked_text(given.get("name"), "source['name']"),
         schema=None if is_nothing(schema := given.get("schema")) else checked_text(schema, "source['schema']"),
-        options=checked_open_options(given.get("options"), "source['options']"),
+        options=options,
     )
 
 

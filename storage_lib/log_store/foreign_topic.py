@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError, NotFoundError
 from storage_lib.io.environment import SystemClock
+from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
 from storage_lib.log_store.debezium_json import DebeziumJson
 from storage_lib.log_store.log_codecs import avro_codec, avro_upserts
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.upsert_json import UpsertJson
+from storage_lib.schema.catalog_options import is_of_catalog
+from storage_lib.schema.known_options import is_known_option, unknown_option
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, OnCorrupt, StartupMode, canonical_key
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.type_spelling import parse_type
@@ -45,6 +48,23 @@ COLUMN_TYPES = "column.types"
 Debezium writes a timestamp as a bare number of milliseconds, microseconds or nanoseconds by its precision, and Spark
 knows only one precision.
 """
+
+_OWN = frozenset(
+    (
+        "topic",
+        "path",
+        "source",
+        _ROWS_PER_TRIGGER_MAX,
+        _FORMAT,
+        _KEY_COLUMNS,
+        _SCAN,
+        _TIMESTAMP,
+        _ON_CORRUPT,
+        START,
+        START_ID,
+        COLUMN_TYPES,
+    )
+)
 
 
 class ForeignFormat(StrEnum):
@@ -90,6 +110,7 @@ class ForeignTopic:
         """Read Spark's options; those of Spark's own Kafka source (``kafka.*``) do as well as ``log.kafka.*``."""
         given = {_canonical(key): value for key, value in options.items()}
         name = given.get("topic") or given.get("path")
+        _refuse_unknown(given, name)
         if not name:
             message = "a changelog read needs .option('topic', <the topic>)"
             raise InvalidInputError(message)
@@ -238,6 +259,15 @@ def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
     return pa.schema(
         [each.with_type(parse_type(str(named[each.name])).arrow) if each.name in named else each for each in columns]
     )
+
+
+def _refuse_unknown(given: Mapping[str, str], topic: str | None) -> None:
+    """Options of the connection may be among them: those of its catalog, of its store and of new tables."""
+    for key in given:
+        if key not in _OWN and not (
+            is_known_option(key) or is_of_catalog(key) or key.startswith(STORE_OPTION_PREFIXES)
+        ):
+            raise unknown_option(key, f"topic {topic}", _OWN)
 
 
 def _canonical(key: str) -> str:

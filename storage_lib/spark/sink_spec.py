@@ -9,9 +9,18 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.known_options import unknown_option
 
 SOURCE_KINDS = ("debezium_json", "dynamic_table")
 OUTPUT_MODES = ("append", "update", "complete")
+_OF_A_TABLE = (
+    "log.scan",
+    "log.scan.timestamp-millis",
+    "scan.normalize",
+    "scan.normalize.state-directory",
+    "scan.on-untracked",
+    "source",
+)
 _OF_SERVERS = re.compile(r"kafka|registry|log\.properties", re.IGNORECASE)
 _OF_A_CONNECTION = re.compile(r"bootstrap|security|sasl|ssl|url|proxy", re.IGNORECASE)
 
@@ -77,6 +86,10 @@ class SinkSpec:
         if self.max_rows_per_trigger is not None and self.max_rows_per_trigger < 1:
             message = f"max_rows_per_trigger is {self.max_rows_per_trigger}; use 1 or more, or None for no limit"
             raise InvalidInputError(message)
+        if self.source.kind == "dynamic_table":
+            for key in self.source.options:
+                if key not in _OF_A_TABLE:
+                    raise unknown_option(key, f"source {self.source.name}", _OF_A_TABLE)
         refuse_other_servers(self.source.options, self.secret_options)
 
     def to_json(self) -> str:
@@ -107,7 +120,7 @@ class SinkSpec:
 
 
 def refuse_other_servers(options: Mapping[str, str], secret_keys: Collection[str]) -> None:
-    """Refuse options of a source that would send the connection's credentials to servers, or in a way, of its own.
+    """Refuse options of a source or a table that would send the connection's credentials elsewhere, or in another way.
 
     ``secret_keys`` are the connection's options that are secret; ``InvalidInputError`` names the option.
     """
@@ -116,7 +129,7 @@ def refuse_other_servers(options: Mapping[str, str], secret_keys: Collection[str
     for key in options:
         if _OF_SERVERS.search(key) and _OF_A_CONNECTION.search(key):
             message = (
-                f"the source's option {key} says how to reach its servers, but the connection's credentials go only "
+                f"option {key} says how to reach other servers, but the connection's credentials go only "
                 "to the connection's own servers, as the connection says; use another connection for them"
             )
             raise InvalidInputError(message)

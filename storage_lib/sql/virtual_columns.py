@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _COLUMN = "column."
 _EXPRESSION = ".expression"
 _COMMENT = ".comment"
+_OF_JAVA = ("java_method", "reflect", "try_reflect")
 
 
 def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
@@ -69,6 +70,27 @@ def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
         for key, value in options.items()
         if key.startswith(_COLUMN) and key.endswith(_EXPRESSION)
     }
+
+
+def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
+    """Raise ``InvalidInputError`` for a computed column that does more than compute: each reader's Spark evaluates it.
+
+    Refused are queries within it, calls of Java, variables of the driver, and what cannot be read.
+    """
+    for name, expression in computed_columns(options).items():
+        try:
+            tree: exp.Expr | None = sqlglot.parse_one(f"SELECT ({expression})", dialect="spark")
+        except SqlglotError:
+            tree = None
+        queries = [] if tree is None else list(tree.find_all(exp.Select))
+        is_one = isinstance(tree, exp.Select) and len(tree.expressions) == len(queries) == 1
+        names = {each.name.lower() for each in tree.find_all(exp.Anonymous)} if tree is not None else set()
+        if not is_one or tree is None or tree.find(exp.Table) or "${" in expression or names & {*_OF_JAVA}:
+            message = (
+                f"table {table}: computed column {name!r} AS ({expression}) is more than an expression over the "
+                "table's columns: no query, no call of Java and no variable may stand in it"
+            )
+            raise InvalidInputError(message)
 
 
 def computed_comment(options: Mapping[str, str], name: str) -> str | None:

@@ -107,3 +107,14 @@ def test_the_last_error_of_ours_in_a_traceback_is_the_one_that_counts() -> None:
     assert isinstance(found, LeaseLostError)
     assert str(found) == "last"
     assert storage_error_in("ValueError: not ours") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("log.scna", "did you mean 'log.scan'"), ("foo", "no option 'foo'"), ("max.rows", "no option")]
+)
+def test_an_option_that_nothing_heeds_is_refused(key: str, said: str) -> None:
+    columns = pa.schema([("id", pa.int64())])
+    with pytest.raises(InvalidInputError, match=said):
+        ForeignTopic.parse({"topic": "t", key: "x"}, columns)
+    of_a_connection = {"s3.region": "r", "metastore": "filesystem", "bucket": "3", "log.kafka.client.id": "c"}
+    assert ForeignTopic.parse({"topic": "t", **of_a_connection}, columns).name == "t"

@@ -16,11 +16,13 @@ from airflow.models.connection import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.private_files import make_private_directory, open_private, write_private
 from dynamic_table.sink_job import open_job_directory, turn_to_start
 from dynamic_table.sink_settings import checked_open_options, secrets_apart
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.sink_spec import refuse_other_servers
+from storage_lib.sql.virtual_columns import refuse_reaching_out
 
 PLANTED = {
     "s3.secret-key": "planted-one",
@@ -167,3 +169,44 @@ def test_a_file_that_was_open_to_others_is_replaced_and_a_link_is_not_followed(t
 
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", 0o600)
     assert (victim.read_text(), link.is_symlink(), link.read_text()) == ("kept", False, "log")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"log.kafka.bootstrap.servers": "elsewhere:9092"}, "credentials go only"),
+        ({"log.kafka.security.protocol": "PLAINTEXT"}, "credentials go only"),
+        ({"log.properties.bootstrap.servers": "elsewhere:9092"}, "credentials go only"),
+        ({"log.schema-registry.url": "http://elsewhere"}, "credentials go only"),
+        ({"column.x.expression": "reflect('java.lang.System', 'getenv', 'HOME')"}, "more than an expression"),
+        ({"column.x.expression": "system.builtin.java_method('a', 'b')"}, "more than an expression"),
+        ({"column.x.expression": "(SELECT TRANSFORM(1) USING 'touch /x' AS (y))"}, "more than an expression"),
+        ({"column.x.expression": "(SELECT max(value) FROM text.`/etc/passwd`)"}, "more than an expression"),
+        ({"column.x.expression": "'${env:HOME}'"}, "more than an expression"),
+        ({"column.x.expression": "1) AS y, (2"}, "more than an expression"),
+    ],
+)
+@pytest.mark.parametrize("by", ["options", "ddl"])
+def test_a_table_that_a_form_declares_sends_no_credentials_and_runs_no_code(
+    lake: Callable[..., DynamicTableHook], options: dict[str, str], said: str, by: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlglot")
+    hook = lake(warehouse=str(tmp_path), secret_options={"log.kafka.sasl.plain.password": "sesame"})
+    listed = ", ".join("'{}' = '{}'".format(key, value.replace("'", "''")) for key, value in options.items())
+    declared: dict[str, Any] = (
+        {"columns": {"id": "BIGINT"}, "options": options}
+        if by == "options"
+        else {"ddl": f"CREATE TABLE db.t (id BIGINT) WITH ({listed})"}
+    )
+    task = ProvisionTableOperator(
+        task_id="p", table="db.t", dynamic_table_conn_id=hook.dynamic_table_conn_id, **declared
+    )
+
+    with pytest.raises(InvalidInputError, match=said):
+        task.execute({})
+    assert not hook.get_conn().table_exists("db.t")
+
+
+def test_a_computed_column_over_columns_is_declared(tmp_path: Path) -> None:
+    refuse_reaching_out("db.t", {"column.x.expression": "extract(YEAR FROM day) + coalesce(round(price, 2), id % 7)"})
+    refuse_reaching_out("db.t", {"column.x.expression": "CASE WHEN a > 1 THEN upper(b) ELSE '(x)' END", "x.y": "${z}"})

@@ -10,6 +10,7 @@ import pytest
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.engine_operator import EngineOperator
 from dynamic_table.operators.run_sql import SqlOperator
+from dynamic_table.sink_settings import checked_source
 from dynamic_table.spark_settings import SAFE_KEYS, checked_master, checked_spark_conf
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.sink_spec import SinkSource, SinkSpec
@@ -130,3 +131,27 @@ def test_the_connections_credentials_go_to_no_servers_that_a_form_names(key: str
     with pytest.raises(InvalidInputError, match=f"{key}.*credentials"):
         spec({"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"})
     assert spec({"s3.secret-key": "DYNAMIC_TABLE_SECRET_0"}).source.options == {key: "elsewhere:9092"}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            {"kind": "dynamic_table", "options": {"log.scna": "latest"}},
+            r"no option 'log\.scna'; did you mean 'log\.scan'",
+        ),
+        ({"kind": "dynamic_table", "options": {"bucket": "3"}}, "no option 'bucket'"),
+        (
+            {"kind": "dynamic_table", "options": {"scan.normalize.state-directory": "/anywhere"}},
+            "keeps its state beside its checkpoint",
+        ),
+    ],
+)
+def test_an_option_of_a_source_that_nothing_heeds_or_that_names_a_directory_is_refused(
+    source: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        SinkSpec(
+            warehouse="/w", table="db.t", source=checked_source({"name": "db.s", **source}),
+            checkpoint_location="/c", heartbeat_path="/h",
+        )  # fmt: skip

@@ -15,6 +15,7 @@ from dynamic_table.rendered_argument import (
     checked_text,
     is_nothing,
 )
+from dynamic_table.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
 
@@ -96,6 +97,7 @@ class ProvisionTableOperator(TableOperator):
 
         checked_choice(self.on_drift, "on_drift", ON_DRIFT)
         declared = self._declared()
+        self._refuse_what_reaches_out(declared)
         pool = self._pool()
         catalog = self.hook.get_conn()
         is_new = not catalog.table_exists(self.table)
@@ -126,6 +128,17 @@ class ProvisionTableOperator(TableOperator):
         slots = checked_count(self.table_pool_slots, "table_pool_slots", least=1)
         what = f"Tasks that rewrite files of {self.table}"
         return DeclaredPool(table_pool(self.table), slots, what, AirflowApi(self.airflow_conn_id))
+
+    def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
+        """A form may declare the table; nobody who opens or reads it is to send credentials or run code by that."""
+        from storage_lib.spark.sink_spec import refuse_other_servers
+
+        _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
+        refuse_other_servers(declared.options, secret)
+        if any(key.startswith("column.") for key in declared.options):
+            from storage_lib.sql.virtual_columns import refuse_reaching_out
+
+            refuse_reaching_out(self.table, declared.options)
 
     def _report(self, drift: Sequence[str]) -> None:
         from storage_lib.errors import AlreadyExistsError

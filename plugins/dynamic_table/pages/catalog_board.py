@@ -12,8 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.pages.shown_error import shown_error
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from storage_lib import Catalog, DynamicTable
     from storage_lib.table.table_health import TableHealth
@@ -32,10 +34,19 @@ DESCRIBE_SECONDS = 2.0
 class CatalogBoard:
     """The tables of one catalog. Threads may share it."""
 
-    def __init__(self, catalog: Catalog, beside: Callable[[str], Mapping[str, Any]] = lambda _: {}) -> None:
-        """Show the tables of ``catalog``; ``beside(name)`` says more about one, under names of its own."""
+    def __init__(
+        self,
+        catalog: Catalog,
+        beside: Callable[[str], Mapping[str, Any]] = lambda _: {},
+        secrets: Sequence[str] = (),
+    ) -> None:
+        """Show the tables of ``catalog``; ``beside(name)`` says more about one, under names of its own.
+
+        No error that is shown holds one of the ``secrets``.
+        """
         self._catalog = catalog
         self._beside = beside
+        self._secrets = secrets
         self._tables: dict[str, DynamicTable] = {}
         self._rows: dict[str, dict[str, Any]] = {}
         self._looking: dict[str, Future[dict[str, Any]]] = {}
@@ -99,10 +110,12 @@ class CatalogBoard:
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
         """DESCRIBE, which asks the log as well: a broker that is down answers at a later look."""
+        from storage_lib.schema.secret_text import hidden_in
+
         with self._lock:
             describing = self._describing.pop(name, None) or self._log_looks.submit(table.describe)
         try:
-            return describing.result(DESCRIBE_SECONDS)
+            return {key: hidden_in(text, self._secrets) for key, text in describing.result(DESCRIBE_SECONDS).items()}
         except TimeoutError:
             with self._lock:
                 self._describing[name] = describing
@@ -116,7 +129,7 @@ class CatalogBoard:
             beside = self._beside(name)
         except Exception as error:  # noqa: BLE001  one broken table must not hide the others
             self._forget(name)
-            return {"name": name, "error": f"{type(error).__name__}: {error}"}
+            return {"name": name, "error": shown_error(error, self._secrets)}
         return {"name": name, **health, "turn_held_by": holder, "log": self._log(name, table), **beside}
 
     def _table(self, name: str) -> DynamicTable:
@@ -140,14 +153,15 @@ class CatalogBoard:
 
     def _log(self, name: str, table: DynamicTable) -> dict[str, Any]:
         with self._lock:
-            look = self._logs.setdefault(name, _LogLook())
+            look = self._logs.setdefault(name, _LogLook(self._secrets))
         return look.last(self._log_looks, table)
 
 
 class _LogLook:
     """What a table's log said last; asked again each time somebody looks, never twice at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = secrets
         self._said: dict[str, Any] = {"state": "asked"}
         self._asking: Future[dict[str, Any]] | None = None
 
@@ -157,18 +171,20 @@ class _LogLook:
         if self._asking is not None and self._asking.done():
             self._said, self._asking = self._asking.result(), None
         if self._asking is None:
-            self._asking = threads.submit(_ask_log, table)
+            self._asking = threads.submit(_ask_log, table, self._secrets)
         return self._said
 
 
-def _ask_log(table: DynamicTable) -> dict[str, Any]:
+def _ask_log(table: DynamicTable, secrets: Sequence[str]) -> dict[str, Any]:
+    from storage_lib.schema.secret_text import hidden_in
+
     try:
         described = table.describe()
     except Exception as error:  # noqa: BLE001  shown in the table's row
-        return {"state": "error", "error": f"{type(error).__name__}: {error}"}
+        return {"state": "error", "error": shown_error(error, secrets)}
     end = described.get("log end", "")
     if end.startswith("unknown"):
-        return {"state": "error", "error": end}
+        return {"state": "error", "error": hidden_in(end, secrets)}
     lag = described.get("log records not yet in files")
     return {"state": "ok", "lag": None if lag is None else int(lag)}
 

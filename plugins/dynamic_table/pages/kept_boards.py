@@ -47,7 +47,7 @@ class KeptBoards:
         with self._lock:
             known = self._boards.get(connection)
             if known is None or known[0] != made_of:
-                known = (made_of, CatalogBoard(hook.get_conn(), beside))
+                known = (made_of, CatalogBoard(hook.get_conn(), beside, hook.secrets()))
                 self._boards[connection] = known
             self._boards.move_to_end(connection)
             while len(self._boards) > self._boards_max:

@@ -13,7 +13,7 @@ It answers to GET only. What changes something is done by Airflow's own API, und
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dynamic_table.docs_index import docs_index
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
 from dynamic_table.pages.published_connection import NotPublishedError, published_hook
+from dynamic_table.pages.shown_error import shown_error
 
 __all__ = ["app"]
 
@@ -51,7 +52,6 @@ app = FastAPI(
     openapi_url=None,
 )
 _boards = KeptBoards()
-_log = logging.getLogger(__name__)
 
 
 @app.middleware("http")
@@ -80,30 +80,30 @@ def table_page() -> FileResponse:
 @app.get("/api/tables")
 def tables(connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Every table's health."""
-    return _answered(lambda: {"tables": _boards.board(published_hook(connection)).rows()})
+    return _answered(connection, lambda hook: {"tables": _boards.board(hook).rows()})
 
 
 @app.get("/api/table")
 def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Everything of one table."""
-    return _answered(lambda: _boards.board(published_hook(connection)).view(name))
+    return _answered(connection, lambda hook: _boards.board(hook).view(name))
 
 
-def _answered(answer: Any) -> JSONResponse:
-    """The answer, or what is wrong: our own errors in words, of others the type, for their text may hold anything."""
-    from storage_lib.errors import NotFoundError, StorageError
+def _answered(connection: str, answer: Callable[[DynamicTableHook], Any]) -> JSONResponse:
+    """The answer, or what is wrong in the words that may be shown."""
+    from storage_lib.errors import NotFoundError
 
     try:
-        return JSONResponse(answer())
+        hook = published_hook(connection)
     except NotPublishedError as error:
         return JSONResponse({"error": str(error)}, status_code=404)
-    except StorageError as error:
+    secrets: tuple[str, ...] = ()
+    try:
+        secrets = hook.secrets()
+        return JSONResponse(answer(hook))
+    except Exception as error:  # noqa: BLE001  shown without what it may hold
         status = 404 if isinstance(error, NotFoundError) else 503
-        return JSONResponse({"error": f"{type(error).__name__}: {error}"}, status_code=status)
-    except Exception as error:  # noqa: BLE001  their text may hold an address with its password
-        _log.exception("The pages failed")
-        said = f"{type(error).__name__}; the API server's log has the details"
-        return JSONResponse({"error": said}, status_code=503)
+        return JSONResponse({"error": shown_error(error, secrets)}, status_code=status)
 
 
 @app.get("/static/{name}")
@@ -121,9 +121,12 @@ def data_docs(connection: str, table: str, page: str) -> Response:
         docs = DataDocs(root=docs_root(published_hook(connection)), table=table)
     except NotPublishedError as error:
         raise HTTPException(404, NO_SUCH_PAGE) from error
-    site = docs.site.resolve()
-    path = (site / (page or INDEX)).resolve()
-    is_inside = path.is_relative_to(site) and site.is_relative_to(docs.root.resolve())
-    if not is_inside or not path.is_file():
+    try:
+        site = docs.site.resolve()
+        path = (site / (page or INDEX)).resolve()
+        is_there = path.is_relative_to(site) and site.is_relative_to(docs.root.resolve()) and path.is_file()
+    except (OSError, ValueError):  # no file can have such a name
+        is_there = False
+    if not is_there:
         raise HTTPException(404, NO_SUCH_PAGE)
     return HTMLResponse(docs_index(docs)) if path == site / INDEX else FileResponse(path)

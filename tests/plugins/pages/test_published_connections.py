@@ -14,6 +14,7 @@ from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
 from dynamic_table.pages.published_connection import NotPublishedError, published_hook
+from storage_lib.errors import UnavailableError
 from tests.support.asgi_client import AsgiClient
 
 
@@ -97,3 +98,36 @@ def test_errors_of_libraries_show_their_type_only(
 
     assert answer.status_code == 503
     assert answer.json() == {"error": "RuntimeError; the API server's log has the details"}
+
+
+def test_no_error_that_a_page_shows_holds_a_secret(
+    client: AsgiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tables" / "db.db" / "t").mkdir(parents=True)
+    extra: dict[str, Any] = {"warehouse": str(tmp_path / "tables"), "publish_pages": True}
+    extra["secret_options"] = {"s3.secret-key": "sesame-open"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    def refused(_catalog: object, *_: object) -> None:
+        raise error
+
+    for error in (
+        UnavailableError("the store refused sesame-open at s3://ann:p@ss@host"),
+        RuntimeError("sesame-open"),
+    ):
+        monkeypatch.setattr("storage_lib.catalog.catalog.Catalog.load_table", refused)
+        monkeypatch.setattr("storage_lib.catalog.catalog.Catalog.list_tables", lambda *_: ["db.t"])
+        row, of_table = client.get("/api/tables?connection=lake"), client.get("/api/table?name=db.t&connection=lake")
+        monkeypatch.setattr("storage_lib.catalog.catalog.Catalog.list_tables", refused)
+        for answer in (row, of_table, client.get("/api/tables?connection=lake")):
+            assert type(error).__name__ in answer.text
+            assert "sesame" not in answer.text
+            assert "p@ss" not in answer.text
+
+
+def test_an_address_that_no_file_can_have_is_no_page(client: AsgiClient, tmp_path: Path, monkeypatch: Any) -> None:
+    extra = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "publish_pages": True}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
+
+    for path in ("/docs/lake/db.t/%00", "/docs/lake/db%00t/page.html", f"/docs/lake/db.t/{'a' * 5000}"):
+        assert client.get(path).status_code == 404
