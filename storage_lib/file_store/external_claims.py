@@ -7,10 +7,9 @@ files, and the whole directory when the table is dropped. Tables of other engine
 
 from __future__ import annotations
 
-import os
-
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
+from storage_lib.io.file_io_factory import absolute_place, is_same_place
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.external_paths import PATHS_OPTION, io_path
 
@@ -23,7 +22,7 @@ class ExternalClaims:
 
     def __init__(self, file_io: FileIO, location: str) -> None:
         self._file_io = file_io
-        self.own_name = _absolute(location)
+        self.own_name = absolute_place(location)
 
     def holder(self, directory: str) -> str | None:
         """The directory of the table that has claimed it; None if none has."""
@@ -40,12 +39,18 @@ class ExternalClaims:
             if holder is not None:
                 return holder
             if self._file_io.exists(TablePaths(each).schema_path(0)):
-                return _absolute(each)
+                return absolute_place(each)
         return None
 
     def is_ours(self, directory: str) -> bool:
         """Whether this table has claimed it."""
-        return self.holder(directory) == self.own_name
+        holder = self.holder(directory)
+        return holder is not None and is_same_place(holder, self.own_name)
+
+    def is_others(self, directory: str) -> bool:
+        """Whether another table has claimed it or one above it, or it is in another table's own directory."""
+        holder = self.holder_around(directory)
+        return holder is not None and not is_same_place(holder, self.own_name)
 
     def claim(self, directory: str, *, is_new: bool) -> None:
         """Make a directory this table's; fine if it is already. One that is new to the table has to be empty.
@@ -54,14 +59,14 @@ class ExternalClaims:
         """
         path = _path_of(directory)
         holder = self.holder_around(directory)
-        if holder is not None and holder != self.own_name:
+        if holder is not None and not is_same_place(holder, self.own_name):
             message = (
                 f"data directory {directory} belongs to the table at {holder}; two tables can't share one, for a drop "
                 f"of either would delete the other's files. Choose another directory; if that table is gone, delete "
                 f"{path}/{CLAIM_NAME} and what else is left there"
             )
             raise InvalidInputError(message)
-        if _absolute(path) == self.own_name or _absolute(path).startswith(f"{self.own_name}/"):
+        if absolute_place(path) == self.own_name or absolute_place(path).startswith(f"{self.own_name}/"):
             message = f"data directory {directory} is in the table's own directory {self.own_name}; choose another one"
             raise InvalidInputError(message)
         entries = [entry.name for entry in self._file_io.list_directory(path) if entry.name != CLAIM_NAME]
@@ -77,7 +82,7 @@ class ExternalClaims:
     def refuse_others(self, directory: str) -> None:
         """Raise ``InvalidInputError`` where new files of this table would lie among another's, which deletes them."""
         holder = self.holder_around(directory)
-        if holder not in (None, self.own_name):
+        if holder is not None and not is_same_place(holder, self.own_name):
             message = (
                 f"no file of the table at {self.own_name} can be written to data directory {directory}: it belongs to "
                 f"the table at {holder}, whose clean-up or drop would delete it. Give this table another directory "
@@ -96,15 +101,11 @@ class ExternalClaims:
     def hand_over(self, directory: str, location: str) -> None:
         """Let the table's new directory hold the claim: it was renamed."""
         if self.is_ours(directory):
-            self._file_io.replace(f"{_path_of(directory)}/{CLAIM_NAME}", _absolute(location).encode())
+            self._file_io.replace(f"{_path_of(directory)}/{CLAIM_NAME}", absolute_place(location).encode())
 
 
 def _path_of(directory: str) -> str:
     return io_path(directory) if directory.startswith("file:") else directory
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
 
 
 def _upwards(path: str) -> list[str]:

@@ -71,7 +71,7 @@ class FileDeletion:
     def _is_open(self, directory: str) -> bool:
         known = self._may_delete_below.get(directory)
         if known is None:
-            known = self._claims.holder_around(directory) in (None, self._claims.own_name)
+            known = not self._claims.is_others(directory)
             self._may_delete_below[directory] = known
         return known
 

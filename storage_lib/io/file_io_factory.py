@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ STORE_OPTION_PREFIXES = ("s3.", "gs.", "azure.", "hdfs.")
 """Options of connections to stores: servers, credentials, time limits. Never a table's."""
 
 _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
+_USUAL_SCHEMES = {"s3a": "s3", "azure": "az"}
 _HDFS = ("hdfs", "viewfs")
 
 
@@ -45,6 +47,22 @@ def store_family(path: str) -> str:
     if not separator or scheme == "file":
         return "file"
     return "object store" if scheme in _OBJECT_STORES else "hdfs" if scheme in _HDFS else scheme
+
+
+def absolute_place(path: str) -> str:
+    """A path of this machine from its root on, or a URL with the usual scheme of its store."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:
+        return os.path.abspath(path)  # noqa: PTH100
+    return f"{_USUAL_SCHEMES.get(scheme, scheme)}://{rest}"
+
+
+def is_same_place(path: str, other: str) -> bool:
+    """Whether two paths or URLs lead to the same directory, links and other names of a scheme considered."""
+    one, two = absolute_place(path), absolute_place(other)
+    if one == two:
+        return True
+    return "://" not in one and "://" not in two and os.path.realpath(one) == os.path.realpath(two)
 
 
 def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:

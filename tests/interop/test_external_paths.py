@@ -31,6 +31,16 @@ KINDS = {
     "dynamic buckets": {"bucket": "-1"},
 }
 
+LIVES = [
+    *(("java", maker, kind) for maker in ("ours", "theirs") for kind in KINDS),
+    ("flink_1_20", "ours", "deletion vectors"),
+    ("flink_1_20", "theirs", "lookup"),
+    ("flink_2_0", "ours", "lookup"),
+    ("flink_2_0", "theirs", "deletion vectors"),
+    ("flink_2_0", "theirs", "dynamic buckets"),
+]
+"""Every kind by the Java core, which is quick and the same code; of Flink those whose jobs differ."""
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -87,8 +97,7 @@ class Both:
         assert data_in(self.place.warehouse) == set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("maker", ["ours", "theirs"])
+@pytest.mark.parametrize(("theirs", "maker", "kind"), LIVES, indirect=["theirs"])
 def test_both_write_compact_and_clean_up_a_table_with_its_data_outside(
     place: Place, theirs: Engine, maker: str, kind: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_drift import table_drift
 from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
 from storage_lib.file_store.external_claims import CLAIM_NAME
+from storage_lib.io.file_io_factory import is_same_place
 from storage_lib.log_store.memory_log_store import MemoryLogStore
 from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.schema.table_schema import TableSchema
@@ -337,6 +339,28 @@ def test_a_creation_that_fails_gives_its_directory_back(monkeypatch: pytest.Monk
 
     assert every_file(catalog._environment.file_io, ROOT) == set()
     outside(catalog)
+
+
+def test_a_warehouse_of_another_spelling_has_the_same_table(tmp_path: Path) -> None:
+    (tmp_path / "warehouse").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "warehouse")
+    spellings = [str(tmp_path / "link"), str(tmp_path / "warehouse"), f"file://{tmp_path}/warehouse/"]
+    for first, second in permutations(spellings, 2):
+        orders(WarehouseCatalog(first, NO_LOG), **{"file.root-path": str(tmp_path / "outside")})
+        catalog = WarehouseCatalog(second, NO_LOG)
+        table = catalog.load_table(NAME)
+        table.append(rows("+I a 1 1"))
+        lost = tmp_path / "outside" / "shop.db" / "orders" / "dt=a" / "bucket-0" / "data-lost.parquet"
+        lost.write_bytes(b"x")
+        assert table.remove_orphan_files(older_than=timedelta(0)).paths == (str(lost),)
+        catalog.drop_table(NAME)
+        assert not lost.parent.exists()
+
+
+@pytest.mark.parametrize("other", ["s3a://lake/db.db/t", "s3://lake/db.db/t"])
+def test_another_name_of_a_scheme_is_the_same_place(other: str) -> None:
+    assert is_same_place("s3://lake/db.db/t", other)
+    assert not is_same_place("s3://lake/db.db/u", other)
 
 
 def test_a_table_that_another_engine_renamed_says_how_to_claim_its_directory_again(tmp_path: Path) -> None:
