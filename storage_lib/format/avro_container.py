@@ -66,6 +66,7 @@ UNREADABLE = (
     OverflowError,
     MemoryError,
     AssertionError,
+    SystemError,  # CPython's word for bytes of a negative length
     zlib.error,
     zstandard.ZstdError,
     SchemaParseException,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 import zstandard
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from storage_lib.catalog.memory_catalog import MemoryCatalog
 from storage_lib.cli.app import app
 from storage_lib.file_store.data_file.file_checksum import checksum_in, encode_checksum
 from storage_lib.format.avro_container import decode_container, encode_container
+from storage_lib.format.avro_format import AvroFormat
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import NAME, content, orders, reopened, rows
 
@@ -52,6 +54,37 @@ def test_no_flipped_bit_of_a_data_file_is_read_or_compacted(file_format: str) ->
     files.replace(path, sound)
     reopened(table).compact()
     assert len(content(table)) == 2_000
+
+
+def every_row(table: DynamicTable) -> list[str]:
+    return sorted(str(row) for row in table.to_arrow().to_pylist())
+
+
+def every_change(table: DynamicTable) -> list[str]:
+    splits = table.plan_changes(start_snapshot_id=1, end_snapshot_id=2)
+    return sorted(str(row) for split in splits for batch in table.read_changes(split) for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("keyed", [True, False])
+def test_no_flipped_bit_of_a_single_file_is_read_whatever_the_kind_of_table(file_format: str, keyed: bool) -> None:  # noqa: FBT001
+    columns = pa.schema([("id", pa.int64()), ("price", pa.int64())])
+    options = {"log.system": "none", "bucket": "1", "file.format": file_format}
+    key = ["id"] if keyed else []
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = catalog.create_table("shop.t", columns, primary_key=key, options=options)
+    table.append(pa.table({"id": [1_000_000], "price": [0]}))
+    table.append(pa.table({"id": range(200), "price": [number % 9 * 1_000 for number in range(200)]}))
+    (path,) = (table.file_store.path_of(each) for each in table.plan().entries if each.file.row_count == 200)
+    files = table.environment.file_io
+    sound, rows_there, changes_there = files.read_bytes(path), every_row(table), every_change(table)
+    # The compressed text of the rows is what checksums of pages cover; all else is around it.
+    for place in range(0, len(sound), 5):
+        files.replace(path, sound[:place] + bytes([sound[place] ^ 1 << place % 8]) + sound[place + 1 :])
+        with suppress(CorruptFileError):
+            assert every_row(reopened(table)) == rows_there, place
+        with suppress(CorruptFileError):
+            assert every_change(reopened(table)) == changes_there, place
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -150,6 +183,15 @@ def test_what_is_no_schema_in_a_containers_header_is_corrupt() -> None:
         decode_container(sound.replace(b'"bytes"', b'"bytez"'), "the-manifest")
     with pytest.raises(CorruptFileError, match="the-manifest"):
         decode_container(sound.replace(b'"name": "a"', b'"name": "b"'), "the-manifest")
+
+
+def test_a_length_below_zero_in_a_containers_header_is_corrupt() -> None:
+    one_entry_of_minus_one_byte = b"Obj\x01\x02\x02a\x01"
+    with pytest.raises(CorruptFileError, match="the-manifest"):
+        decode_container(one_entry_of_minus_one_byte, "the-manifest")
+    source = pa.BufferReader(one_entry_of_minus_one_byte)
+    with pytest.raises(CorruptFileError, match="the-file"):
+        AvroFormat().reader(source, "the-file")
 
 
 def test_other_readers_pass_over_what_is_ours_in_a_container(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ _SYSTEM_TYPES = {
 _LIMIT = 1 << 63
 _PADS = ".orc"
 """Files whose CHAR columns are filled up with spaces."""
-_UNCHECKED = (".avro", ".orc")
-"""Files whose format has no checksums of its own, so that each read of them begins with a look at all bytes."""
+_HAS_PAGE_CHECKSUMS = "parquet"
+"""Files, by how their extension begins, of which some columns may be read without a look at all bytes; other formats have no checksum of their own."""
 _SEARCHABLE = ".parquet"
 """Files whose reader is a ``RowGroupReader``."""
 
@@ -133,10 +133,14 @@ class DataFileReader:
             raise NotFoundError(message) from error
         format_ = self._format_of(path)
         expected = checksum_in(file.embedded_file_index)
-        # The columns of the key are there twice, and are read once.
-        names = (name for name in self._layout.file_arrow_schema.names if not name.startswith(KEY_PREFIX))
+        # All that the table's rows are made of; the columns of the key are there twice, and are read once.
+        names = (
+            name
+            for name in self._layout.file_arrow_schema.names
+            if not name.startswith(KEY_PREFIX) and name not in _SYSTEM_TYPES
+        )
         is_whole = columns is not None and set(columns).issuperset(names)
-        if expected is not None and (is_whole or path.endswith(_UNCHECKED)):
+        if expected is not None and (is_whole or not path.rpartition(".")[2].startswith(_HAS_PAGE_CHECKSUMS)):
             # Before a decoder sees the bytes: not every one of them bears damage.
             source = checked(source, expected, path)
         opened = format_.reader(source, path)
