@@ -35,7 +35,8 @@ class QueryFacts:
     are those of the stream; ``reads_kind``: columns that are made of the kind. ``drops``: why a row of the stream may
     have no row here at one time and one at another; ``drops_by_tables`` and ``drops_at_chance`` if other tables or
     chance decide that. ``multiplies``: why one row may become several. ``reorders``: why rows may change their order.
-    ``judges_kinds``: conditions look at the kind themselves. ``opaque``, ``combined``: what could not be looked into.
+    ``judges_kinds``: conditions look at the kind themselves. ``opaque``, ``combined``: what could not be looked into,
+    functions of the user's and results of several rows. ``unknown``: other work of Spark's that could not.
     """
 
     streams: tuple[StreamTable, ...] = ()
@@ -55,6 +56,7 @@ class QueryFacts:
     judges_kinds: bool = False
     opaque: tuple[str, ...] = ()
     combined: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def stream(self) -> StreamTable | None:
@@ -136,6 +138,7 @@ def _with_columns(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts
     return replace(
         child,
         fixed=tuple(fixed),
+        reorders=(*child.reorders, *(_joins_in(columns) if child.streams else ())),
         keys=keys,
         of_key=frozenset(of_key),
         of_tables=frozenset(of_tables),
@@ -144,6 +147,11 @@ def _with_columns(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts
         reads_kind=frozenset(reads_kind),
         positions=frozenset(positions),
     )
+
+
+def _joins_in(columns: Mapping[int, Value]) -> list[str]:
+    """Spark makes a join of a value with a query in it."""
+    return [f"the join that {value.text} becomes" for value in columns.values() if value.tables]
 
 
 def _projected(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts:
@@ -166,8 +174,9 @@ def _only(facts: QueryFacts, numbers: frozenset[int]) -> QueryFacts:
 def _filtered(child: QueryFacts, condition: Value, what: str) -> QueryFacts:
     """Rows that meet a condition. Of a condition on the key alone a row's changes all go on, or none of them."""
     facts = replace(child, fixed=(*child.fixed, *condition.tables))
+    at_chance = facts.drops_at_chance or not condition.is_stable or bool(condition.reads & child.unstable)
     if not child.streams:
-        return facts
+        return replace(facts, drops_at_chance=at_chance)
     judges = bool(condition.reads & child.reads_kind)
     if condition.tables:
         # Spark makes a join of a condition with a query in it.
@@ -178,7 +187,7 @@ def _filtered(child: QueryFacts, condition: Value, what: str) -> QueryFacts:
         judges_kinds=facts.judges_kinds or judges,
         drops=facts.drops if is_fixed else (*facts.drops, what),
         drops_by_tables=facts.drops_by_tables or bool(condition.tables or condition.reads & child.of_tables),
-        drops_at_chance=facts.drops_at_chance or not condition.is_stable or bool(condition.reads & child.unstable),
+        drops_at_chance=at_chance,
     )
 
 
@@ -211,7 +220,7 @@ def _joined(node: Join) -> QueryFacts:
         drops_by_tables=both.drops_by_tables or not keeps,
         drops_at_chance=both.drops_at_chance or chance,
         judges_kinds=both.judges_kinds or bool(node.condition.reads & both.reads_kind),
-        reorders=both.reorders if is_broadcast else (*both.reorders, what),
+        reorders=both.reorders if is_broadcast and not node.condition.tables else (*both.reorders, what),
     )
 
 
@@ -251,6 +260,7 @@ def _beside(left: QueryFacts, right: QueryFacts) -> QueryFacts:
         judges_kinds=left.judges_kinds or right.judges_kinds,
         opaque=(*left.opaque, *right.opaque),
         combined=(*left.combined, *right.combined),
+        unknown=(*left.unknown, *right.unknown),
     )
 
 
@@ -295,5 +305,7 @@ def _opaque(node: Opaque) -> QueryFacts:
     if not facts.streams:
         return emptied
     if node.combines:
-        return replace(emptied, combined=(*facts.combined, node.what))
-    return replace(emptied, opaque=(*facts.opaque, node.what))
+        return replace(emptied, kinds=facts.kinds & node.columns, combined=(*facts.combined, node.what))
+    if node.is_function:
+        return replace(emptied, opaque=(*facts.opaque, node.what))
+    return replace(emptied, unknown=(*facts.unknown, node.what), reorders=(*facts.reorders, node.what))

@@ -141,12 +141,14 @@ class Expand:
 class Opaque:
     """What only Spark understands: a function of the user's over whole batches, or results of several rows.
 
-    ``combines``: its rows are made of several, so that they are no changes of its input any more.
+    ``combines``: its rows are made of several, so that they are no changes of its input any more. ``is_function``: the
+    user's own code sees the kinds of the rows, and decides what becomes of them.
     """
 
     children: tuple[Node, ...]
     what: str
     combines: bool = False
+    is_function: bool = False
     columns: frozenset[int] = frozenset()
 
 

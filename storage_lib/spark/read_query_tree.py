@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.schema.table_options import LogConsistency, ScanNormalize
@@ -47,6 +48,8 @@ _SHUFFLES = {
     "RepartitionByExpression": "repartition",
     "RebalancePartitions": "a rebalancing of partitions",
 }
+_FUNCTIONS = ("Map", "PythonMap", "Deserialize", "Serialize", "TypedFilter", "AppendColumns", "ScriptTransformation")
+"""How the names of nodes begin that run code of the user's on rows as they are."""
 _SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"})
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _OF_THE_CLOCK = re.compile(
@@ -79,7 +82,9 @@ class _Reader:
             "CTERelationRef": self._reference,
             "Project": lambda of: Project(child=self.node(of.child()), columns=dict(self._values(of.projectList()))),
             "Filter": lambda of: Filter(child=self.node(of.child()), condition=self._value(of.condition())),
-            "Join": self._join,
+            "Join": lambda of: self._join(of, of.right()),
+            "LateralJoin": lambda of: self._join(of, of.right().plan()),
+            "Expand": self._expand,
             "Union": self._union,
             "Generate": self._generate,
             **dict.fromkeys(_SAME, self._same),
@@ -95,8 +100,18 @@ class _Reader:
         return self.node(plan.plan())
 
     def _generate(self, plan: Any) -> Node:
-        made = {number: Value(reads=_reads(plan.generator())) for _, number in _each_column(plan.generatorOutput())}
+        value = replace(self._value(plan.generator()), same_as=None)
+        made = {number: value for _, number in _each_column(plan.generatorOutput())}
         return Expand(child=self.node(plan.child()), columns=made, may_drop=not plan.outer())
+
+    def _expand(self, plan: Any) -> Node:
+        """Each row becomes as many as there are projections."""
+        projections = [[self._value(each) for each in _each(of)] for of in _each(plan.projections())]
+        made = {
+            number: values[0] if len(set(values)) == 1 else _either(values)
+            for (_, number), values in zip(_columns(plan), zip(*projections, strict=True), strict=True)
+        }
+        return Expand(child=self.node(plan.child()), columns=made, may_drop=False)
 
     def _opaque(self, plan: Any, name: str) -> Node:
         combines = name in ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "Window") or (
@@ -106,6 +121,7 @@ class _Reader:
             children=tuple(self.node(child) for child in _each(plan.children())),
             what=name,
             combines=combines,
+            is_function=name.startswith(_FUNCTIONS),
             columns=frozenset(number for _, number in _columns(plan)),
         )
 
@@ -133,24 +149,24 @@ class _Reader:
         }
         return Project(child=self.node(definition.child()), columns=columns)
 
-    def _join(self, plan: Any) -> Node:
+    def _join(self, plan: Any, right: Any) -> Node:
         condition = plan.condition()
         try:
             kind = JoinKind(str(plan.joinType().sql()))
         except ValueError:
             return Opaque(
-                children=(self.node(plan.left()), self.node(plan.right())),
+                children=(self.node(plan.left()), self.node(right)),
                 what="a join",
                 combines=True,
                 columns=frozenset(number for _, number in _columns(plan)),
             )
         return Join(
             left=self.node(plan.left()),
-            right=self.node(plan.right()),
+            right=self.node(right),
             kind=kind,
             condition=self._value(condition.get()) if condition.isDefined() else Value(),
             broadcasts_left=_is_broadcast(plan.left()),
-            broadcasts_right=_is_broadcast(plan.right()) and not _has_hint(plan.left()),
+            broadcasts_right=_is_broadcast(right) and not _has_hint(plan.left()),
         )
 
     def _union(self, plan: Any) -> Node:
@@ -198,6 +214,16 @@ class _Reader:
             yield from _fixed_in(self.node(expression.plan()))
         for child in _each(expression.children()):
             yield from self._tables_inside(child)
+
+
+def _either(values: tuple[Value, ...]) -> Value:
+    """A column that is one of these values."""
+    return Value(
+        reads=frozenset().union(*(each.reads for each in values)),
+        is_stable=all(each.is_stable for each in values),
+        tables=tuple(dict.fromkeys(table for each in values for table in each.tables)),
+        text=", ".join(each.text for each in values),
+    )
 
 
 def _fixed_in(node: Node) -> Iterator[FixedTable]:

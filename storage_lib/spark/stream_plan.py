@@ -100,9 +100,10 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
 
     Raises ``InvalidInputError``, with the remedy, for a query whose answer the table could not be kept to.
     """
+    kind = sink.columns.get(sink.kind_column)
+    _refuse_unknown_results(facts, sink)
     if not facts.streams or facts.combined:
         return StreamPlan()
-    kind = sink.columns.get(sink.kind_column)
     if any(each.is_foreign for each in facts.streams):
         return _with_order(facts, sink, StreamPlan(), is_ordered=kind is not None)
     if all(each.kind_column is None for each in facts.streams):
@@ -263,6 +264,25 @@ def _loses_kinds(facts: QueryFacts, sink: SinkTable) -> InvalidInputError:
         f"deletions from insertions. Keep it as {sink.kind_column}, or say there what each row means"
     )
     return InvalidInputError(message)
+
+
+def _refuse_unknown_results(facts: QueryFacts, sink: SinkTable) -> None:
+    """Of rows made of several changes none has a kind that would be theirs, and other work may do anything to them."""
+    if all(each.kind_column is None for each in facts.streams):
+        return
+    if facts.combined and sink.columns.get(sink.kind_column) in facts.kinds:
+        message = (
+            f"table {sink.name}: {facts.combined[0]} makes rows of several changes of {_names(facts)}, and "
+            f"{sink.kind_column} of one change does not say what becomes of the result. Compute {sink.kind_column} of "
+            "the result, or read a table that only grows (write-mode=append-only)"
+        )
+        raise InvalidInputError(message)
+    if facts.unknown:
+        message = (
+            f"table {sink.name}: what Spark's {facts.unknown[0]} does to changes of {_names(facts)} is not known here. "
+            "Write the query without it, or read one snapshot instead of changes"
+        )
+        raise InvalidInputError(message)
 
 
 def _need_of_other_key(facts: QueryFacts, sink: SinkTable) -> _Need:

@@ -98,6 +98,18 @@ CASES: dict[str, tuple[Node, SinkTable, tuple[str | None, object, bool]]] = {
     "no key, joined": (joined(JoinKind.LEFT), COUNTED, ("lookup", True, True)),
     "a repartition": (Shuffle(child=SRC, what="repartition"), BY_ID, ("none", True, False)),
     "rows made of a list": (Expand(child=SRC, columns={20: on(CAT)}), BY_ID, ("lookup", False, False)),
+    "a value with a query in it": (
+        Project(
+            child=SRC, columns={ID: on(ID, same_as=ID), N: on(CAT, tables=(DIM.table,)), KIND: on(KIND, same_as=KIND)}
+        ),
+        BY_ID,
+        ("none", True, False),
+    ),
+    "a broadcast join on a condition with a query in it": (
+        Join(left=SRC, right=DIM, kind=JoinKind.LEFT, condition=on(CAT, tables=(DIM.table,)), broadcasts_right=True),
+        BY_ID,
+        ("none", True, False),
+    ),
     "a table that merges": (joined(JoinKind.INNER), replace(BY_ID, kind=SinkKind.MERGES), (None, True, False)),
     "an append-only table": (SRC, APPENDED, ("lookup", False, False)),
     "an append-only table, filtered": (Filter(child=SRC, condition=on(N)), APPENDED, ("lookup", False, False)),
@@ -215,6 +227,30 @@ def test_results_of_several_rows_are_the_users() -> None:
     combined = Opaque(children=(SRC,), what="Aggregate", combines=True, columns=frozenset({ID, N}))
 
     assert planned(combined) == StreamPlan()
+
+
+@pytest.mark.parametrize("what", ["Deduplicate", "Aggregate", "GlobalLimit"])
+def test_the_kind_of_one_of_several_changes_is_not_that_of_their_result(what: str) -> None:
+    combined = Opaque(children=(SRC,), what=what, combines=True, columns=frozenset({ID, N, KIND}))
+
+    with pytest.raises(InvalidInputError, match=f"{what} makes rows of several changes of db.src"):
+        planned(combined)
+
+
+def test_work_of_sparks_that_is_not_known_is_refused_and_functions_are_the_users() -> None:
+    columns = frozenset({ID, N, KIND})
+
+    with pytest.raises(InvalidInputError, match=r"what Spark's Novelty does to changes of db.src is not known here"):
+        planned(Opaque(children=(SRC,), what="Novelty", columns=columns))
+    assert planned(Opaque(children=(SRC,), what="MapInPandas", is_function=True, columns=columns)).normalize is None
+
+
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.SEMI])
+def test_a_join_with_rows_that_are_left_to_chance_is_refused(kind: JoinKind) -> None:
+    at_chance = Filter(child=DIM, condition=Value(is_stable=False))
+
+    with pytest.raises(InvalidInputError, match="left to chance"):
+        planned(Join(left=SRC, right=at_chance, kind=kind, condition=on(CAT, DIM_CAT)))
 
 
 def test_a_foreign_stream_of_changes_is_refused_where_it_may_be_reordered() -> None:

@@ -145,6 +145,18 @@ def test_a_join_keeps_the_changes_of_a_key_in_order(streamed: Streamed, plan: st
     assert "put back into the source's order" in message
 
 
+def test_a_query_among_the_columns_keeps_the_changes_of_a_key_in_order(streamed: Streamed) -> None:
+    query = "SELECT s.id, s.cat, s.n, (SELECT max(label) FROM dim d WHERE d.cat = s.cat) FROM src s"
+    streamed.sink(f"{JOINED}, PRIMARY KEY (id) NOT ENFORCED")
+
+    with planned(streamed.spark, PLANS["sort-merge"]):
+        for _ in history(streamed):
+            message = streamed.insert(query)
+            streamed.check(query)
+
+    assert "put back into the source's order" in message
+
+
 BY_ID = "PRIMARY KEY (id) NOT ENFORCED"
 BY_BOTH = "PRIMARY KEY (id, cat) NOT ENFORCED"
 QUERIES = {
@@ -166,6 +178,14 @@ QUERIES = {
     "another key": (
         "n INT, id BIGINT, PRIMARY KEY (n) NOT ENFORCED",
         "SELECT n + CAST(id AS INT) * 1000, id FROM src",
+    ),
+    "a lateral query": (
+        "id BIGINT, label STRING",
+        "SELECT s.id, x.label FROM src s, LATERAL (SELECT label FROM dim d WHERE d.cat = s.cat) x",
+    ),
+    "columns made into rows": (
+        "id BIGINT, what STRING, v INT",
+        "SELECT id, what, v FROM src UNPIVOT (v FOR what IN (n))",
     ),
     "a query in a condition": (
         f"id BIGINT, n INT, {BY_ID}",

@@ -41,7 +41,10 @@ _LIMIT = 1 << 63
 _PADS = ".orc"
 """Files whose CHAR columns are filled up with spaces."""
 _HAS_PAGE_CHECKSUMS = "parquet"
-"""Files, by how their extension begins, of which some columns may be read without a look at all bytes; other formats have no checksum of their own."""
+"""How the extension begins of files some of whose columns may be read without a look at all bytes.
+
+Other formats have no checksums of their own.
+"""
 _SEARCHABLE = ".parquet"
 """Files whose reader is a ``RowGroupReader``."""
 
