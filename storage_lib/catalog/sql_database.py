@@ -143,6 +143,10 @@ def _url(options: Mapping[str, str]) -> URL:
     except ArgumentError as error:
         message = f"option {URI} is {without_password(text)!r}, which is no URL of a database"
         raise InvalidInputError(message) from error
+    if "@" in (url.host or ""):
+        # The password was taken to end at its first @: the rest would go to a name server, and into errors.
+        message = f"option {URI} is {without_password(text)!r}, whose user or password holds an @: write it as %40"
+        raise InvalidInputError(message)
     driver = _DRIVERS.get(url.drivername)
     if url.get_backend_name() == "sqlite":
         return url

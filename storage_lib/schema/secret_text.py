@@ -33,6 +33,8 @@ _PATTERNS = tuple(
         (r"\b(?:bearer)\s+(?P<secret>[\w.~+/=-]{16,})", 0),
         # "password": "..." of JSON and of Python.
         (rf"[\"']{_NAME}[\"']\s*:\s*(?P<secret>{_QUOTED}|[^\s,}}\]]+)", 0),
+        # The same in a JSON text that is itself a value of JSON.
+        (rf"\\+\"{_NAME}\\+\"\s*:\s*\\+\"(?P<secret>[^\"\\]+)", 0),
         # password=... of URLs, of libpq, JDBC, ODBC and JAAS, and of Azure's connection strings.
         (rf"{_NAME}\s*=\s*(?P<secret>{_QUOTED}|[^\s&;,\"'\)\]]+)", 0),
         # user/password@ of Oracle's addresses.

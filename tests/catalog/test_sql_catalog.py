@@ -139,3 +139,11 @@ def test_the_tables_are_those_of_paimons_jdbc_catalog(home: CatalogHome, tmp_pat
 
     assert rows == [("jdbc", "shop", "orders")]
     assert properties == {"exists": "true", "location": f"{home.warehouse}/shop.db"}
+
+
+@pytest.mark.parametrize("uri", ["postgresql://ann:s3s@me-open@127.0.0.1:1/db", "postgresql://ann:s@me@open@h/db"])
+def test_a_password_with_an_at_sign_is_refused_before_its_rest_is_looked_up_as_a_host(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(InvalidInputError, match="write it as %40") as refused:
+        open_catalog(str(tmp_path), {"metastore": "jdbc", "uri": uri}).list_tables()
+
+    assert "open" not in str(refused.value).replace("open_catalog", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from storage_lib.catalog.frozen_options import frozen_options
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.option_changes import changed_options
-from storage_lib.schema.secret_text import MASK, holds_secret, secrets_in, without_password
+from storage_lib.schema.secret_text import MASK, holds_secret, secret_text_pattern, secrets_in, without_password
 from storage_lib.schema.table_options import is_secret, is_secret_option, masked, secret_pattern
 
 WORD = string.ascii_letters + string.digits
@@ -206,3 +207,15 @@ def test_an_option_is_judged_by_its_value_as_well() -> None:
 )
 def test_a_long_text_is_searched_in_time_that_grows_with_it(unit: str) -> None:
     without_password(unit * (50_000 // len(unit)))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_secret_of_json_within_json_is_hidden(depth: int) -> None:
+    text = json.dumps({"user": "ann", "password": "sesame", "port": 1})
+    for _ in range(depth):
+        text = json.dumps({"options": text})
+
+    assert "sesame" not in without_password(text)
+    assert "ann" in without_password(text)
+    assert secrets_in(text) == ["sesame"]
+    assert "sesame" not in re.sub(secret_text_pattern(), "", text)
