@@ -16,6 +16,7 @@ from storage_lib.schema.catalog_options import is_of_catalog
 from storage_lib.schema.external_paths import with_root_path
 from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.option_precedence import effective_options, merged_options
+from storage_lib.schema.secret_refusal import refuse_secret
 from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret_option
 
 _TOPIC_OPTION = "log.kafka.topic"
@@ -36,12 +37,7 @@ def frozen_options(
     """
     given = {canonical_key(key): str(value) for key, value in declared.items()}
     for key, value in given.items():
-        if is_secret_option(key, value):
-            message = (
-                f"table {name}: option {key} is a secret, or holds one; give it to the catalog (the connection), "
-                "not to the table"
-            )
-            raise InvalidInputError(message)
+        refuse_secret(key, value, f"table {name}: option")
         if key.startswith(STORE_OPTION_PREFIXES):
             message = f"table {name}: option {key} is about the storage; give it to the catalog (the connection)"
             raise InvalidInputError(message)

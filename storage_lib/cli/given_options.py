@@ -21,16 +21,15 @@ def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, st
     """``key=value`` texts of the command line as a mapping; ``InvalidInputError`` refuses a secret."""
     if not texts:
         return {}  # help waits for no import
-    from storage_lib.schema.table_options import is_secret_option
+    from storage_lib.schema.secret_refusal import refuse_secret
 
     parsed = parsed_pairs(texts, what)
     for key, value in parsed.items():
-        if is_secret_option(key, value):
-            message = (
-                f"{what} {key} is a secret, or holds one, and everybody on this machine may read a command line: put "
-                f"it into a file that only you may read, and name that with --options-file or {OPTIONS_FILE_VARIABLE}"
-            )
-            raise InvalidInputError(message)
+        remedy = (
+            "everybody on this machine may read a command line: put it into a file that only you may read, and name "
+            f"that with --options-file or {OPTIONS_FILE_VARIABLE}"
+        )
+        refuse_secret(key, value, what, remedy)
     return parsed
 
 

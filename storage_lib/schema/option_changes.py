@@ -8,7 +8,8 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.external_paths import PATHS_OPTION, ROOT_PATH_OPTION, STRATEGY_OPTION
 from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
 from storage_lib.schema.known_options import refuse_unknown_options
-from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key, is_secret_option
+from storage_lib.schema.secret_refusal import refuse_secret
+from storage_lib.schema.table_options import OWN_PREFIX, TableOptions, canonical_key
 
 _FIXED = frozenset(
     {
@@ -52,9 +53,7 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     if options.get(name) == value:
         return dict(options)
     is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
-    if is_secret_option(name, value or ""):
-        message = f"option {key} is a secret, or holds one; give it to the catalog (the connection), not to the table"
-        raise InvalidInputError(message)
+    refuse_secret(name, value or "", "option")
     if name == ROOT_PATH_OPTION:
         message = f"option {key} is said of a table, by its name; set {PATHS_OPTION} and {STRATEGY_OPTION} instead"
         raise InvalidInputError(message)

@@ -9,6 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from storage_lib.log_store.foreign_topic import START, START_ID
 from storage_lib.schema.row_kind import ROW_KIND_COLUMN
+from storage_lib.spark.active_session import active_session
 from storage_lib.spark.changelog_source import SOURCE_NAME
 from storage_lib.spark.table_source import register
 
@@ -47,4 +48,5 @@ def read_changelog(
             given[START_ID] = start.log_id
     if rows_per_trigger_max is not None:
         given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
-    return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()
+    with active_session(spark):
+        return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()

@@ -18,6 +18,7 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.filter_text import as_predicate
 from storage_lib.spark import statement_options as said
+from storage_lib.spark.active_session import active_session
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.distributed_compaction import compact_after_write
 from storage_lib.spark.driver_turn import keep_alive
@@ -59,7 +60,8 @@ def read(
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
     predicate = as_predicate(filter)
     needed = wanted + sorted((frozenset() if predicate is None else predicate.columns) - set(wanted))
-    df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
+    with active_session(spark):
+        df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
     if predicate is not None:
         df = df.where(column_of(predicate, table.schema))
     return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df
@@ -102,7 +104,8 @@ def read_stream(
     options |= {key: str(value) for key, value in given.items() if value is not None}
     kind = table.stream_row_kind_column
     struct = struct_of(table.schema, columns, row_kind_column=kind, has_position=has_position)
-    return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
+    with active_session(spark):
+        return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
 
 
 def write(
@@ -154,6 +157,7 @@ def write(
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
     with (
+        active_session(df.sparkSession),
         _given_back(table, order),
         storage_errors_of_spark(),
         _computed(distributed, wanted=mode == "append" and order is None),

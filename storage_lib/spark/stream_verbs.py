@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import statement_options as said
+from storage_lib.spark.active_session import active_session
 from storage_lib.spark.batch_sources import CheckpointSources
 from storage_lib.spark.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.checkpoint_identity import settled_query_id
@@ -99,7 +100,7 @@ def write_stream(
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    with scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
+    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
         query = _triggered(writer, trigger_seconds, available_now=available_now).start()
     beside = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds

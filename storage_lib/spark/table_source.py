@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import system_environment
+from storage_lib.spark.active_session import active_session
 from storage_lib.spark.batch_reader import TableBatchReader
 from storage_lib.spark.batch_writer import TableBatchWriter
 from storage_lib.spark.changelog_source import ChangelogSource
@@ -52,16 +54,20 @@ if TYPE_CHECKING:
     from storage_lib.table.write_order import WriteOrder
 
 _REGISTERED = "dynamic_table.registered"
+_REGISTERING = threading.Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``dynamic_table`` and ``debezium_json`` formats of this session. Any number of times."""
-    if spark.conf.get(_REGISTERED, None) is not None:
-        return
-    spark.dataSource.register(DynamicTableSource)
-    spark.dataSource.register(ChangelogSource)
-    _tell_streams_apart()
-    spark.conf.set(_REGISTERED, "true")
+    """Make ``dynamic_table`` and ``debezium_json`` formats of this session. Any number of times, from any thread."""
+    with _REGISTERING:
+        if spark.conf.get(_REGISTERED, None) is not None:
+            return
+        # Spark refuses a name that the active session knows, whichever session it is registered in.
+        with active_session(spark):
+            spark.dataSource.register(DynamicTableSource)
+            spark.dataSource.register(ChangelogSource)
+        _tell_streams_apart()
+        spark.conf.set(_REGISTERED, "true")
 
 
 class DynamicTableSource(DataSource):

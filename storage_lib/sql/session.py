@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.active_session import active_session
 from storage_lib.spark.restricted_sql import restrict_sql
 from storage_lib.spark.table_source import register
 from storage_lib.sql import run_looks as looks
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Session(AbstractContextManager["Session"]):
-    """Runs FLIP-188's statements. For one thread; several sessions may share a Spark session and a catalog.
+    """Runs FLIP-188's statements, for one thread at a time. Several sessions may share a Spark session and a catalog.
 
     with Session(spark, open_catalog("warehouse")) as session:
         session.execute("CREATE TABLE shop.orders (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
@@ -150,10 +151,11 @@ class Session(AbstractContextManager["Session"]):
         if self._state.restricted and not isinstance(statement, row.Select):
             message = f"only SELECT may be run here, not {type(statement).__name__}"
             raise InvalidInputError(message)
-        run = _RUNNERS.get(type(statement))
-        if run is not None:
-            return run(self._state, statement)
-        return _RUNNERS_WITH_TEXT[type(statement)](self._state, statement, source)
+        with active_session(self._state.spark):
+            run = _RUNNERS.get(type(statement))
+            if run is not None:
+                return run(self._state, statement)
+            return _RUNNERS_WITH_TEXT[type(statement)](self._state, statement, source)
 
 
 _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {

@@ -13,7 +13,8 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.nearest import did_you_mean, nearest
 from storage_lib.schema.option_values import parse_millis
-from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, is_secret_option, masked
+from storage_lib.schema.secret_refusal import refuse_secret
+from storage_lib.schema.table_options import SESSION_PREFIX, TableOptions, canonical_key, masked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,11 +115,7 @@ def _of_spark(key: str, spark: SparkSession) -> str:
 
 
 def _checked_option(key: str, value: str) -> str:
-    if is_secret_option(key, value):
-        message = (
-            f"setting {key} is a secret, or holds one; give it to the catalog (the connection), where nobody reads it"
-        )
-        raise InvalidInputError(message)
+    refuse_secret(key, value, "setting", "give it to the catalog (the connection), not to the session, which shows it")
     refuse_unknown_options((key,))
     TableOptions.parse({canonical_key(key): value})
     return value

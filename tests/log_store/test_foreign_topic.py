@@ -32,6 +32,9 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
         ({"log.scan": "from-timestamp"}, "log.scan.timestamp-millis"),
         ({"maxRowsPerTrigger": "many"}, "whole numbers"),
         ({"maxRowsPerTrigger": "0"}, "use 1 or more"),
+        ({"log.scan.on-corupt": "skip"}, "there is no option 'log.scan.on-corupt'; did you mean 'log.scan.on-corrupt'"),
+        ({"maxRowPerTrigger": "5"}, "did you mean 'maxrowspertrigger'"),
+        ({"startingOffsets": "earliest"}, "topic cdc: there is no option 'startingoffsets'"),
         ({"column.types": "x"}, "JSON of column -> type"),
         ({"column.types": "5"}, "JSON of column -> type"),
         ({"column.types": '{"nothing": "INT"}'}, "names 'nothing'"),
@@ -42,6 +45,11 @@ def test_what_can_not_be_is_refused(options: dict[str, str], complaint: str) -> 
 
     with pytest.raises(InvalidInputError, match=complaint):
         ForeignTopic.parse({**topic, **options}, COLUMNS)
+
+
+def test_options_of_the_catalog_and_of_users_come_along() -> None:
+    options = {"metastore": "filesystem", "s3.endpoint": "http://127.0.0.1:1", "bucket": "2", "x.note": "mine"}
+    assert ForeignTopic.parse({"topic": "cdc", **options}, COLUMNS).name == "cdc"
 
 
 def test_variants_are_not_read_from_a_topic() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from pyspark.errors import ArithmeticException, NumberFormatException
 from pyspark.sql import functions
 
 from storage_lib import InvalidInputError, SqlSyntaxError, open_catalog
+from storage_lib.spark import read, write
 from storage_lib.sql import Session
 
 if TYPE_CHECKING:
@@ -117,3 +120,32 @@ def test_errors_of_bare_spark_stay_sparks_beside_a_session(sql: Session, spark: 
         spark.sql("SELECT 1 / 0").collect()
     with pytest.raises(NumberFormatException, match="CAST_INVALID_INPUT"):
         spark.createDataFrame([("x",)], "v string").select(functions.col("v").cast("int")).collect()
+
+
+def counted(session: Session, number: int) -> int:
+    """Rows of a table after one more was written."""
+    session.execute(f"INSERT INTO t VALUES ({number})")  # noqa: S608
+    return session.execute("SELECT * FROM t").to_arrow().num_rows
+
+
+def in_a_thread(work: Callable[[], int]) -> int:
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).result()
+
+
+def test_sessions_over_new_sessions_of_spark_run_in_any_thread(sql: Session, spark: SparkSession) -> None:
+    sql.execute("CREATE TABLE t (id BIGINT)")
+    other, third = spark.newSession(), spark.newSession()
+    with Session(other, sql.catalog) as beside:
+        assert counted(beside, 1) == 1
+        assert in_a_thread(lambda: counted(beside, 2)) == 2
+    assert in_a_thread(lambda: counted(Session(third, sql.catalog), 3)) == 3
+    assert in_a_thread(lambda: counted(sql, 4)) == 4
+    assert counted(sql, 5) == 5
+
+
+def test_a_data_frame_of_a_new_session_is_written_and_read_in_another_thread(sql: Session, spark: SparkSession) -> None:
+    sql.execute("CREATE TABLE t (id BIGINT)")
+    table, other = sql.catalog.load_table("default.t"), spark.newSession()
+    assert in_a_thread(lambda: write(other.range(3), table).total_record_count or 0) == 3  # type: ignore[union-attr]
+    assert in_a_thread(lambda: read(other, table).count()) == 3

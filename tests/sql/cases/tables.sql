@@ -248,7 +248,7 @@ SET 'execution.runtime-mode' = 'fast';
 SET 'table-storage.buckt' = '2';
 --> InvalidInputError: there is no option 'table-storage.buckt'; did you mean 'table-storage.bucket'?
 SET 'table-storage.log.kafka.sasl.password' = 'hush';
---> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), where nobody reads it
+--> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), not to the session, which shows it
 SET 'table-storage.bucket' = 'many';
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 SET 'nonsense' = '1';
