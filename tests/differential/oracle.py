@@ -50,4 +50,4 @@ class Oracle:
 def in_duckdbs_words(sql: str) -> str:
     """The text of a query of ours for DuckDB."""
     named = sql.replace(SOURCE, "src").replace(DIMENSION, "dim").replace(DETAILS, "details")
-    return re.sub(r"/\*.*?\*/", "", named).replace("LEFT SEMI JOIN", "SEMI JOIN")
+    return re.sub(r"/\*.*?\*/", "", named).replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")

@@ -6,7 +6,7 @@ Alike means: no division, no `concat` (which treats NULL differently), casts whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -78,9 +78,26 @@ def random_tables(rng: Random) -> Tables:
         extra=("coalesce(f.cat, -1)", "INT"),
     )
     semi = Tables(sql=f"{SOURCE} s LEFT SEMI JOIN {DIMENSION} d ON s.cat = d.cat")
-    made = rng.choices((alone, dimension, turned, first, using, details, two, semi), weights=(8, 8, 1, 2, 1, 3, 2, 1))[
-        0
-    ]
+    anti = Tables(sql=f"{SOURCE} s LEFT ANTI JOIN {DIMENSION} d ON s.cat = d.cat AND d.low > 2")
+    with_null = Tables(
+        sql=f"{SOURCE} s {side}JOIN {DIMENSION} d ON nullif(s.cat, 3) IS NOT DISTINCT FROM nullif(d.cat, 0)",
+        values=dimension.values,
+        conditions=dimension.conditions,
+    )
+    smaller = Tables(
+        sql=f"{SOURCE} s {side}JOIN {DETAILS} e ON s.n >= e.tag AND (e.note = 'red' OR s.cat = e.cat)",
+        values=details.values,
+        conditions=details.conditions,
+        is_single=False,
+        extra=("coalesce(e.cat * 10 + e.tag, -1)", "BIGINT"),
+    )
+    one = Tables(
+        sql=f"{SOURCE} s CROSS JOIN (SELECT min(low) AS m FROM {DIMENSION}) e",
+        values=(("e.m", "BIGINT"), ("s.n - e.m", "BIGINT")),
+        conditions=("s.n > e.m", "e.m IS NULL OR s.n IS DISTINCT FROM e.m"),
+    )
+    kinds = (alone, dimension, turned, first, using, details, two, semi, anti, with_null, smaller, one)
+    made = rng.choices(kinds, weights=(8, 8, 1, 2, 1, 3, 2, 1, 1, 1, 1, 1))[0]
     is_broadcast = made in (dimension, first, details, semi) and rng.random() < 0.1
     return replace(made, hint=f"/*+ BROADCAST({'e' if made is details else 'd'}) */ ") if is_broadcast else made
 
@@ -92,6 +109,9 @@ def _nested(rng: Random) -> str:
             f"EXISTS (SELECT 1 FROM {DIMENSION} x WHERE x.cat = s.cat)",
             f"NOT EXISTS (SELECT 1 FROM {DETAILS} x WHERE x.cat = s.cat AND x.tag > 1)",
             f"s.n > (SELECT min(low) FROM {DIMENSION})",
+            f"s.n NOT IN (SELECT tag FROM {DETAILS} WHERE tag > 1)",
+            f"s.s NOT IN (SELECT note FROM {DETAILS})",
+            f"s.cat IN (SELECT nullif(cat, 2) FROM {DIMENSION}) OR s.n > 6",
         )
     )
 
@@ -113,6 +133,10 @@ def values_of(source: Source) -> list[Expression]:
         ("s.n > 4", "BOOLEAN"),
         ("nullif(s.n, 3)", "BIGINT"),
         ("7", "INT"),
+        ("CAST(NULL AS BIGINT)", "BIGINT"),
+        ("s.n IS DISTINCT FROM s.cat", "BOOLEAN"),
+        ("NOT (s.n > 4 OR s.s = 'bee')", "BOOLEAN"),
+        ("CASE WHEN s.s <> 'ant' THEN s.n END", "BIGINT"),
     ]
     rare = ("BOOLEAN", "DATE", "DECIMAL(8, 2)", "TIMESTAMP(6)")
     found += [(f"s.{name}", kind) for name, kind in source.columns if kind in rare]
@@ -135,6 +159,12 @@ def conditions_of(rng: Random, source: Source) -> list[str]:
         "CASE WHEN s.n > 5 THEN s.cat > 1 ELSE s.cat IS NULL OR s.cat < 4 END",
         f"s.u % 3 <> {rng.randrange(3)}",
         "coalesce(s.s, 'ant') >= 'bee'",
+        f"s.n IS DISTINCT FROM {rng.randrange(8)}",
+        "s.n IS NOT DISTINCT FROM s.cat",
+        f"s.n NOT IN ({rng.randrange(8)}, {rng.randrange(8)})",
+        "NOT (s.n > 5 AND s.s = 'ant')",
+        "(s.n > 5) IS NULL OR s.cat BETWEEN 1 AND 3",
+        "nullif(s.cat, 2) = s.cat",
     ]
     for name in source.key or ("k",):
         if kinds[name] in ("BIGINT", "INT"):
@@ -158,6 +188,11 @@ def random_conditions(rng: Random, source: Source, tables: Tables) -> tuple[str,
     return tuple(found)
 
 
+def is_alone(items: Iterable[Item]) -> bool:
+    """Whether all columns can be made of the source alone."""
+    return not any(name in item.sql for item in items for name in ("d.", "e.", "f."))
+
+
 def random_query(
     rng: Random, source: Source, tables: Tables, leading: Callable[[int], tuple[Item, ...]], *, branches: int
 ) -> StreamQuery:
@@ -175,7 +210,11 @@ def random_query(
             *leading(number),
             *(Item(sql=sql, type=kind, name=f"c{place}") for place, (sql, kind) in enumerate(alike)),
         )
-        conditions = random_conditions(rng, source, tables)
-        made.append(Branch(items=items, tables=tables.sql, conditions=conditions, hint=tables.hint))
+        of_branch = tables
+        if number and is_alone(items):
+            # Another branch may read the source alone where the first one joins it.
+            of_branch = rng.choice((tables, Tables(sql=f"{SOURCE} s")))
+        conditions = random_conditions(rng, source, of_branch)
+        made.append(Branch(items=items, tables=of_branch.sql, conditions=conditions, hint=of_branch.hint))
     form = rng.choices(("plain", "subquery", "cte"), weights=(7, 1, 1))[0]
     return StreamQuery(branches=tuple(made), form=form)  # type: ignore[arg-type]

@@ -35,6 +35,7 @@ _KINDS = {
     ("LEFT", "SEMI"): JoinKind.SEMI,
     ("", "SEMI"): JoinKind.SEMI,
     ("", "ANTI"): JoinKind.ANTI,
+    ("", "CROSS"): JoinKind.CROSS,
 }
 _COLUMNS = {
     "dim": [name for name, _ in DIMENSION_COLUMNS],
@@ -69,7 +70,7 @@ class QueryTree:
         node = self._table(select.args["from_"].this, names)
         for join in select.args.get("joins") or []:
             right = self._table(join.this, names)
-            kind = _KINDS[join.side or "", join.kind if join.kind in ("SEMI", "ANTI") else ""]
+            kind = _KINDS[join.side or "", join.kind if join.kind in ("SEMI", "ANTI", "CROSS") else ""]
             node = Join(
                 left=node,
                 right=right,

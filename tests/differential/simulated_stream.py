@@ -20,11 +20,15 @@ Event = tuple[str, Row, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """One micro-batch, what the source holds as far as it was handed out, and the dimension at that moment."""
+    """One micro-batch, what the source holds as far as it was handed out, and the dimension at that moment.
+
+    ``steps`` is how many of the case's steps there were until then.
+    """
 
     events: tuple[Event, ...]
     rows: Bag
     dimension: tuple[Row, ...]
+    steps: int
 
 
 class SimulatedStream:
@@ -37,6 +41,7 @@ class SimulatedStream:
         # A log that comes first has no commits.
         self._whole_commits = whole_commits and not case.source.is_eventual
         self._commit = 0
+        self._steps = 0
         self._rng = Random(case.seed)  # noqa: S311  chance, not secrets
         self._model = SourceModel(case.source)
         self._heard: dict[Row, Row] = {}
@@ -48,6 +53,7 @@ class SimulatedStream:
     def batches(self) -> Iterator[Batch]:
         has_begun = not self._case.from_snapshot
         for step in self._case.steps:
+            self._steps += 1
             if isinstance(step, Compact):
                 continue
             if isinstance(step, MoveDimension):
@@ -100,7 +106,7 @@ class SimulatedStream:
                 taken, self._pending[bucket] = self._pending[bucket][:count], self._pending[bucket][count:]
                 events += [(kind, row, bucket) for _, change in taken for kind, row in self._heard_as(change)]
             rows = Counter(self._heard.values()) if self._case.source.key else +self._heard_bag
-            yield Batch(events=tuple(events), rows=rows, dimension=self._dimension)
+            yield Batch(events=tuple(events), rows=rows, dimension=self._dimension, steps=self._steps)
 
     def _shares(self, rows_max: int | None) -> dict[int, int]:
         """How many changes of each bucket are in the next batch."""

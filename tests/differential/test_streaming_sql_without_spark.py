@@ -17,7 +17,9 @@ from tests.differential import decisions
 from tests.differential.case import SOURCE, Append, Branch, Case, Change, Drain, Item, Sink, Source, StreamQuery
 from tests.differential.cases import random_case
 from tests.differential.in_memory import InMemory
+from tests.differential.oracle import Oracle
 from tests.differential.outcome import Tally
+from tests.differential.permitted_stops import is_permitted
 from tests.differential.run import report, shrunk
 from tests.differential.shrink import smaller
 from tests.differential.without_spark import WithoutSpark
@@ -113,6 +115,28 @@ def test_an_append_only_sink_takes_what_a_keyed_source_inserts(runner: type[With
     case = case_of(KEYED, APPENDS, first, Drain(), second, Drain(), conditions=("s.n > 5",))
 
     assert runner().run(case).verdict == "right"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_permitted_to_stop"),
+    [
+        (("+I", (2, 9)), False),
+        (("-D", (2, None)), False),
+        (("+U", (1, 8)), True),
+        (("+U", (1, 2)), True),
+        (("-D", (1, None)), True),
+    ],
+)
+def test_an_append_only_sink_may_refuse_only_what_changes_a_row_of_the_answer(
+    change: Change, *, is_permitted_to_stop: bool
+) -> None:
+    steps = (Append(changes=(("+I", (1, 9)), ("+I", (3, 1)))), Append(changes=(change,)), Drain())
+    case = case_of(KEYED, APPENDS, *steps, conditions=("s.n > 5",))
+    oracle = Oracle()
+
+    for said in ("append-only", "two rows of the query share the key", "any other error"):
+        found = is_permitted(case, said, steps, lambda each, rows: oracle.answer(each, rows.elements()), adds_up=True)
+        assert found is (is_permitted_to_stop and said == "append-only"), said
 
 
 @pytest.mark.parametrize("is_later", [False, True])

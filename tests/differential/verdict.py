@@ -26,23 +26,6 @@ def has_several_rows_of_a_key(case: Case, expected: Bag) -> bool:
     return bool(places) and any(count > 1 for count in keys.values())
 
 
-def may_stop(case: Case) -> bool:
-    """Whether the sink may refuse rows, whatever the plan: others than inserts, or a null in its key.
-
-    And a second insert of a key, where its log takes the row before from an input that knows of none.
-    """
-    items = [item for branch in case.query.branches for item in branch.items]
-    has_null = any(item.sql == NULLABLE_KEY for item in items if item.name in case.sink.primary_key)
-    has_no_before = case.source.is_append_only and case.sink.log == "all-input"
-    takes_no_changes = case.sink.is_append_only and not case.source.is_append_only
-    return has_null or has_no_before or takes_no_changes
-
-
-def may_share_keys_for_a_moment(case: Case) -> bool:
-    """Whether a batch may end in the middle of a commit even where it would rather not."""
-    return case.source.is_eventual
-
-
 def difference(case: Case, expected: Bag, found: Bag) -> str | None:
     """What is wrong with the rows ``found``; None if nothing is.
 

@@ -23,15 +23,13 @@ from tests.differential.case import Case, Change
 from tests.differential.decisions import KIND, Decision, decided
 from tests.differential.oracle import Oracle
 from tests.differential.outcome import Outcome
+from tests.differential.permitted_stops import is_permitted
 from tests.differential.played_source import Bag, arrow_rows
 from tests.differential.simulated_stream import Event, SimulatedStream
 from tests.differential.verdict import (
     difference_from_any,
     difference_of_log,
-    has_several_rows_of_a_key,
     key_places,
-    may_share_keys_for_a_moment,
-    may_stop,
 )
 
 _BITS_OF_A_BUCKET = 36
@@ -50,7 +48,6 @@ class WithoutSpark:
             return Outcome(verdict="refused", said=str(error))
         rng = Random(case.seed)  # noqa: S311  chance, not secrets
         plan, sink = decision.plan, _SinkModel(case)
-        may_share_keys = may_share_keys_for_a_moment(case)
         drains = 0
         moments: list[Case] = []
         for batch in SimulatedStream(case, plan.normalize, whole_commits=plan.adds_up).batches():
@@ -58,10 +55,9 @@ class WithoutSpark:
                 moments.append(replace(case, dimension=batch.dimension))
             changes = self._changes(moments[0 if plan.pins else -1], decision, batch.events, rng)
             answers = [self._oracle.answer(each, batch.rows.elements()) for each in moments]
-            may_share_keys = may_share_keys or any(has_several_rows_of_a_key(case, answer) for answer in answers)
             stopped = sink.add_up(changes) if plan.adds_up else sink.write(changes)
             if stopped is not None:
-                if may_stop(case) or (plan.adds_up and may_share_keys):
+                if is_permitted(case, stopped, case.steps[: batch.steps], self._answer, adds_up=plan.adds_up):
                     return Outcome(verdict="stopped", said=stopped, drains=drains)
                 return _wrong(stopped, batch.rows, drains)
             wrong = difference_from_any(case, answers, sink.rows()) or sink.difference_of_log()
@@ -69,6 +65,9 @@ class WithoutSpark:
                 return _wrong(wrong, batch.rows, drains)
             drains += 1
         return Outcome(verdict="right", drains=drains)
+
+    def _answer(self, case: Case, rows: Bag) -> Bag:
+        return self._oracle.answer(case, rows.elements())
 
     def _changes(self, moment: Case, decision: Decision, events: Sequence[Event], rng: Random) -> list[Change]:
         columns = [*moment.source.columns, (KIND, "STRING"), (ROW_POSITION, "BIGINT")]
