@@ -15,6 +15,7 @@ from storage_lib.spark.spark_schema import ROW_POSITION
 from storage_lib.spark.table_cache import TableKey
 from storage_lib.spark.worker_garbage import spare_what_is_imported
 from storage_lib.table.answer_rows import SharedKeyError
+from storage_lib.table.checked_changes import ContradictionError
 from storage_lib.table.rows_in_order import rows_in_order
 from storage_lib.table.write_order import TableCommitMessage, WriteOrder
 
@@ -63,7 +64,7 @@ def write_task(
         written = task.prepare_commit()
         if order.turn is not None:
             table.lease.check(order.turn)
-    except SharedKeyError as error:
+    except (SharedKeyError, ContradictionError) as error:
         task.abort()
         return TaskMessage(key=key, order=order, written=TableCommitMessage(), refusal=str(error))
     except BaseException:
@@ -103,7 +104,7 @@ def commit_tasks(
     """
     written = [message.written for message in finished]
     try:
-        _refuse_shared_keys(table, order, finished, commit_identifier)
+        _refuse_contradictions(table, order, finished, commit_identifier)
         if not table.schema.is_append_only:
             _refuse_shared_buckets(table.name, order, written)
     except InvalidInputError:
@@ -116,7 +117,7 @@ def commit_tasks(
     return snapshot
 
 
-def _refuse_shared_keys(
+def _refuse_contradictions(
     table: DynamicTable, order: WriteOrder, finished: Sequence[TaskMessage], commit_identifier: int
 ) -> None:
     refusal = next((message.refusal for message in finished if message.refusal is not None), None)

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from storage_lib.table.point_lookup import PointLookup
 
 
+class ContradictionError(InvalidInputError):
+    """Changes that do not follow from what is stored. Those of a commit that comes again find its own rows there."""
+
+
 class CheckedChanges(HeldChanges):
-    """As ``HeldChanges``, but the changes are complete, or refused by ``InvalidInputError``."""
+    """As ``HeldChanges``, but the changes are complete, or refused by ``ContradictionError``."""
 
     def __init__(
         self,
@@ -63,4 +67,4 @@ class CheckedChanges(HeldChanges):
             "change has to follow from the stored row, and an update is a -U and a +U in one commit; correct the "
             "input, or use write.produce-update-before=lookup, which takes the row before each change from the table"
         )
-        raise InvalidInputError(message)
+        raise ContradictionError(message)
