@@ -9,11 +9,10 @@ from storage_lib.errors import NotFoundError
 from storage_lib.schema.external_paths import with_root_path
 from storage_lib.schema.known_options import refuse_unknown_options
 from storage_lib.schema.table_options import TableOptions, canonical_key, masked
-from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.table_schema import BUCKET_KEY_OPTION, TableSchema, new_table_schema
 from storage_lib.table.dynamic_table import DynamicTable
 
 FIRST_SCHEMA_ID = 0
-BUCKET_KEY_OPTION = "bucket-key"
 
 
 def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:

@@ -32,8 +32,11 @@ _VALUE_COUNT_AS_STORED = (
     "and writes; copy its rows into an append-only table to share them)"
 )
 """In the schema file: other engines refuse a merge engine that they do not know by showing the option's value."""
+_NO_BUCKET_KEY = "; it has no bucket-key either"
+"""Then the schema file has one all the same: Java and Rust miss it before they look at the merge engine."""
 VALUE_COUNT_COLUMN = "_VALUE_COUNT"
 """How often a row is there, in the files of a table that counts equal rows."""
+BUCKET_KEY_OPTION = "bucket-key"
 WRITE_MODE_OPTION = "write-mode"
 APPEND_ONLY = "append-only"
 BUCKET_UNAWARE = -1
@@ -148,7 +151,7 @@ class TableSchema:
             "highestFieldId": self.highest_field_id,
             "partitionKeys": list(self.partition_keys),
             "primaryKeys": list(self.primary_keys),
-            "options": _stored_options(self.options),
+            "options": _stored_options(self),
         }
         if self.comment is not None:
             value["comment"] = self.comment
@@ -185,14 +188,26 @@ class TableSchema:
             raise CorruptFileError(message) from error
 
 
-def _stored_options(options: Mapping[str, str]) -> dict[str, str]:
-    counts = options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT
-    return {**options, MERGE_ENGINE_OPTION: _VALUE_COUNT_AS_STORED} if counts else dict(options)
+def _stored_options(schema: TableSchema) -> dict[str, str]:
+    options = dict(schema.options)
+    if options.get(MERGE_ENGINE_OPTION) != VALUE_COUNT:
+        return options
+    options[MERGE_ENGINE_OPTION] = _VALUE_COUNT_AS_STORED
+    if BUCKET_KEY_OPTION not in options:
+        options[MERGE_ENGINE_OPTION] += _NO_BUCKET_KEY
+        names = [field.name for field in schema.fields]
+        options[BUCKET_KEY_OPTION] = next((name for name in names if name not in schema.partition_keys), names[0])
+    return options
 
 
 def _options_of(stored: dict[str, str]) -> dict[str, str]:
-    counts = stored.get(MERGE_ENGINE_OPTION, "").startswith(f"{VALUE_COUNT} ")
-    return {**stored, MERGE_ENGINE_OPTION: VALUE_COUNT} if counts else stored
+    engine = stored.get(MERGE_ENGINE_OPTION, "")
+    if not engine.startswith(f"{VALUE_COUNT} "):
+        return stored
+    options = {**stored, MERGE_ENGINE_OPTION: VALUE_COUNT}
+    if engine.endswith(_NO_BUCKET_KEY):
+        del options[BUCKET_KEY_OPTION]
+    return options
 
 
 def new_table_schema(

@@ -181,6 +181,20 @@ class FlinkSql:
     def read(self, place: Place, options: Mapping[str, str]) -> Rows:
         return self.flink.read(place.warehouse, IDENTIFIER, types_of(place.schema), options)
 
+    def read_each(self, place: Place, looks: Sequence[Mapping[str, str]]) -> list[Rows | RefusedError]:
+        """All rows as each look's options have them; where one is refused, the looks are asked one by one."""
+        types = types_of(place.schema)
+        try:
+            return list(self.flink.read_each(place.warehouse, IDENTIFIER, types, looks))
+        except RefusedError:
+            return [self._read_or_refusal(place, look) for look in looks]
+
+    def _read_or_refusal(self, place: Place, options: Mapping[str, str]) -> Rows | RefusedError:
+        try:
+            return self.read(place, options)
+        except RefusedError as refusal:
+            return refusal
+
     def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
         # A batch INSERT only adds rows.
         streaming = any(kind is not RowKind.INSERT for kind in kinds)

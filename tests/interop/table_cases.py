@@ -73,7 +73,7 @@ class TableCase:
     is_partitioned: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
-    lives: tuple[str, ...] = ("made by us", "made by Java")
+    lives: tuple[str, ...] = ("made by us", "made by Java", "made by Flink")
     is_seen_when_compacted: bool = False
     not_by: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ class TableCase:
 NO_DELETES = frozenset({"delete"})
 APPENDS_ONLY = frozenset({"update", "delete"})
 BY_ALL = ("made by us", "made by Java", "made by pypaimon", "made by Flink")
-AND_BY_FLINK = ("made by us", "made by Java", "made by Flink")
+NOT_BY_FLINK = ("made by us", "made by Java")
 GROUPS: dict[str, tuple[str, Sequence[Any]]] = {
     "g": ("BIGINT", [1, 3, None, 2]),
     "a": ("STRING", ["x", None, "z"]),
@@ -119,6 +119,22 @@ AGGREGATED: dict[str, tuple[str, Sequence[Any]]] = {
     "every": ("BOOLEAN", [True, None, False]),
     "listed": ("STRING", ["p", None, "q"]),
 }
+AGGREGATION = {
+    "merge-engine": "aggregation",
+    "fields.summed.aggregate-function": "sum",
+    "fields.summed_decimal.aggregate-function": "sum",
+    "fields.highest.aggregate-function": "max",
+    "fields.lowest.aggregate-function": "min",
+    "fields.newest.aggregate-function": "last_value",
+    "fields.newest_known.aggregate-function": "last_non_null_value",
+    "fields.every.aggregate-function": "bool_and",
+    "fields.listed.aggregate-function": "listagg",
+}
+OF_LENGTH: dict[str, tuple[str, Sequence[Any]]] = {
+    "short": ("CHAR(4)", ["ab", "four", None]),
+    "longer": ("VARCHAR(9)", ["ab  ", "", None, "nine char"]),
+    "bytes": ("VARBINARY(4)", [b"", b"\x00\xff", None]),
+}
 
 TABLES: dict[str, TableCase] = {
     "deduplicate": TableCase(lives=BY_ALL),
@@ -127,23 +143,27 @@ TABLES: dict[str, TableCase] = {
     ),
     "deduplicate by sequence.field": TableCase(options={"sequence.field": "amount"}),
     "deduplicate, deletion vectors": TableCase(
-        options={"deletion-vectors.enabled": "true"}, is_seen_when_compacted=True, lives=AND_BY_FLINK
+        options={"deletion-vectors.enabled": "true"}, is_seen_when_compacted=True
     ),
-    "every scalar and nested type": TableCase(columns=EVERY_TYPE, is_partitioned=False, lives=AND_BY_FLINK),
+    "every scalar and nested type": TableCase(columns=EVERY_TYPE, is_partitioned=False),
     "every scalar and nested type, ORC": TableCase(columns=OF_ORC, options={"file.format": "orc"}),
     "every scalar and nested type, Avro": TableCase(columns=OF_AVRO, options={"file.format": "avro"}),
     "TIME, BINARY and TIMESTAMP_LTZ(3)": TableCase(columns=RARE),
     "MULTISET": TableCase(
         columns=COUNTED,
-        lives=("made by us",),
+        lives=("made by us", "made by Flink"),
         not_by={
             "rust": "writes keys that may be null, which no reader that is built on Arrow's C++ takes",
             "pypaimon": "does not know the type",
         },
     ),
-    "VARIANT": TableCase(columns=VARIANTS, options={"file.format": "parquet"}),
+    "VARIANT": TableCase(columns=VARIANTS, options={"file.format": "parquet"}, lives=NOT_BY_FLINK),
     "VARIANT, append-only": TableCase(
-        columns=VARIANTS, has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY
+        columns=VARIANTS,
+        has_key=False,
+        options={"write-mode": "append-only"},
+        without=APPENDS_ONLY,
+        lives=NOT_BY_FLINK,
     ),
     "partial-update": TableCase(options={"merge-engine": "partial-update"}, without=NO_DELETES, lives=BY_ALL),
     "partial-update, sequence groups": TableCase(
@@ -158,23 +178,23 @@ TABLES: dict[str, TableCase] = {
     ),
     "aggregation": TableCase(
         columns=AGGREGATED,
-        options={
-            "merge-engine": "aggregation",
-            "fields.summed.aggregate-function": "sum",
-            "fields.summed_decimal.aggregate-function": "sum",
-            "fields.highest.aggregate-function": "max",
-            "fields.lowest.aggregate-function": "min",
-            "fields.newest.aggregate-function": "last_value",
-            "fields.newest_known.aggregate-function": "last_non_null_value",
-            "fields.every.aggregate-function": "bool_and",
-            "fields.listed.aggregate-function": "listagg",
-        },
+        options=AGGREGATION,
         without=NO_DELETES,
-        lives=AND_BY_FLINK,
     ),
-    "first-row": TableCase(
-        options={"merge-engine": "first-row"}, without=NO_DELETES, is_seen_when_compacted=True, lives=AND_BY_FLINK
+    "first-row": TableCase(options={"merge-engine": "first-row"}, without=NO_DELETES, is_seen_when_compacted=True),
+    "partial-update, removing": TableCase(
+        options={"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
     ),
+    "partial-update, default values": TableCase(
+        options={"merge-engine": "partial-update", "fields.amount.default-value": "7"}, without=NO_DELETES
+    ),
+    "aggregation, removing": TableCase(
+        columns=AGGREGATED,
+        options={**AGGREGATION, "aggregation.remove-record-on-delete": "true"},
+    ),
+    "dynamic buckets": TableCase(options={"bucket": "-1", "dynamic-bucket.target-row-num": "3"}),
+    "CHAR, VARCHAR and VARBINARY": TableCase(columns=OF_LENGTH),
+    "CHAR, VARCHAR and VARBINARY, ORC": TableCase(columns=OF_LENGTH, options={"file.format": "orc"}),
     "value counts": TableCase(has_key=False, without=frozenset({"update"}), lives=("made by us",)),
     "value counts by a bucket-key": TableCase(
         has_key=False,
@@ -182,9 +202,7 @@ TABLES: dict[str, TableCase] = {
         without=frozenset({"update"}),
         lives=("made by us",),
     ),
-    "append-only": TableCase(
-        has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY, lives=BY_ALL[:3]
-    ),
+    "append-only": TableCase(has_key=False, options={"write-mode": "append-only"}, without=APPENDS_ONLY, lives=BY_ALL),
     "append-only in buckets": TableCase(
         has_key=False,
         options={"write-mode": "append-only", "bucket": "2", "bucket-key": "id"},

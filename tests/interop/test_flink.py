@@ -9,7 +9,7 @@ import pytest
 from storage_lib.schema.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, FlinkSql, Ours, Place, types_of
 from tests.interop.one_life import DAYS, SAME, comparable, difference
-from tests.interop.table_cases import EVERY_TYPE, TableCase
+from tests.interop.table_cases import EVERY_TYPE, TABLES, TableCase
 from tests.support.flink import Flink
 from tests.support.line_servant import RefusedError
 
@@ -72,6 +72,27 @@ def test_a_streaming_select_of_flink_gives_our_commits_as_changes(flink: Flink, 
         (RowKind.UPDATE_AFTER, second[0]),
         (RowKind.DELETE, first[1]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("value counts", r"value-count \(this table has no primary key and counts equal rows, .* append-only table"),
+        ("VARIANT", "VARIANT"),
+        ("VARIANT, append-only", "VARIANT"),
+    ],
+)
+def test_flink_refuses_what_it_lacks_by_name(flink: Flink, place: Place, name: str, words: str) -> None:
+    case = TABLES[name]
+    Ours().create(place, case)
+    Ours().write(place, [case.row(DAY, 1, 0)], [RowKind.INSERT])
+
+    with pytest.raises(RefusedError, match=words) as refusal:
+        FlinkSql(flink).read(place, {})
+    print(refusal.value)
+    with pytest.raises(RefusedError, match=words):
+        FlinkSql(flink).write(place, [case.row(DAY, 2, 0)], [RowKind.INSERT])
+    assert len(Ours().read(place, {})) == 1
 
 
 def test_what_flink_refuses_is_said_in_its_words(flink: Flink, place: Place) -> None:

@@ -117,19 +117,40 @@ def test_our_appends_overwrites_drops_and_rollbacks_are_seen_at_once(
     assert rows_by(theirs, place) == rows_by(ours, place) == first
 
 
-def merges_as_a_stream(flink: Flink, place: Place, merging: dict[str, str], producer: str) -> None:
-    FlinkSql(flink).create(place, case(**merging, **{"changelog-producer": producer}))
-    write(Ours(), place, (DAY, 1, 1, 1))
-    flink.stream(place.warehouse, IDENTIFIER, types_of(place.schema), 1)
+NOT_STREAMED = r"{} streaming reading is not supported\. You can use 'lookup' or 'full-compaction' changelog producer"
 
 
 @pytest.mark.parametrize(
-    ("merging", "producer"),
-    [(SUM, "none"), (GROUP, "none"), (FIRST, "none"), (FIRST, "input"), (VECTORS, "full-compaction")],
-    ids=["aggregation", "sequence group", "first-row", "first-row, input", "deletion vectors, full-compaction"],
+    ("merging", "words"),
+    [(SUM, "Pre-aggregate"), (GROUP, "Partial update"), (FIRST, "First row")],
+    ids=["aggregation", "sequence group", "first-row"],
 )
 def test_flink_refuses_to_stream_merged_rows_without_a_changelog_of_them(
-    flink: Flink, place: Place, merging: dict[str, str], producer: str
+    flink: Flink, place: Place, merging: dict[str, str], words: str
 ) -> None:
-    with pytest.raises((RefusedError, InvalidInputError), match=r"(?i)changelog[- ]producer"):
-        merges_as_a_stream(flink, place, merging, producer)
+    FlinkSql(flink).create(place, case(**merging, **{"changelog-producer": "none"}))
+    write(Ours(), place, (DAY, 1, 1, 1))
+
+    with pytest.raises(RefusedError, match=NOT_STREAMED.format(words)):
+        flink.stream(place.warehouse, IDENTIFIER, types_of(place.schema), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "our_words"),
+    [
+        ({**FIRST, "changelog-producer": "input"}, "Only support 'none' and 'lookup' changelog-producer", "first-row"),
+        (
+            {**VECTORS, "changelog-producer": "full-compaction"},
+            "Deletion vectors mode is only supported for NONE/INPUT/LOOKUP changelog producer",
+            "deletion-vectors",
+        ),
+    ],
+    ids=["first-row, input", "deletion vectors, full-compaction"],
+)
+def test_producers_that_do_not_fit_the_table_are_refused_when_it_is_made(
+    flink: Flink, place: Place, options: dict[str, str], words: str, our_words: str
+) -> None:
+    with pytest.raises(RefusedError, match=words):
+        FlinkSql(flink).create(place, case(**options))
+    with pytest.raises(InvalidInputError, match=rf"(?s)(?=.*{our_words})(?=.*{options['changelog-producer']})"):
+        Ours().create(place, case(**options))

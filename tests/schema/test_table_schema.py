@@ -230,3 +230,19 @@ def test_a_schema_copied_to_another_number_is_noticed() -> None:
 
     with pytest.raises(CorruptFileError, match="schema-1 holds the schema of id 0"):
         history(files).latest()
+
+
+@pytest.mark.parametrize("declared", [{}, {"bucket-key": "item"}], ids=["by all columns", "by a bucket-key"])
+def test_a_table_that_counts_rows_has_a_bucket_key_for_other_engines_and_its_own_options_for_us(
+    declared: Mapping[str, str],
+) -> None:
+    options = {"bucket": "2", "merge-engine": "value-count", **declared}
+    columns = [("day", "STRING"), ("id", "BIGINT"), ("item", "STRING")]
+    schema = new_table_schema(columns, partition_keys=["day"], options=options, time_millis=0)
+
+    stored = json.loads(schema.to_json())["options"]
+    read = TableSchema.from_json(schema.to_json())
+
+    assert stored["bucket-key"] == declared.get("bucket-key", "id")
+    assert read.options == schema.options
+    assert read.bucket_key_fields == schema.bucket_key_fields

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.data_types import DataType, TypeRoot
 from storage_lib.schema.row_kind import RowKind
 from tests.support.java_servant import LOCAL, SOURCES, rows_from_wire, rows_to_wire, start
 
@@ -50,6 +50,20 @@ class Flink:
     ) -> list[tuple[Any, ...]]:
         """All rows of a table; ``options`` are those of one read (``scan.snapshot-id``)."""
         return self.query(warehouse, f"SELECT * FROM {quoted(identifier)}{hint(options or {})}", types)  # noqa: S608  names of tests
+
+    def read_each(
+        self, warehouse: Path, identifier: str, types: Sequence[DataType], looks: Sequence[Mapping[str, str]]
+    ) -> list[list[tuple[Any, ...]]]:
+        """All rows of a table as each look's options have it, by one query: most of a small query is its start."""
+        selects = [
+            f"SELECT {number} AS `look`, * FROM {quoted(identifier)}{hint(options)}"  # noqa: S608  names of tests
+            for number, options in enumerate(looks)
+        ]
+        rows = self.query(warehouse, " UNION ALL ".join(selects), [DataType(TypeRoot.INTEGER), *types])
+        found: list[list[tuple[Any, ...]]] = [[] for _ in looks]
+        for row in rows:
+            found[row[0]].append(row[1:])
+        return found
 
     def write(
         self,

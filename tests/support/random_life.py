@@ -36,16 +36,10 @@ class Engine:
             if kind is DELETE:
                 merged = None
             elif merged is None:
-                merged = self._first(given)
+                merged = given
             else:
                 self._add(merged, given)
         return None if merged is None else (versions[0][1][0], *merged.values())
-
-    def _first(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: [value] if self._function(name) == "collect" and value is not None else value
-            for name, value in given.items()
-        }
 
     def _function(self, name: str) -> str:
         return self.options.get(f"fields.{name}.aggregate-function", "")
@@ -73,7 +67,9 @@ class Engine:
         is_newer = merged["g"] is None or given["g"] >= merged["g"]
         for name in members:
             if self._function(name):
-                first, second = (merged[name], given[name]) if is_newer else (given[name], merged[name])
+                # Java collects in the order of arrival, whatever the group's sequence is.
+                is_later = is_newer or self._function(name) == "collect"
+                first, second = (merged[name], given[name]) if is_later else (given[name], merged[name])
                 merged[name] = self._aggregated(name, first, second)
             elif is_newer:
                 merged[name] = given[name]
@@ -86,12 +82,10 @@ class Engine:
             return new
         if new is None:
             return old
-        if function == "collect":
-            return [*(old or []), *(new if isinstance(new, list) else [new])]
         if old is None:
             return new
         match function:
-            case "sum":
+            case "sum" | "collect":
                 return old + new
             case "max":
                 return max(old, new)
@@ -107,9 +101,10 @@ SUMS = {
     "fields.a.aggregate-function": "sum",
     "fields.b.aggregate-function": "max",
     "fields.c.aggregate-function": "listagg",
+    "fields.d.aggregate-function": "collect",
     "fields.g.aggregate-function": "last_value",
 }
-COLUMNS = {"g": "INT", "a": "BIGINT", "b": "INT", "c": "STRING"}
+COLUMNS = {"g": "INT", "a": "BIGINT", "b": "INT", "c": "STRING", "d": "ARRAY<INT>"}
 ENGINES: Mapping[str, Engine] = {
     "deduplicate": Engine(columns=COLUMNS, options={}, deletes=True),
     "first-row": Engine(
@@ -132,9 +127,10 @@ ENGINES: Mapping[str, Engine] = {
         columns=COLUMNS,
         options={
             "merge-engine": "partial-update",
-            "fields.g.sequence-group": "a,b",
+            "fields.g.sequence-group": "a,b,d",
             "fields.a.aggregate-function": "sum",
             "fields.b.aggregate-function": "max",
+            "fields.d.aggregate-function": "collect",
         },
     ),
 }
@@ -246,6 +242,8 @@ class Life:
         is_sequence = f"fields.{name}.sequence-group" in self.engine.options
         if not is_sequence and self.drawn.random() < 0.2:
             return None
+        if spelled.startswith("ARRAY"):
+            return self.drawn.integers(0, 100, int(self.drawn.integers(0, 3))).tolist()
         number = int(self.drawn.integers(0, 100))
         return f"v{number}" if spelled == "STRING" else number
 

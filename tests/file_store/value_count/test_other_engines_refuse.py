@@ -33,10 +33,10 @@ MORE = pa.table({"id": pa.array([9], pa.int64()), "item": ["theirs"]})
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> StoredTable:
+@pytest.fixture(params=[{"bucket-key": "id"}, {}], ids=["by a bucket-key", "by all columns"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> StoredTable:
     root = f"{tmp_path}/db.db/t"
-    schema = counted_schema({"bucket-key": "id"})
+    schema = counted_schema(request.param)
     table = StoredTable(schema, system_environment(LocalFileIO(durable=False)), root=root)
     table.append([(1, "a"), (1, "a")])
     return table
@@ -46,6 +46,7 @@ def table(tmp_path: Path) -> StoredTable:
 def marked_by_extension_only(table: StoredTable) -> StoredTable:
     """As it is for an engine that passes over the option."""
     options = {key: value for key, value in table.schema.options.items() if key != "merge-engine"}
+    options |= {"bucket-key": "id"}
     path = Path(table.paths.schema_path(0))
     path.write_bytes(replace(table.schema, options=options).to_json())
     return table
