@@ -127,10 +127,9 @@ ENGINES: Mapping[str, Engine] = {
         columns=COLUMNS,
         options={
             "merge-engine": "partial-update",
-            "fields.g.sequence-group": "a,b,d",
+            "fields.g.sequence-group": "a,b",
             "fields.a.aggregate-function": "sum",
             "fields.b.aggregate-function": "max",
-            "fields.d.aggregate-function": "collect",
         },
     ),
 }
