@@ -202,3 +202,20 @@ def test_a_product_of_decimals_that_are_never_one_is_refused(tmp_path: Path) -> 
         InvalidInputError, match=r"product is for numbers that may be 1 .* column 'n' is DECIMAL\(2, 2\)"
     ):
         make_table(tmp_path, {"n": "DECIMAL(2, 2)"}, {**AGGREGATION, "fields.n.aggregate-function": "product"})
+
+
+def test_a_sequence_group_collects_in_the_order_of_arrival(paimon_core: PaimonCore, tmp_path: Path) -> None:
+    options = {
+        "merge-engine": "partial-update",
+        "write-only": "true",
+        "fields.g.sequence-group": "d",
+        "fields.d.aggregate-function": "collect",
+    }
+    table = make_table(tmp_path, {"g": "INT", "d": "ARRAY<INT>"}, options)
+    for sequence, element in [(80, 1), (26, 2), (50, 3), (90, 4)]:
+        put(table, [(ADD, (1, sequence, [element])), (ADD, (2, sequence, [element]))])
+
+    expected = [(key, 90, [1, 2, 3, 4]) for key in (1, 2)]
+    assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table) == expected
+    table.compact(full=True)
+    assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table) == expected

@@ -127,9 +127,10 @@ ENGINES: Mapping[str, Engine] = {
         columns=COLUMNS,
         options={
             "merge-engine": "partial-update",
-            "fields.g.sequence-group": "a,b",
+            "fields.g.sequence-group": "a,b,d",
             "fields.a.aggregate-function": "sum",
             "fields.b.aggregate-function": "max",
+            "fields.d.aggregate-function": "collect",
         },
     ),
 }

@@ -2,7 +2,7 @@
 
 Columns of a sequence group are updated together, by the row with the greatest sequence of that group, nulls included;
 a row whose sequence is all null says nothing about the group. An aggregated column of a group sees the group's rows in
-the order of their sequences.
+the order of their sequences; ``collect`` alone, as in Paimon, in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.merge_tree.merge_function.aggregation import refuse_what_cannot_be_taken_back
 from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastNonNullValue, LastValue
+from storage_lib.file_store.merge_tree.merge_function.collected_value import Collect
 from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
+    FieldAggregator,
     IgnoreRetract,
     MergedField,
 )
@@ -108,12 +110,14 @@ class PartialUpdate(ColumnByColumn):
         starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(rows) else rows
 
         def of(name: str) -> FieldVersions:
+            # Sorted by position, a key's rows are still together, the oldest first.
+            chosen = np.sort(rows) if _collects(self.aggregators.get(name)) else rows
             return FieldVersions(
-                values=versions.rows.column(name).take(pa.array(rows)),
+                values=versions.rows.column(name).take(pa.array(chosen)),
                 starts=starts,
                 numbers=number[starts],
                 count=len(versions.starts),
-                retracts=None if versions.retracts is None else versions.retracts[rows],
+                retracts=None if versions.retracts is None else versions.retracts[chosen],
             )
 
         merged = {name: self.aggregators.get(name, _GROUPED).merge(of(name), final=final) for name in sorted(members)}
@@ -129,6 +133,11 @@ class PartialUpdate(ColumnByColumn):
                 below = pc.if_else(pa.array(speaks), oldest, pa.scalar(None, oldest.type))
             merged[name] = MergedField(state=newest, below=below, alone=newest)
         return merged
+
+
+def _collects(aggregator: FieldAggregator | None) -> bool:
+    inner = aggregator.aggregator if isinstance(aggregator, IgnoreRetract) else aggregator
+    return isinstance(inner, Collect)
 
 
 def _in_sequence(versions: Versions, fields: tuple[str, ...], bases: Flags | None) -> Positions:
