@@ -13,6 +13,7 @@ from pyspark import StorageLevel
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.nearest import did_you_mean
+from storage_lib.spark.spark_schema import ROW_POSITION
 from storage_lib.sql.mapped_text import MappedText
 from storage_lib.sql.query_tables import Query, quoted
 from storage_lib.sql.result import Result
@@ -223,4 +224,7 @@ def _changes(joined: DataFrame, table: DynamicTable, statement: Merge) -> DataFr
         rows = old_rows(deletes, "-D").unionByName(rows)
     if updates and not table.schema.primary_keys:
         rows = old_rows(updates, "-U").unionByName(rows)
-    return rows
+    if not deletes or ROW_POSITION in names:
+        return rows
+    # A row may go and another one of its key come: whatever the exchange makes of the order, the new one is to stay.
+    return rows.withColumn(ROW_POSITION, sql.when(sql.col(kind).startswith("-"), 0).otherwise(1).cast("bigint"))

@@ -90,3 +90,23 @@ def test_a_statement_that_fails_inside_its_turn_gives_it_back(
     assert calls[0] == 2
     assert content(table) == [(1, 10)]
     assert table.turn_holder() is None
+
+
+def test_a_merged_row_that_takes_the_key_of_a_deleted_one_stays_whatever_the_exchange_does(
+    sql: Session, warehouse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql.execute("CREATE DATABASE shop")
+    sql.execute(KEYED)
+    table = open_catalog(warehouse).load_table("shop.t")
+    table.append(rows((1, 1), (2, 2)))
+    # Insertions before deletions, as an exchange may hand them on.
+    monkeypatch.setattr(
+        "storage_lib.spark.dataframe_verbs.by_partition_and_bucket", lambda df, _: df.coalesce(1).sort("_row_kind")
+    )
+
+    sql.execute(
+        "MERGE INTO shop.t AS t USING (SELECT 1 AS id, 7 AS n UNION ALL SELECT 2, 2) AS s ON t.n = s.n "
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    assert content(table) == [(1, 7), (2, 2)]
