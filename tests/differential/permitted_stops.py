@@ -76,11 +76,8 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
                 yield model.rows()
             is_seen = True
         elif isinstance(step, Append):
-            for change in step.changes:
-                for _ in model.complete([change]):
-                    pass
-                if is_seen:
-                    yield model.rows()
+            seen = list(_states_of(step, model))
+            yield from seen if is_seen else ()
         elif not isinstance(step, Compact | MoveDimension):
             before = model.rows()
             model.overwrite(step)
@@ -89,6 +86,18 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
                 yield before & model.rows()
                 yield model.rows()
     yield model.rows()
+
+
+def _states_of(step: Append, model: SourceModel) -> Iterator[Bag]:
+    """The states after each change, which ``model`` goes through."""
+    for change in step.changes:
+        before = model.rows()
+        for _ in model.complete([change]):
+            pass
+        if change[0] in ("+I", "+U") and before == model.rows():
+            # A row that is written again as it is has changed all the same: it goes, and comes back.
+            yield before - Counter([change[1]])
+        yield model.rows()
 
 
 def _moments(case: Case, steps: Iterable[Step]) -> list[Case]:

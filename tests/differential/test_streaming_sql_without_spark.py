@@ -123,6 +123,7 @@ def test_an_append_only_sink_takes_what_a_keyed_source_inserts(runner: type[With
         (("+I", (2, 9)), False),
         (("-D", (2, None)), False),
         (("+U", (1, 8)), True),
+        (("+U", (1, 9)), True),
         (("+U", (1, 2)), True),
         (("-D", (1, None)), True),
     ],
