@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class ResultPrinter:
     """Prints results as they come; with ``as_json`` one document at the end: of one statement its rows, or a list.
 
-    ``rows_max`` bounds what is computed and shown of a query (None: all of it), for a person at a terminal.
+    ``rows_max`` bounds what is computed and shown of a query (None: all of it), for a person at a terminal. JSON is
+    for programs and always holds all rows.
     """
 
     def __init__(self, *, as_json: bool, rows_max: int | None = None, shows_time: bool = False) -> None:
@@ -49,7 +50,7 @@ class ResultPrinter:
             note(result.message)
 
     def _rows(self, result: Result) -> pa.Table:
-        if self._rows_max is None or result.dataframe is None or result.dataframe.isStreaming:
+        if self._as_json or self._rows_max is None or result.dataframe is None or result.dataframe.isStreaming:
             return result.to_arrow()
         return replace(result, dataframe=result.dataframe.limit(self._rows_max + 1)).to_arrow()
 

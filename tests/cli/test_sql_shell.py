@@ -147,6 +147,21 @@ def test_a_person_sees_null_the_time_and_a_part_of_a_long_result(
     assert capsys.readouterr().out.split() == ["id", "NULL"]
 
 
+def test_json_holds_all_rows_in_a_shell_that_shows_a_person_some(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pa.table({"id": [1, 2, 3]})
+    frame = SimpleNamespace(isStreaming=False, limit=lambda count: frame_of(rows.slice(0, count)), toArrow=lambda: rows)
+    printer = ResultPrinter(as_json=True, rows_max=1)
+
+    printer.add(Result(dataframe=cast("Any", frame)))
+    printer.finish()
+
+    assert json.loads(capsys.readouterr().out) == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+def frame_of(rows: pa.Table) -> SimpleNamespace:
+    return SimpleNamespace(isStreaming=False, toArrow=lambda: rows)
+
+
 def test_an_error_is_told_and_the_shell_goes_on(catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
     session = typed(catalog, "nonsense;\n", "SHOW TABLES;\n", "\x04")
 
