@@ -49,8 +49,7 @@ class ExternalClaims:
 
     def is_others(self, directory: str) -> bool:
         """Whether another table has claimed it or one above it, or it is in another table's own directory."""
-        holder = self.holder_around(directory)
-        return holder is not None and not is_same_place(holder, self.own_name)
+        return self._other_holder(directory) is not None
 
     def claim(self, directory: str, *, is_new: bool) -> None:
         """Make a directory this table's; fine if it is already. One that is new to the table has to be empty.
@@ -81,8 +80,8 @@ class ExternalClaims:
 
     def refuse_others(self, directory: str) -> None:
         """Raise ``InvalidInputError`` where new files of this table would lie among another's, which deletes them."""
-        holder = self.holder_around(directory)
-        if holder is not None and not is_same_place(holder, self.own_name):
+        holder = self._other_holder(directory)
+        if holder is not None:
             message = (
                 f"no file of the table at {self.own_name} can be written to data directory {directory}: it belongs to "
                 f"the table at {holder}, whose clean-up or drop would delete it. Give this table another directory "
@@ -91,6 +90,11 @@ class ExternalClaims:
                 f"{_path_of(directory)}/{CLAIM_NAME} and set the option to the same value again"
             )
             raise InvalidInputError(message)
+
+    def _other_holder(self, directory: str) -> str | None:
+        """The table other than this one that holds the directory, if there is one."""
+        holder = self.holder_around(directory)
+        return None if holder is None or is_same_place(holder, self.own_name) else holder
 
     def release(self, directory: str) -> None:
         """Give up a claim on a directory that was never used."""
