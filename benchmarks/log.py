@@ -32,14 +32,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docker" / "local")
 from benchmarks.peers.bars import bars
 from local_kafka import LocalKafka
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_columns
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.schema.types.type_spelling import parse_columns
 
 RESULTS = Path(__file__).parent / "results"
 COLUMNS = "id BIGINT, dt STRING, name STRING, amount DECIMAL(12, 2), score DOUBLE, ts TIMESTAMP(6)"

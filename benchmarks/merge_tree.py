@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.io.environment import system_environment
-from storage_lib.schema.bucketing import bucket_of
+from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from tests.support.bucket_on_disk import BucketOnDisk
 

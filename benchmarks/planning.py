@@ -22,10 +22,10 @@ from storage_lib import DynamicTable, open_catalog
 from storage_lib.file_store.commit_message import CommitMessage, Committable
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.merge_tree.increment import Increment
-from storage_lib.schema.binary_row import encode_row
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.column_stats import ColumnStats, encode_stats
-from storage_lib.schema.partition import PartitionCodec
+from storage_lib.schema.encoding.binary_row import encode_row
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.filter.column_stats import ColumnStats, encode_stats
+from storage_lib.schema.placing.partition import PartitionCodec
 
 COLUMNS = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("amount", pa.float64()), ("name", pa.string())])
 ROUNDS = 7

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
         UnavailableError,
         UntrackedCommitError,
     )
-    from storage_lib.schema.column_reference import col
-    from storage_lib.schema.row_kind import RowKind
-    from storage_lib.schema.schema_changes import (
+    from storage_lib.schema.evolution.schema_changes import (
         AddColumn,
         AlterType,
         DropColumn,
@@ -50,52 +48,54 @@ if TYPE_CHECKING:
         SetNullable,
         SetOption,
     )
+    from storage_lib.schema.filter.column_reference import col
+    from storage_lib.schema.types.row_kind import RowKind
     from storage_lib.table.dynamic_table import DynamicTable
-    from storage_lib.table.hybrid_source import HybridSource
-    from storage_lib.table.ingest import IngestResult, ingest
-    from storage_lib.table.source_offsets import SourceRange
-    from storage_lib.table.stream_position import StreamPosition
-    from storage_lib.table.table_address import TableAddress
+    from storage_lib.table.protocol.source_offsets import SourceRange
+    from storage_lib.table.protocol.stream_position import StreamPosition
+    from storage_lib.table.protocol.table_address import TableAddress
+    from storage_lib.table.sources.ingest import IngestResult, ingest
+    from storage_lib.table.stream.hybrid_source import HybridSource
 
 _HOMES = {
-    "AddColumn": "schema.schema_changes",
+    "AddColumn": "schema.evolution.schema_changes",
     "AlreadyExistsError": "errors",
-    "AlterType": "schema.schema_changes",
+    "AlterType": "schema.evolution.schema_changes",
     "Catalog": "catalog.catalog",
     "CommitConflictError": "errors",
     "CommitOutcomeUnknownError": "errors",
     "CorruptFileError": "errors",
-    "DropColumn": "schema.schema_changes",
+    "DropColumn": "schema.evolution.schema_changes",
     "DynamicTable": "table.dynamic_table",
-    "HybridSource": "table.hybrid_source",
-    "IngestResult": "table.ingest",
+    "HybridSource": "table.stream.hybrid_source",
+    "IngestResult": "table.sources.ingest",
     "InvalidInputError": "errors",
     "LeaseLostError": "errors",
     "LogOffsetsExpiredError": "errors",
     "LogRepairError": "errors",
     "MemoryCatalog": "catalog.memory_catalog",
-    "MoveColumn": "schema.schema_changes",
+    "MoveColumn": "schema.evolution.schema_changes",
     "NotFoundError": "errors",
     "PermanentError": "errors",
-    "RemoveOption": "schema.schema_changes",
-    "RenameColumn": "schema.schema_changes",
+    "RemoveOption": "schema.evolution.schema_changes",
+    "RenameColumn": "schema.evolution.schema_changes",
     "RetryableError": "errors",
-    "RowKind": "schema.row_kind",
-    "SetComment": "schema.schema_changes",
-    "SetNullable": "schema.schema_changes",
-    "SetOption": "schema.schema_changes",
+    "RowKind": "schema.types.row_kind",
+    "SetComment": "schema.evolution.schema_changes",
+    "SetNullable": "schema.evolution.schema_changes",
+    "SetOption": "schema.evolution.schema_changes",
     "SnapshotExpiredError": "errors",
-    "SourceRange": "table.source_offsets",
+    "SourceRange": "table.protocol.source_offsets",
     "SqlSyntaxError": "errors",
     "StorageError": "errors",
-    "StreamPosition": "table.stream_position",
-    "TableAddress": "table.table_address",
+    "StreamPosition": "table.protocol.stream_position",
+    "TableAddress": "table.protocol.table_address",
     "TableDescriptor": "catalog.table_descriptor",
     "UnavailableError": "errors",
     "UntrackedCommitError": "errors",
     "WarehouseCatalog": "catalog.warehouse_catalog",
-    "col": "schema.column_reference",
-    "ingest": "table.ingest",
+    "col": "schema.filter.column_reference",
+    "ingest": "table.sources.ingest",
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
 }

@@ -28,7 +28,7 @@ from local_registry import LocalRegistry
 from local_s3 import PROGRAM as S3_PROGRAM
 from local_s3 import LocalS3
 from quick_spark import quick_spark
-from storage_lib.log_store.kafka_cluster import close_connections
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from tests.support.chromium import PROGRAM as CHROMIUM
 from tests.support.flink import FLINKS, Flink
 from tests.support.memory_disk import memory_disk

@@ -14,8 +14,8 @@ import storage_lib
 from storage_lib import errors
 from storage_lib.errors import PermanentError, RetryableError, StorageError, UnavailableError, note_outcome
 from storage_lib.io.after_commit import after_commit, warn_after_commit
-from storage_lib.spark.spark_errors import storage_error_in
-from storage_lib.table.outcome import tells_outcome
+from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.table.protocol.outcome import tells_outcome
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
 LEAVES = [each for each in CLASSES if each not in (StorageError, RetryableError, PermanentError)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.options.table_options import TableOptions
 from tests.support.format_examples import BLOCK, FORMAT_PAGE, OPTIONS_PAGE, examples, filled_in, options_page
 
 REMEDY = "run `python -m tests.support.format_examples` and read the difference"

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from storage_lib import MemoryCatalog, RowKind, col
-from storage_lib.table.log_part import LogPart
+from storage_lib.table.protocol.log_part import LogPart
 
 
 def test_one_row_from_write_to_both_ways_of_reading() -> None:

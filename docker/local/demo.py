@@ -29,7 +29,7 @@ import polars as pl  # noqa: E402  after the path
 from airflow_rest import AirflowError, AirflowRest  # noqa: E402
 from demo_report import DemoReport  # noqa: E402
 from demo_settings import FIRST_DAY, DemoError, Settings, only_demo  # noqa: E402
-from dynamic_table.sink_job import SinkJob  # noqa: E402
+from dynamic_table.sinks.sink_job import SinkJob  # noqa: E402
 from flight_changes import Replay, changes, final_rows  # noqa: E402
 from flights.nyc_flights import flights, flights_of_day  # noqa: E402
 from java_runtime import JavaMissingError  # noqa: E402

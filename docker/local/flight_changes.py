@@ -21,8 +21,8 @@ import pyarrow as pa
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.schema.options.table_options import ChangelogMode
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema

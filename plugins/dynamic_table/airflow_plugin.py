@@ -9,11 +9,12 @@ from airflow.configuration import conf
 from airflow.sdk.plugins_manager import AirflowPlugin
 from jinja2 import pass_context
 
-from dynamic_table import pool_policy, sink_listener
-from dynamic_table.allowed_hosts import AllowedHosts
-from dynamic_table.interval_changes import changes_for_template
-from dynamic_table.one_write_at_a_time import OneWriteAtATime
+from dynamic_table.arguments.interval_changes import changes_for_template
 from dynamic_table.pages.lazy_app import LazyApp
+from dynamic_table.policies import pool_policy
+from dynamic_table.policies.allowed_hosts import AllowedHosts
+from dynamic_table.policies.one_write_at_a_time import OneWriteAtATime
+from dynamic_table.sinks import sink_listener
 
 __all__ = ["DynamicTablePlugin"]
 
@@ -24,7 +25,7 @@ BASE = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 @pass_context
 def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_default") -> Any:
-    """Say which snapshots of a table were made in the run's interval; see ``dynamic_table.interval_changes``."""
+    """Say which snapshots of a table the run's interval holds; see ``dynamic_table.arguments.interval_changes``."""
     return changes_for_template(context, table, conn_id)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, conf
 
-from dynamic_table.dotted_callable import load_callable
 from dynamic_table.operators.engine_operator import ENGINES
+from dynamic_table.policies.dotted_callable import load_callable
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 if TYPE_CHECKING:

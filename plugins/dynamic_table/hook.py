@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
-from dynamic_table.secret_mask import mask_options
+from dynamic_table.connection.secret_mask import mask_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,8 +129,8 @@ class DynamicTableHook(BaseHook):
 
     def secrets(self) -> tuple[str, ...]:
         """Return what nobody may be shown of the connection: values of secret options, and secrets in others."""
-        from storage_lib.schema.secret_text import secrets_in
-        from storage_lib.schema.table_options import is_secret
+        from storage_lib.schema.options.secret_text import secrets_in
+        from storage_lib.schema.options.table_options import is_secret
 
         keys = self.secret_keys
         return tuple(
@@ -174,14 +174,14 @@ class DynamicTableHook(BaseHook):
 
     def _count_brokers(self) -> int:
         from storage_lib.io.environment import SystemClock
-        from storage_lib.log_store.kafka_check import count_brokers
+        from storage_lib.log_store.kafka.kafka_check import count_brokers
 
         return count_brokers(self.options, SystemClock())
 
     def _refuse_shown_secrets(self, options: Mapping[str, str]) -> None:
         """Refuse a secret that Airflow's pages and its REST API would show."""
         from storage_lib.errors import InvalidInputError
-        from storage_lib.schema.table_options import is_secret_option
+        from storage_lib.schema.options.table_options import is_secret_option
 
         fields = {key: str(self.extra.get(key) or "") for key in SHOWN_FIELDS}
         found = [f"{OPTIONS}: {key}" for key, value in options.items() if is_secret_option(key, value)]

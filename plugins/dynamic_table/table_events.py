@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from dynamic_table.metrics import tell_commit
+from dynamic_table.events.metrics import tell_commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

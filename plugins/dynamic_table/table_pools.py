@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamic_table.airflow_api import AirflowApi
+    from dynamic_table.connection.airflow_api import AirflowApi
 
 __all__ = ["MAINTENANCE_POOL", "DeclaredPool", "pools_of", "table_pool"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from storage_lib.catalog.table_name import TableName
 from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.extensions import Extension, added
-from storage_lib.schema.table_options import ChangelogMode, TableOptions
+from storage_lib.schema.options.extensions import Extension, added
+from storage_lib.schema.options.table_options import ChangelogMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 

@@ -33,17 +33,17 @@ from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, warehouse_root
 from storage_lib.io.stores_file_io import StoresFileIO
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.data_types import DataType
-from storage_lib.schema.default_values import with_declared_defaults
-from storage_lib.schema.option_precedence import effective_options
-from storage_lib.schema.schema_changes import SchemaChange, TypeLike, type_of
-from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
+from storage_lib.schema.evolution.schema_changes import SchemaChange, TypeLike, type_of
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.evolution.unsupported import refuse_unsupported
+from storage_lib.schema.options.default_values import with_declared_defaults
+from storage_lib.schema.options.option_precedence import effective_options
+from storage_lib.schema.options.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
 from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
-from storage_lib.schema.unsupported import refuse_unsupported
+from storage_lib.schema.types.data_types import DataType
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.outcome import outcome, tells_outcome
-from storage_lib.table.table_address import TableAddress
+from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.table_address import TableAddress
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.io.environment import Environment
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
 _SUFFIX = ".db"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
-from storage_lib.schema.catalog_options import catalog_option_keys, is_of_catalog
-from storage_lib.schema.known_options import is_known_option, unknown_option
+from storage_lib.schema.options.catalog_options import catalog_option_keys, is_of_catalog
+from storage_lib.schema.options.known_options import is_known_option, unknown_option
 
 
 def refuse_unknown_of_connection(options: Mapping[str, str]) -> None:

@@ -15,8 +15,8 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.json_document import decode_json
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.encoding.json_document import decode_json
+from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
 _SUFFIX = ".db"

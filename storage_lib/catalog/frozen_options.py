@@ -12,12 +12,18 @@ from storage_lib.catalog.log_refusals import refuse_client_without_servers
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
-from storage_lib.schema.catalog_options import is_of_catalog
-from storage_lib.schema.external_paths import with_root_path
-from storage_lib.schema.known_options import refuse_unknown_options
-from storage_lib.schema.option_precedence import effective_options, merged_options
-from storage_lib.schema.secret_refusal import refuse_secret
-from storage_lib.schema.table_options import KAFKA_PREFIX, REGISTRY_PREFIX, LogSystem, canonical_key, is_secret_option
+from storage_lib.schema.options.catalog_options import is_of_catalog
+from storage_lib.schema.options.external_paths import with_root_path
+from storage_lib.schema.options.known_options import refuse_unknown_options
+from storage_lib.schema.options.option_precedence import effective_options, merged_options
+from storage_lib.schema.options.secret_refusal import refuse_secret
+from storage_lib.schema.options.table_options import (
+    KAFKA_PREFIX,
+    REGISTRY_PREFIX,
+    LogSystem,
+    canonical_key,
+    is_secret_option,
+)
 
 _TOPIC_OPTION = "log.kafka.topic"
 _PINNED = {

@@ -13,9 +13,9 @@ from storage_lib.catalog.locked_files import with_lock
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
-from storage_lib.schema.catalog_options import LOCATION_IN_PROPERTIES
-from storage_lib.schema.option_values import parse_boolean
-from storage_lib.schema.table_options import canonical_options
+from storage_lib.schema.options.catalog_options import LOCATION_IN_PROPERTIES
+from storage_lib.schema.options.option_values import parse_boolean
+from storage_lib.schema.options.table_options import canonical_options
 
 
 class HiveCatalog(Catalog):

@@ -17,7 +17,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, UnavailableError
-from storage_lib.schema.catalog_options import URI
+from storage_lib.schema.options.catalog_options import URI
 
 _PORT = 9083
 _TIMEOUT_MS = 60_000

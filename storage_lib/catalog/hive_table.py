@@ -12,10 +12,10 @@ from pymetastore.hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDes
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.io.file_io_factory import warehouse_root
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
-from storage_lib.schema.table_options import is_secret_option
+from storage_lib.schema.options.table_options import is_secret_option
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 
 SCHEMA_ID = "dynamic-table.schema-id"
 _LOCATION = "paimon_location"

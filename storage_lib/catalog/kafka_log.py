@@ -10,8 +10,8 @@ from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.layout import TOPIC_OPTION
-from storage_lib.schema.table_options import UUID_OPTION, TableOptions
+from storage_lib.schema.options.table_options import UUID_OPTION, TableOptions
+from storage_lib.schema.placing.layout import TOPIC_OPTION
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -24,8 +24,8 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
         )
         raise InvalidInputError(message)
     try:
-        from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-        from storage_lib.log_store.kafka_log_store import KafkaLogStore
+        from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+        from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
     except ImportError as error:
         message = (
             f"table {name} has its log in Kafka, whose client is not installed: {install_command('kafka')} ({error})"
@@ -54,8 +54,8 @@ def kafka_orphan_topics(
 ) -> OrphanTopics:
     """Topics that none of ``schemas`` uses; ``InvalidInputError`` without servers or the client."""
     try:
-        from storage_lib.log_store.kafka_marked_topics import KafkaMarkedTopics
-        from storage_lib.log_store.kafka_topic import mark_of
+        from storage_lib.log_store.kafka.kafka_marked_topics import KafkaMarkedTopics
+        from storage_lib.log_store.kafka.kafka_topic import mark_of
     except ImportError as error:
         message = f"Kafka's client is not installed: {install_command('kafka')} ({error})"
         raise InvalidInputError(message) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.field_options import DEFAULT_VALUE, PREFIX
-from storage_lib.schema.table_options import MergeEngine, TableOptions, WriteMode
+from storage_lib.schema.options.field_options import DEFAULT_VALUE, PREFIX
+from storage_lib.schema.options.table_options import MergeEngine, TableOptions, WriteMode
 from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION, VALUE_COUNT
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from storage_lib.catalog.catalog_lock import LockSettings
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.catalog_options import LOCK_ACQUIRE_TIMEOUT, LOCK_CHECK_MAX_SLEEP, LOCK_TIMEOUT
-from storage_lib.schema.option_values import parse_millis
+from storage_lib.schema.options.catalog_options import LOCK_ACQUIRE_TIMEOUT, LOCK_CHECK_MAX_SLEEP, LOCK_TIMEOUT
+from storage_lib.schema.options.option_values import parse_millis
 
 
 def lock_settings(options: Mapping[str, str]) -> LockSettings:

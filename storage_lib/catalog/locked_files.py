@@ -11,8 +11,8 @@ from storage_lib.catalog.catalog_lock import CatalogLock, Hold, LockFactory
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Environment
 from storage_lib.io.locked_file_io import LockedFileIO
-from storage_lib.schema.catalog_options import LOCK_ENABLED
-from storage_lib.schema.option_values import parse_boolean
+from storage_lib.schema.options.catalog_options import LOCK_ENABLED
+from storage_lib.schema.options.option_values import parse_boolean
 
 _SUFFIX = ".db"
 _OF_DATABASE = "$database"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.nearest import nearest
-from storage_lib.schema.option_values import spelled_millis
-from storage_lib.schema.table_options import (
+from storage_lib.schema.options.nearest import nearest
+from storage_lib.schema.options.option_values import spelled_millis
+from storage_lib.schema.options.table_options import (
     ChangelogMode,
     LogConsistency,
     LogSystem,

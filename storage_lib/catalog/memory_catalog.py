@@ -12,10 +12,10 @@ from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.table_options import UUID_OPTION, LogSystem, TableOptions
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.options.table_options import UUID_OPTION, LogSystem, TableOptions
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.table_address import TableAddress
+from storage_lib.table.protocol.table_address import TableAddress
 
 
 class MemoryCatalog(WarehouseCatalog):

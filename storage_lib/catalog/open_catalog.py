@@ -1,6 +1,7 @@
 """From a connection's settings to its catalog: option ``metastore`` chooses, as in Paimon.
 
-Packages can add catalogs (``storage_lib.schema.extensions``): their entry point is called with warehouse and options.
+Packages can add catalogs (``storage_lib.schema.options.extensions``): their entry point is called with warehouse and
+options.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from storage_lib.catalog.memory_catalog import MemoryCatalog
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
-from storage_lib.schema.extensions import Extension, added, added_names
-from storage_lib.schema.table_options import canonical_options
+from storage_lib.schema.options.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
+from storage_lib.schema.options.extensions import Extension, added, added_names
+from storage_lib.schema.options.table_options import canonical_options
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.table_address import TableAddress
+from storage_lib.table.protocol.table_address import TableAddress
 
 _EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 

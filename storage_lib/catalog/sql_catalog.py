@@ -16,7 +16,7 @@ from storage_lib.catalog.sql_entries import SqlEntries
 from storage_lib.catalog.sql_lock import SqlLock, SqlLockFactory
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
-from storage_lib.schema.table_options import canonical_options
+from storage_lib.schema.options.table_options import canonical_options
 
 
 class SqlCatalog(Catalog):

@@ -30,8 +30,8 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TIMESTAMP
 
 from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, UnavailableError
-from storage_lib.schema.catalog_options import CATALOG_KEY, JDBC_PREFIX, URI
-from storage_lib.schema.secret_text import without_password
+from storage_lib.schema.options.catalog_options import CATALOG_KEY, JDBC_PREFIX, URI
+from storage_lib.schema.options.secret_text import without_password
 
 DEFAULT_CATALOG_KEY = "jdbc"
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from storage_lib.schema.schema_changes import TypeLike, type_of
+from storage_lib.schema.evolution.schema_changes import TypeLike, type_of
 from storage_lib.schema.table_schema import Columns, typed_columns
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import NotFoundError
-from storage_lib.schema.external_paths import with_root_path
-from storage_lib.schema.known_options import refuse_unknown_options
-from storage_lib.schema.table_options import TableOptions, canonical_key, masked
+from storage_lib.schema.options.external_paths import with_root_path
+from storage_lib.schema.options.known_options import refuse_unknown_options
+from storage_lib.schema.options.table_options import TableOptions, canonical_key, masked
 from storage_lib.schema.table_schema import BUCKET_KEY_OPTION, TableSchema, new_table_schema
 from storage_lib.table.dynamic_table import DynamicTable
 

@@ -31,12 +31,12 @@ from storage_lib.file_store.file_deletion import FileDeletion, declared_by_any_s
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import declared_directories, io_path
-from storage_lib.schema.layout import TOPIC_OPTION, earlier_topics
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.external_paths import declared_directories, io_path
+from storage_lib.schema.placing.layout import TOPIC_OPTION, earlier_topics
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.outcome import outcome
+from storage_lib.table.protocol.outcome import outcome
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from storage_lib.catalog.directory_entries import DirectoryEntries
 from storage_lib.catalog.locked_files import with_lock
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
-from storage_lib.schema.table_options import canonical_options
+from storage_lib.schema.options.table_options import canonical_options
 
 
 class WarehouseCatalog(Catalog):

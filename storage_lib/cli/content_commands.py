@@ -54,7 +54,7 @@ def create(
     ] = False,
 ) -> None:
     """Make a table and its log."""
-    from storage_lib.schema.type_spelling import parse_columns
+    from storage_lib.schema.types.type_spelling import parse_columns
 
     made = (
         settings_of(context)

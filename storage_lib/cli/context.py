@@ -109,6 +109,6 @@ def _report(error: StorageError | OSError, context: object) -> None:
 
 def _shown(text: str) -> str:
     """An error without the password of an address that it may hold."""
-    from storage_lib.schema.secret_text import without_password
+    from storage_lib.schema.options.secret_text import without_password
 
     return without_password(text)

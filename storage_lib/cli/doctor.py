@@ -52,7 +52,7 @@ def _kafka(settings: Settings) -> Iterator[Finding]:
     if "log.kafka.bootstrap.servers" not in settings.options:
         return
     try:
-        from storage_lib.log_store.kafka_check import count_brokers
+        from storage_lib.log_store.kafka.kafka_check import count_brokers
 
         count = count_brokers(settings.options, SystemClock())
         yield Finding(what="kafka", is_well=True, text=f"{count} broker(s) answer")

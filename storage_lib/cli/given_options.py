@@ -21,7 +21,7 @@ def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, st
     """``key=value`` texts of the command line as a mapping; ``InvalidInputError`` refuses a secret."""
     if not texts:
         return {}  # help waits for no import
-    from storage_lib.schema.secret_refusal import refuse_secret
+    from storage_lib.schema.options.secret_refusal import refuse_secret
 
     parsed = parsed_pairs(texts, what)
     for key, value in parsed.items():
@@ -35,7 +35,7 @@ def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, st
 
 def parsed_pairs(texts: Sequence[str], what: str) -> dict[str, str]:
     """``key=value`` texts of the command line as a mapping."""
-    from storage_lib.schema.secret_text import without_password
+    from storage_lib.schema.options.secret_text import without_password
 
     parsed: dict[str, str] = {}
     for text in texts:

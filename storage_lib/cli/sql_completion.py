@@ -13,8 +13,8 @@ from prompt_toolkit.document import Document
 
 from storage_lib import Catalog
 from storage_lib.errors import StorageError
-from storage_lib.schema.table_options import option_keys
-from storage_lib.table.system_table_schemas import SYSTEM_TABLES
+from storage_lib.schema.options.table_options import option_keys
+from storage_lib.table.inspect.system_table_schemas import SYSTEM_TABLES
 
 _WORD = re.compile(r"[\w.$-]+$")
 _OPTION = re.compile(r"'([\w.-]*)$")

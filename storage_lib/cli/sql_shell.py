@@ -23,7 +23,7 @@ from storage_lib.cli.shell_commands import Leave, Run, Show, Timing, command_of,
 from storage_lib.cli.sql_completion import StatementCompleter
 from storage_lib.cli.sql_output import ResultPrinter
 from storage_lib.errors import InvalidInputError, SqlSyntaxError, StorageError
-from storage_lib.schema.table_options import names_a_secret
+from storage_lib.schema.options.table_options import names_a_secret
 from storage_lib.sql import Result, is_complete
 
 _GREETING = "type a statement and a semicolon, .help for help, or .quit"

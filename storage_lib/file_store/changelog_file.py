@@ -11,7 +11,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.merge_keys import merge_keys
-from storage_lib.schema.table_options import ChangelogProducer, TableOptions
+from storage_lib.schema.options.table_options import ChangelogProducer, TableOptions
 
 REPLACED_LEVEL = 0
 

@@ -44,7 +44,7 @@ from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot_draft import Restored, SnapshotDraft
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate
 
 Guard: TypeAlias = Callable[[Snapshot | None], None]
 """Called with the snapshot about to be followed, right before each attempt to create the next; may raise."""

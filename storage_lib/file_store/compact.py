@@ -12,7 +12,7 @@ from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.table_kind import BucketCompactor, TableKind
 from storage_lib.io.file_io import FileIO
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import io_path
-from storage_lib.schema.partition import PartitionCodec
+from storage_lib.schema.options.external_paths import io_path
+from storage_lib.schema.placing.partition import PartitionCodec
 
 
 class DataFilePaths:

@@ -11,7 +11,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import PATHS_OPTION, io_path
+from storage_lib.schema.options.external_paths import PATHS_OPTION, io_path
 
 CLAIM_NAME = ".claimed-by-table"
 _LENGTH_MAX = 4096

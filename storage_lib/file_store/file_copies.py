@@ -17,7 +17,7 @@ from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, IndexMani
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import ExternalPaths, io_path
+from storage_lib.schema.options.external_paths import ExternalPaths, io_path
 
 _AT_ONCE = 8
 _CHUNK_BYTES = 8 << 20

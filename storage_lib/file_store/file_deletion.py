@@ -17,8 +17,8 @@ from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
-from storage_lib.schema.external_paths import declared_directories, io_path
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.external_paths import declared_directories, io_path
 from storage_lib.schema.table_schema import TableSchema
 
 _LOGGER = logging.getLogger(__name__)

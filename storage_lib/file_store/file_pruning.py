@@ -16,13 +16,13 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, Simple
 from storage_lib.file_store.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
-from storage_lib.schema.binary_row import decode_row
-from storage_lib.schema.bucketing import bucket_of
-from storage_lib.schema.column_stats import ColumnStats, decode_stats
-from storage_lib.schema.comparisons import Equal, In
-from storage_lib.schema.evolved_stats import evolved_stats
-from storage_lib.schema.predicate import And, Predicate
-from storage_lib.schema.schema_versions import SchemaVersions
+from storage_lib.schema.encoding.binary_row import decode_row
+from storage_lib.schema.evolution.evolved_stats import evolved_stats
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.column_stats import ColumnStats, decode_stats
+from storage_lib.schema.filter.comparisons import Equal, In
+from storage_lib.schema.filter.predicate import And, Predicate
+from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.schema.table_schema import DataField
 
 _BUCKET_KEYS_MAX = 1000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _OPTIONS = (

@@ -15,7 +15,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import io_path
+from storage_lib.schema.options.external_paths import io_path
 from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 

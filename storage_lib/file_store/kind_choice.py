@@ -20,7 +20,12 @@ from storage_lib.file_store.table_kind import TableKind
 from storage_lib.file_store.value_count.value_count_merge import VALUE_COUNT_MERGE
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
 from storage_lib.file_store.value_count.value_count_table import ValueCountTable
-from storage_lib.schema.table_options import ChangelogProducer, CompactionStrategyName, MergeEngine, TableOptions
+from storage_lib.schema.options.table_options import (
+    ChangelogProducer,
+    CompactionStrategyName,
+    MergeEngine,
+    TableOptions,
+)
 from storage_lib.schema.table_schema import TableSchema
 
 

@@ -23,7 +23,7 @@ from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.external_paths import PATHS_OPTION, io_path
+from storage_lib.schema.options.external_paths import PATHS_OPTION, io_path
 
 _LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 5

@@ -17,8 +17,8 @@ from storage_lib.file_store.table_kind import TableKind
 from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.schema_versions import SchemaVersions
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.predicate import Predicate
 
 
 class FileStoreRead:

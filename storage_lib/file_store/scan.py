@@ -16,9 +16,9 @@ from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
 from storage_lib.file_store.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.schema.partition import PartitionCodec
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.schema_versions import SchemaVersions
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.placing.partition import PartitionCodec
 
 _REMEMBERED_SNAPSHOTS = 4
 _FOLLOWED_SNAPSHOTS_MAX = 100

@@ -7,8 +7,8 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.layout import TOPIC_OPTION, begins_layout, schema_id_before
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.placing.layout import TOPIC_OPTION, begins_layout, schema_id_before
 from storage_lib.schema.table_schema import TableSchema
 
 

@@ -50,14 +50,14 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.bucketing import key_hashes
-from storage_lib.schema.event_time import event_time_of
-from storage_lib.schema.external_paths import ExternalPaths, external_paths_of
-from storage_lib.schema.layout import layout_of
-from storage_lib.schema.partition import PartitionCodec
-from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.schema_versions import SchemaVersions
-from storage_lib.schema.table_options import ChangelogProducer, TableOptions
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.options.event_time import event_time_of
+from storage_lib.schema.options.external_paths import ExternalPaths, external_paths_of
+from storage_lib.schema.options.table_options import ChangelogProducer, TableOptions
+from storage_lib.schema.placing.bucketing import key_hashes
+from storage_lib.schema.placing.layout import layout_of
+from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import TableSchema
 
 _SEQUENCE_BLOCK = 1 << 32

@@ -24,7 +24,7 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 from storage_lib.format.file_format import FileFormat
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate
 
 
 class BucketWriter(Protocol):

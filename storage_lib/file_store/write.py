@@ -12,7 +12,7 @@ from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 from storage_lib.file_store.table_kind import BucketWriter
 from storage_lib.io.file_io import FileIO
-from storage_lib.schema.event_time import EventTime
+from storage_lib.schema.options.event_time import EventTime
 
 _FLUSHES_AT_ONCE = 4
 _SIDE_BY_SIDE_BYTES_MIN = 8 * 1024 * 1024

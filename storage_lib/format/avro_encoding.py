@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.format.avro_types import AvroSchema
-from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child
-from storage_lib.schema.varint_columns import varints
+from storage_lib.schema.encoding.varint_columns import varints
+from storage_lib.schema.types.nested_arrays import list_parts, map_parts, struct_child
 
 _NULL, _VALUE, _END = b"\x00", b"\x02", b"\x00"
 

@@ -20,10 +20,10 @@ from storage_lib.format.avro_encoding import encoded_rows
 from storage_lib.format.avro_types import avro_schema_of, restored, stored, stored_type
 from storage_lib.format.batch_statistics import BatchStatistics
 from storage_lib.format.file_format import RowTest
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.variant import has_variants
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.types.nested_types import has_nanoseconds
+from storage_lib.schema.types.variant import has_variants
 
 GROUP_ROWS = 16_384
 BLOCK_ROWS = 4_096

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 
-from storage_lib.schema.decimal_bytes import decimals_of_bytes, unscaled_bytes
-from storage_lib.schema.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
+from storage_lib.schema.encoding.decimal_bytes import decimals_of_bytes, unscaled_bytes
+from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 
 AvroSchema: TypeAlias = str | Mapping[str, Any] | Sequence[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage_lib.schema.column_stats import ColumnStats, stats_of_column
+from storage_lib.schema.filter.column_stats import ColumnStats, stats_of_column
 
 
 class BatchStatistics:

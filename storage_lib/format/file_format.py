@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from storage_lib.format.file_format import FileFormat
 from storage_lib.format.orc_format import CODECS as ORC_CODECS
 from storage_lib.format.orc_format import OrcFormat
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.extensions import Extension, added, added_names
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.options.extensions import Extension, added, added_names
+from storage_lib.schema.options.table_options import TableOptions
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": ("zstd", "snappy", "gzip", "lz4", "brotli", "none"),

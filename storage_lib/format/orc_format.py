@@ -20,11 +20,11 @@ from pyarrow import orc
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.batch_statistics import BatchStatistics
 from storage_lib.format.file_format import RowTest
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child, with_nulls_below
-from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.variant import has_variants
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.types.nested_arrays import list_parts, map_parts, struct_child, with_nulls_below
+from storage_lib.schema.types.nested_types import has_nanoseconds
+from storage_lib.schema.types.variant import has_variants
 
 STRIPE_BYTES = 8 * 1024 * 1024
 GROUP_ROWS = 32_768

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.schema.nested_arrays import list_parts, map_parts, struct_child
+from storage_lib.schema.types.nested_arrays import list_parts, map_parts, struct_child
 
 DICTIONARY_SAMPLE_ROWS = 4_096
 DICTIONARY_DISTINCT_MAX = 2 / 3

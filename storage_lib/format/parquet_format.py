@@ -20,11 +20,11 @@ from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.file_format import RowGroupBounds, RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_statistics import column_indices, file_statistics, row_group_statistics
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.nested_arrays import with_filled_variants
-from storage_lib.schema.nested_types import has_nanoseconds
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.variant import has_variants
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.types.nested_arrays import with_filled_variants
+from storage_lib.schema.types.nested_types import has_nanoseconds
+from storage_lib.schema.types.variant import has_variants
 
 ROW_GROUP_ROWS_MAX = 32_768
 _TESTED_ROWS = 131_072

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage_lib.format.batch_statistics import over_groups
-from storage_lib.schema.column_stats import ColumnStats
+from storage_lib.schema.filter.column_stats import ColumnStats
 
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
 

@@ -12,12 +12,12 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.schema.data_field import DataField
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.json_document import UNDECODABLE, int64
-from storage_lib.schema.nested_types import column_type_of_arrow, is_nested, with_new_ids
-from storage_lib.schema.row_kind import ROW_KIND_COLUMN
-from storage_lib.schema.type_spelling import field_from_json, field_to_json, parse_columns, parse_type
+from storage_lib.schema.encoding.json_document import UNDECODABLE, int64
+from storage_lib.schema.types.data_field import DataField
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import column_type_of_arrow, is_nested, with_new_ids
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
+from storage_lib.schema.types.type_spelling import field_from_json, field_to_json, parse_columns, parse_type
 
 __all__ = ["Columns", "DataField", "TableSchema", "check_schema", "new_table_schema", "typed_columns"]
 

@@ -10,29 +10,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage_lib.spark.changelog_verbs import read_changelog
-    from storage_lib.spark.dataframe_verbs import read, read_stream, write
-    from storage_lib.spark.distributed_compaction import compact
-    from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
-    from storage_lib.spark.sink_spec import SinkSource, SinkSpec
-    from storage_lib.spark.spark_session import session
-    from storage_lib.spark.stream_verbs import TableStream, write_stream
-    from storage_lib.spark.table_source import register
+    from storage_lib.spark.maintenance.distributed_compaction import compact
+    from storage_lib.spark.runtime.spark_session import session
+    from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
+    from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
+    from storage_lib.spark.source.table_source import register
+    from storage_lib.spark.verbs.changelog_verbs import read_changelog
+    from storage_lib.spark.verbs.dataframe_verbs import read, read_stream, write
+    from storage_lib.spark.verbs.stream_verbs import TableStream, write_stream
 
 _HOMES = {
-    "SinkHeartbeat": "sink_heartbeat",
-    "SinkSource": "sink_spec",
-    "SinkSpec": "sink_spec",
-    "SinkState": "sink_heartbeat",
-    "TableStream": "stream_verbs",
-    "compact": "distributed_compaction",
-    "read": "dataframe_verbs",
-    "read_changelog": "changelog_verbs",
-    "read_stream": "dataframe_verbs",
-    "register": "table_source",
-    "session": "spark_session",
-    "write": "dataframe_verbs",
-    "write_stream": "stream_verbs",
+    "SinkHeartbeat": "sink.sink_heartbeat",
+    "SinkSource": "sink.sink_spec",
+    "SinkSpec": "sink.sink_spec",
+    "SinkState": "sink.sink_heartbeat",
+    "TableStream": "verbs.stream_verbs",
+    "compact": "maintenance.distributed_compaction",
+    "read": "verbs.dataframe_verbs",
+    "read_changelog": "verbs.changelog_verbs",
+    "read_stream": "verbs.dataframe_verbs",
+    "register": "source.table_source",
+    "session": "runtime.spark_session",
+    "write": "verbs.dataframe_verbs",
+    "write_stream": "verbs.stream_verbs",
 }
 
 __all__ = [

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.log_store.foreign_topic import COLUMN_TYPES
-from storage_lib.schema.option_values import parse_boolean
-from storage_lib.schema.secret_text import hidden_in
-from storage_lib.spark.changelog_verbs import read_changelog
-from storage_lib.spark.dataframe_verbs import read_stream
-from storage_lib.spark.restricted_sql import refuse_commands, restrict_sql
-from storage_lib.spark.sink_checkpoint import checkpoint_to_go_on_from
-from storage_lib.spark.sink_heartbeat import SinkHeartbeat, SinkState
-from storage_lib.spark.sink_spec import SinkSpec
-from storage_lib.spark.spark_schema import struct_of
-from storage_lib.spark.spark_session import session
-from storage_lib.spark.stream_plan import LOOKUP, STATE, StreamPlan
-from storage_lib.spark.stream_verbs import TableStream, tells_sources, write_stream
-from storage_lib.spark.write_plan import plan_of_write
+from storage_lib.log_store.external.foreign_topic import COLUMN_TYPES
+from storage_lib.schema.options.option_values import parse_boolean
+from storage_lib.schema.options.secret_text import hidden_in
+from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
+from storage_lib.spark.query.write_plan import plan_of_write
+from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
+from storage_lib.spark.runtime.spark_session import session
+from storage_lib.spark.sink.sink_checkpoint import checkpoint_to_go_on_from
+from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
+from storage_lib.spark.sink.sink_spec import SinkSpec
+from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.verbs.changelog_verbs import read_changelog
+from storage_lib.spark.verbs.dataframe_verbs import read_stream
+from storage_lib.spark.verbs.stream_verbs import TableStream, tells_sources, write_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,20 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage_lib.sql.result import Result
-    from storage_lib.sql.script import is_complete, statements_of
+    from storage_lib.sql.definition.table_declaration import declared_table
+    from storage_lib.sql.read.tree_reader import Statement, parse
     from storage_lib.sql.session import Session
-    from storage_lib.sql.table_declaration import declared_table
-    from storage_lib.sql.tree_reader import Statement, parse
+    from storage_lib.sql.state.result import Result
+    from storage_lib.sql.text.script import is_complete, statements_of
 
 _HOMES = {
-    "Result": "result",
+    "Result": "state.result",
     "Session": "session",
-    "Statement": "tree_reader",
-    "declared_table": "table_declaration",
-    "is_complete": "script",
-    "parse": "tree_reader",
-    "statements_of": "script",
+    "Statement": "read.tree_reader",
+    "declared_table": "definition.table_declaration",
+    "is_complete": "text.script",
+    "parse": "read.tree_reader",
+    "statements_of": "text.script",
 }
 
 __all__ = ["Result", "Session", "Statement", "declared_table", "is_complete", "parse", "statements_of"]

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.active_session import active_session
-from storage_lib.spark.restricted_sql import restrict_sql
-from storage_lib.spark.table_source import register
-from storage_lib.sql import run_looks as looks
-from storage_lib.sql import run_table_statements as tables
-from storage_lib.sql.procedures import run_call
-from storage_lib.sql.query_runner import dataframe_of
-from storage_lib.sql.query_tables import quoted, read_query
-from storage_lib.sql.result import Result
-from storage_lib.sql.run_alter import run_alter_table
-from storage_lib.sql.run_changes import run_analyze, run_delete, run_truncate, run_update
-from storage_lib.sql.run_insert import run_insert
-from storage_lib.sql.run_merge import run_merge
-from storage_lib.sql.run_query import run_explain, run_select
-from storage_lib.sql.run_settings import run_reset, run_set
-from storage_lib.sql.script import statements_of
-from storage_lib.sql.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, CommitIdentity, SessionState
-from storage_lib.sql.source_text import SourceText
+from storage_lib.spark.runtime.restricted_sql import restrict_sql
+from storage_lib.spark.source.table_source import register
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.sql.query.query_runner import dataframe_of
+from storage_lib.sql.read.tree_reader import Statement, parse
+from storage_lib.sql.run import run_show_describe as looks
+from storage_lib.sql.run import run_table_statements as tables
+from storage_lib.sql.run.procedures import run_call
+from storage_lib.sql.run.run_alter import run_alter_table
+from storage_lib.sql.run.run_changes import run_analyze, run_delete, run_truncate, run_update
+from storage_lib.sql.run.run_insert import run_insert
+from storage_lib.sql.run.run_merge import run_merge
+from storage_lib.sql.run.run_query import run_explain, run_select
+from storage_lib.sql.run.run_settings import run_reset, run_set
+from storage_lib.sql.state.result import Result
+from storage_lib.sql.state.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, CommitIdentity, SessionState
+from storage_lib.sql.state.temporary_tables import TemporaryTables
 from storage_lib.sql.statements import alter_statements as alter
-from storage_lib.sql.statements import look_statements as look
 from storage_lib.sql.statements import row_statements as row
+from storage_lib.sql.statements import show_describe as look
 from storage_lib.sql.statements import table_statements as made
-from storage_lib.sql.temporary_tables import TemporaryTables
-from storage_lib.sql.tree_reader import Statement, parse
+from storage_lib.sql.text.query_tables import quoted, read_query
+from storage_lib.sql.text.script import statements_of
+from storage_lib.sql.text.source_text import SourceText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -38,36 +38,36 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.filter_text import Filter
-from storage_lib.schema.layout import LayoutChange, checked_layout_options
-from storage_lib.schema.schema_changes import SchemaChange
-from storage_lib.schema.table_options import (
+from storage_lib.schema.evolution.schema_changes import SchemaChange
+from storage_lib.schema.filter.filter_text import Filter
+from storage_lib.schema.options.table_options import (
     ScanNormalize,
     StartupMode,
     TableOptions,
     UntrackedScan,
 )
+from storage_lib.schema.placing.layout import LayoutChange, checked_layout_options
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.change_direction import of_one_direction
-from storage_lib.table.change_scan import ChangeMode
-from storage_lib.table.change_split import ChangeSplit
-from storage_lib.table.commit_listing import COMMITS_MAX, CommitSummary
-from storage_lib.table.hybrid_source import HybridSource
-from storage_lib.table.identity import checked_identifier, checked_user, identity_of
-from storage_lib.table.input_rows import Rows
-from storage_lib.table.outcome import outcome, tells_outcome
-from storage_lib.table.planned_read import PlannedRead
-from storage_lib.table.source_offsets import SourceOffsets, SourceRange
-from storage_lib.table.stream_position import StreamPosition
-from storage_lib.table.table_address import TableAddress
-from storage_lib.table.table_branches import TableBranches
-from storage_lib.table.table_commit import TableCommit
-from storage_lib.table.table_health import TableHealth
-from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.changelog.change_scan import ChangeMode
+from storage_lib.table.changes.change_direction import of_one_direction
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.commit.table_overwrite import scope_of
+from storage_lib.table.evolve.table_branches import TableBranches
+from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS
+from storage_lib.table.input.input_rows import Rows
+from storage_lib.table.inspect.commit_listing import COMMITS_MAX, CommitSummary
+from storage_lib.table.inspect.table_health import TableHealth
+from storage_lib.table.protocol.change_split import ChangeSplit
+from storage_lib.table.protocol.identity import checked_identifier, checked_user, identity_of
+from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
+from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.protocol.table_address import TableAddress
+from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.read.planned_read import PlannedRead
+from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.table_parts import TableParts
-from storage_lib.table.table_rewrite import REWRITE_ATTEMPTS
-from storage_lib.table.table_write import TableWrite
-from storage_lib.table.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.write.table_write import TableWrite
 
 
 class DynamicTable:

@@ -10,43 +10,43 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.partition import PartitionCodec
-from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import ChangelogMode, LogConsistency, TableOptions
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, TableOptions
+from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.batch_reads import BatchReads
-from storage_lib.table.change_scan import ChangeScan
-from storage_lib.table.changelog_normalizer import ChangelogNormalizer
-from storage_lib.table.commit_listing import CommitListing
-from storage_lib.table.complete_appends import CompleteAppends
-from storage_lib.table.content_difference import ContentDifference
-from storage_lib.table.eventual_commit import EventualCommit
-from storage_lib.table.inline_compaction import InlineCompaction
-from storage_lib.table.input_rows import InputRows
-from storage_lib.table.log_repair import LogRepair
-from storage_lib.table.partition_spec import PartitionSpecs
-from storage_lib.table.point_lookup import PointLookup
-from storage_lib.table.reserved_partitions import ReservedPartitions
-from storage_lib.table.snapshot_changes import SnapshotChanges
-from storage_lib.table.system_tables import SystemTables
-from storage_lib.table.table_alter import TableAlter
-from storage_lib.table.table_branches import TableBranches
-from storage_lib.table.table_care import TableCare
-from storage_lib.table.table_commit import TableCommit
-from storage_lib.table.table_consumers import TableConsumers
-from storage_lib.table.table_description import TableDescription
-from storage_lib.table.table_health import TableHealthCheck
-from storage_lib.table.table_overwrite import TableOverwrite
-from storage_lib.table.table_restore import TableRestore, why_buckets_differ, why_no_difference_can_be_appended
-from storage_lib.table.table_rewrite import RewrittenTable, TableRewrite
-from storage_lib.table.table_rollback import TableRollback
-from storage_lib.table.table_statistics import TableStatistics
-from storage_lib.table.table_streams import TableStreams
-from storage_lib.table.table_tags import TableTags
-from storage_lib.table.task_writes import TaskWrites
-from storage_lib.table.time_travel import TimeTravel
-from storage_lib.table.told_changes import ToldChanges
-from storage_lib.table.turn import TurnLease
+from storage_lib.table.changelog.change_scan import ChangeScan
+from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
+from storage_lib.table.changelog.complete_appends import CompleteAppends
+from storage_lib.table.changelog.content_difference import ContentDifference
+from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
+from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.eventual_commit import EventualCommit
+from storage_lib.table.commit.log_repair import LogRepair
+from storage_lib.table.commit.reserved_partitions import ReservedPartitions
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.commit.table_overwrite import TableOverwrite
+from storage_lib.table.commit.table_restore import TableRestore, why_buckets_differ, why_no_difference_can_be_appended
+from storage_lib.table.evolve.table_alter import TableAlter
+from storage_lib.table.evolve.table_branches import TableBranches
+from storage_lib.table.evolve.table_consumers import TableConsumers
+from storage_lib.table.evolve.table_rewrite import RewrittenTable, TableRewrite
+from storage_lib.table.evolve.table_rollback import TableRollback
+from storage_lib.table.evolve.table_tags import TableTags
+from storage_lib.table.input.input_rows import InputRows
+from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.inspect.commit_listing import CommitListing
+from storage_lib.table.inspect.system_tables import SystemTables
+from storage_lib.table.inspect.table_description import TableDescription
+from storage_lib.table.inspect.table_health import TableHealthCheck
+from storage_lib.table.inspect.table_statistics import TableStatistics
+from storage_lib.table.maintenance.inline_compaction import InlineCompaction
+from storage_lib.table.maintenance.table_care import TableCare
+from storage_lib.table.protocol.turn import TurnLease
+from storage_lib.table.read.batch_reads import BatchReads
+from storage_lib.table.read.point_lookup import PointLookup
+from storage_lib.table.read.time_travel import TimeTravel
+from storage_lib.table.stream.table_streams import TableStreams
+from storage_lib.table.write.task_writes import TaskWrites
 
 
 class TableParts:

@@ -11,7 +11,7 @@ import pytest
 
 from storage_lib import InvalidInputError, open_catalog
 from storage_lib.format.formats import _added_formats
-from storage_lib.schema.option_changes import changed_options
+from storage_lib.schema.options.option_changes import changed_options
 from tests.support.parts_of_a_package import RememberingCatalog, install_into
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})

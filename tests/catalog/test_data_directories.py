@@ -12,7 +12,7 @@ from local_s3 import LocalS3
 from storage_lib import Catalog, InvalidInputError, SetOption, load_table_at, open_catalog
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.file_io_factory import file_io_of
-from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION
+from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from tests.support.catalog_homes import ALL, CatalogHome, catalog_home
 from tests.support.every_file import data_files, every_file, needed_by_snapshots
 from tests.support.orders_table import COLUMNS, content, orders, rows

@@ -26,7 +26,7 @@ from storage_lib import (
     open_catalog,
 )
 from storage_lib.catalog.hive_table import hive_type
-from storage_lib.schema.schema_changes import type_of
+from storage_lib.schema.evolution.schema_changes import type_of
 from tests.support.catalog_homes import CatalogHome, catalog_home
 
 

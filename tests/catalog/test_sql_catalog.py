@@ -122,7 +122,7 @@ def test_what_reaches_the_catalog_is_not_stored_and_not_shown(home: CatalogHome,
 
 
 def test_a_password_in_a_uri_is_masked_wherever_options_are_shown(tmp_path: Path) -> None:
-    from storage_lib.schema.table_options import masked
+    from storage_lib.schema.options.table_options import masked
 
     assert masked({"uri": "postgresql://me:hush@host/db"}) == {"uri": "postgresql://me:******@host/db"}
 

@@ -27,8 +27,8 @@ from storage_lib.io.environment import Environment, SystemClock
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.breaking_log import BreakingLog
 from tests.support.every_file import data_files

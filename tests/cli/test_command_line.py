@@ -19,7 +19,7 @@ from storage_lib.cli.app import app
 from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
-from storage_lib.table.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import tells_outcome
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
 
@@ -358,7 +358,7 @@ def test_a_doctor_looks_at_data_apart_from_its_table(shell: Shell, tmp_path: Pat
 
 
 def test_a_doctor_says_that_kafka_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storage_lib.log_store import kafka_check
+    from storage_lib.log_store.kafka import kafka_check
 
     monkeypatch.setattr(kafka_check.count_brokers, "__kwdefaults__", {"limit_ms": 300})
 

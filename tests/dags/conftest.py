@@ -14,7 +14,7 @@ os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 import pyarrow as pa
 import pytest
 
-from dynamic_table.sink_job import SinkJob
+from dynamic_table.sinks.sink_job import SinkJob
 from local_airflow import LocalAirflow
 from storage_lib import Catalog, DynamicTable, open_catalog
 from tests.support.day_rows import DAY_ROWS_ALLOWED

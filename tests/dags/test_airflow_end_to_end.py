@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from airflow_rest import AirflowError, AirflowRest
-from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.table_pools import MAINTENANCE_POOL
 from local_airflow import LocalAirflow
 from tests.support.patience import wait_until

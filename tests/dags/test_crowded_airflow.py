@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pytest
 
-from dynamic_table.sink_job import SinkJob
+from dynamic_table.sinks.sink_job import SinkJob
 from local_airflow import LocalAirflow
 from storage_lib import open_catalog
-from storage_lib.table.source_lag import source_lag
+from storage_lib.table.sources.source_lag import source_lag
 from tests.support.airflow_database import airflow_on_postgres
 from tests.support.day_rows import DAY_ROWS_ALLOWED
 from tests.support.processes import lives

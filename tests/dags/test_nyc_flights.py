@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from flights.nyc_flights import FLIGHT_COLUMNS, WEATHER_COLUMNS, flights, flights_of_day
 from provision_dynamic_table import FLIGHT_COLUMNS as TABLE_COLUMNS
-from storage_lib.schema.data_types import parse_data_type
+from storage_lib.schema.types.data_types import parse_data_type
 
 
 def test_a_day_has_its_flights_with_their_weather() -> None:

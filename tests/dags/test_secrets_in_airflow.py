@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from dynamic_table.sink_job import SinkJob
+from dynamic_table.sinks.sink_job import SinkJob
 from tests.support.listening_sockets import is_loopback, listening
 from tests.support.patience import wait_until
 

@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 
 from dynamic_table.operators.stream_sink import StreamSinkOperator
-from dynamic_table.sink_job import SinkJob, SinkState
+from dynamic_table.sinks.sink_job import SinkJob, SinkState
 from storage_lib import open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from tests.support.patience import wait_until

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_rest import AirflowRest
-from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from local_airflow import LocalAirflow
 from tests.support.patience import wait_until
 

@@ -9,12 +9,12 @@ from random import Random
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.query_facts import facts_of
-from storage_lib.spark.query_tree import Filter, Join, Node, Project, Union
-from storage_lib.spark.spark_schema import ROW_POSITION
-from storage_lib.spark.stream_plan import SinkKind, SinkTable, StreamPlan, plan_of
-from storage_lib.sql.query_tables import read_query
-from storage_lib.sql.source_text import SourceText
+from storage_lib.spark.query.query_facts import facts_of
+from storage_lib.spark.query.query_tree import Filter, Join, Node, Project, Union
+from storage_lib.spark.query.stream_plan import SinkKind, SinkTable, StreamPlan, plan_of
+from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.sql.text.query_tables import read_query
+from storage_lib.sql.text.source_text import SourceText
 from tests.differential.case import DETAILS, DIMENSION, SOURCE, Case
 from tests.differential.oracle import Oracle
 from tests.differential.query_trees import QueryTree
@@ -65,7 +65,7 @@ def decided(case: Case) -> Decision:
 def _rewritten(case: Case, plan: StreamPlan) -> tuple[StreamPlan, str]:
     """The plan as it can be kept, and the query with the kinds and positions that it asks for.
 
-    As ``storage_lib.sql.changes_in_query`` does it on a Spark session, by the same look at the query's text.
+    As ``storage_lib.sql.query.changes_in_query`` does it on a Spark session, by the same look at the query's text.
     """
     text = case.query.streamed_text.replace(SOURCE, "src").replace(DIMENSION, "dim").replace(DETAILS, "details")
     query = read_query(SourceText(text=text), 0, len(text))

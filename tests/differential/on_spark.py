@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storage_lib.catalog.catalog import Catalog
-    from storage_lib.sql.result import Result
+    from storage_lib.sql.state.result import Result
     from storage_lib.table.dynamic_table import DynamicTable
 
 _DRAIN_SECONDS = 240

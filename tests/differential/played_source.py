@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.types.type_spelling import parse_type
 from tests.differential.case import (
     DETAILS_COLUMNS,
     DIMENSION_COLUMNS,

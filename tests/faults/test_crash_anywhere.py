@@ -18,9 +18,9 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.io.object_store_file_io import ObjectStoreFileIO
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION, declared_directories
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION, declared_directories
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.every_file import every_file, needed_by_snapshots
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash

@@ -20,9 +20,9 @@ from local_kafka import LocalKafka
 from storage_lib import DynamicTable, open_catalog
 from storage_lib.errors import RetryableError
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka_cluster import close_connections
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
-from storage_lib.table.log_part import LogPart
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+from storage_lib.table.protocol.log_part import LogPart
 from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
 from tests.support.faulty_file_io import SimulatedCrash

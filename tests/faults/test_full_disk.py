@@ -23,7 +23,7 @@ from storage_lib import AddColumn, AlreadyExistsError, DynamicTable, MemoryCatal
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.table.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import tells_outcome
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO

@@ -17,8 +17,8 @@ import pytest
 from local_kafka import LocalKafka
 from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.snapshot.snapshot import CommitKind
-from storage_lib.log_store.kafka_cluster import close_connections
-from storage_lib.table.log_part import LogPart
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
+from storage_lib.table.protocol.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
 from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key

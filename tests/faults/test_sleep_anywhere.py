@@ -12,7 +12,7 @@ from storage_lib import CommitConflictError, DynamicTable, LeaseLostError, Memor
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.source_offsets import SourceRange
+from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in

@@ -14,7 +14,7 @@ import pytest
 
 from local_kafka import LocalKafka
 from storage_lib import DynamicTable, StreamPosition, open_catalog
-from storage_lib.log_store.kafka_cluster import close_connections
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from tests.support.broker_restart import kill_and_restart
 from tests.support.orders_table import applied, content, orders, rows, streamed
 from tests.support.tiering_process import own_changes, write_to_log

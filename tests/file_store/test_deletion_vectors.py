@@ -13,7 +13,7 @@ from storage_lib.errors import CommitConflictError, CorruptFileError
 from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.io.environment import system_environment
-from storage_lib.schema.column_reference import col
+from storage_lib.schema.filter.column_reference import col
 from tests.support.append_tables import append_schema
 from tests.support.counting_reader import CountingReader
 from tests.support.deletion_vectors import encoded_vector, mark_deleted, move_up

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import WarehouseCatalog, col
-from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, MoveColumn, RenameColumn
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, MoveColumn, RenameColumn
 from tests.support.other_readers import (
     alter_with_pypaimon,
     append_with_pypaimon,

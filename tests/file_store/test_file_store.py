@@ -8,7 +8,7 @@ import pytest
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.commit_message import CommitMessage
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.stored_table import StoredTable, committable_of, orders_schema
 

@@ -10,10 +10,10 @@ from storage_lib.errors import CommitConflictError
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import new_table_schema
-from storage_lib.schema.type_spelling import parse_type
-from storage_lib.table.table_overwrite import deletions_of
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.schema.types.type_spelling import parse_type
+from storage_lib.table.commit.table_overwrite import deletions_of
 from tests.support.stored_table import StoredTable
 
 SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.schema.column_reference import col
+from storage_lib.schema.filter.column_reference import col
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.stored_table import StoredTable, orders_schema

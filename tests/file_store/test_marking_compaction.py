@@ -14,7 +14,7 @@ from storage_lib import InvalidInputError, MemoryCatalog, open_catalog
 from storage_lib.errors import CommitConflictError
 from storage_lib.file_store.data_file.key_value import VALUE_KIND
 from storage_lib.io.environment import system_environment
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.deletion_vectors import move_up
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import COLUMNS, content, orders, rows

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 
 from storage_lib import AddColumn, MemoryCatalog, col
-from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.nested_values import tables
 from tests.support.schemas import schema_of

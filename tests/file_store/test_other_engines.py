@@ -13,10 +13,10 @@ import pytest
 
 from storage_lib.io.environment import system_environment
 from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.schema.types.type_spelling import parse_type
 from tests.support.other_readers import (
     append_with_pypaimon,
     append_with_rust,

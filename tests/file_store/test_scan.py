@@ -14,11 +14,11 @@ from storage_lib.errors import CorruptFileError, InvalidInputError, SnapshotExpi
 from storage_lib.file_store.manifest.manifest_file import encode_manifest
 from storage_lib.file_store.plan import Plan
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.data_types import parse_data_type
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.schema.types.data_types import parse_data_type
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.stored_table import StoredTable, orders_schema

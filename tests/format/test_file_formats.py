@@ -15,8 +15,8 @@ from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.format.formats import FORMATS, new_format
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.evolved_arrays import evolved
+from storage_lib.schema.evolution.evolved_arrays import evolved
+from storage_lib.schema.filter.column_stats import ColumnStats
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.nested_values import tables
 from tests.support.schemas import schema_of

@@ -16,9 +16,9 @@ from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.format.file_format import RowTest
 from storage_lib.format.parquet_encoding import column_encodings
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
 
 
 def _write(

@@ -16,14 +16,14 @@ from storage_lib.file_store.manifest.index_manifest import decode_index_manifest
 from storage_lib.file_store.manifest.manifest_file import decode_manifest
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
-from storage_lib.log_store.corrupt_records import decode_but_corrupt
-from storage_lib.log_store.debezium_avro import DebeziumAvro
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.log_store.log_codec import ChangeDecoder
-from storage_lib.log_store.schema_registry import SchemaRegistry
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.log_store.codec.corrupt_records import decode_but_corrupt
+from storage_lib.log_store.codec.debezium_avro import DebeziumAvro
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.log_store.codec.log_codec import ChangeDecoder
+from storage_lib.log_store.codec.schema_registry import SchemaRegistry
+from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.types.type_spelling import parse_type
 from tests.fuzz.damage import damaged
 from tests.fuzz.damaged_tables import prepared
 from tests.support.kept_schemas import KeptSchemas

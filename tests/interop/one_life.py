@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storage_lib.errors import StorageError
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import TAG, Engine, FlinkSql, Place, Rows
 from tests.interop.lives import Actor, Step
 from tests.interop.table_cases import TableCase

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn
 from tests.interop.engines import IDENTIFIER, Java, Ours, Place, rows_of
 from tests.interop.one_life import DAYS, comparable
 from tests.interop.table_cases import TableCase

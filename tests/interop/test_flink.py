@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, FlinkSql, Ours, Place, types_of
 from tests.interop.one_life import DAYS, SAME, comparable, difference
 from tests.interop.table_cases import EVERY_TYPE, TABLES, TableCase

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage_lib import InvalidInputError
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, TABLE, FlinkSql, Ours, Place, Rows, arrow_of, types_of
 from tests.interop.one_life import DAYS
 from tests.interop.table_cases import TableCase

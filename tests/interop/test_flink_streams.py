@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.table.stream.hybrid_source import HybridSource
 from tests.interop.engines import IDENTIFIER, Engine, FlinkSql, Ours, Place, types_of
 from tests.interop.one_life import DAYS
 from tests.interop.table_cases import TableCase

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, WarehouseCatalog
-from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS, RowKind
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
 from tests.support.paimon_core import PaimonCore
 
 IDENTIFIER = "db.t"

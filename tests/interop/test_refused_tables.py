@@ -10,7 +10,7 @@ import pytest
 
 from storage_lib import InvalidInputError, WarehouseCatalog
 from storage_lib.schema.table_schema import new_table_schema
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.types.type_spelling import parse_type
 from tests.support.paimon_core import PaimonCore
 from tests.support.variants import object_of
 

@@ -9,12 +9,12 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema
 
 TRANSACTION_TIMEOUT_MS = 60_000

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.every_type import EVERY_TYPE, same_rows, tables
 
 PATIENT = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -10,8 +10,8 @@ import kafka.errors
 import pytest
 
 from storage_lib.errors import NotFoundError
-from storage_lib.log_store.kafka_cluster import KafkaCluster
-from storage_lib.log_store.kafka_topic import KafkaTopic
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka.kafka_topic import KafkaTopic
 from tests.support.fake_environment import FakeClock
 
 UNKNOWN = kafka.errors.UnknownTopicOrPartitionError.errno

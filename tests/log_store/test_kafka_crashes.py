@@ -15,9 +15,9 @@ import pytest
 from local_kafka import LocalKafka
 from storage_lib.errors import InvalidInputError, LeaseLostError, UnavailableError
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka_cluster import close_connections
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle, WrittenRange
 from tests.support.broker_restart import kill_and_restart

@@ -15,11 +15,11 @@ from kafka import KafkaProducer
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.table_options import ChangelogMode
+from storage_lib.schema.options.table_options import ChangelogMode
 from tests.support.log_changes import changes, log_schema, log_texts, read_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration]

@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, TopicPartition
 from local_kafka import JARS, LocalKafka
 from storage_lib import DynamicTable, InvalidInputError, StorageError, UnavailableError, open_catalog
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka_cluster import close_connections
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.kafka.kafka_cluster import close_connections
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from tests.support.certificates import Authority
 from tests.support.log_changes import log_schema
 

@@ -156,7 +156,7 @@ def test_the_connection_test_asks_kafka_too(
 
 
 def test_the_connection_test_tells_that_kafka_does_not_answer(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storage_lib.log_store import kafka_check
+    from storage_lib.log_store.kafka import kafka_check
 
     warehouse.mkdir()
     monkeypatch.setattr(kafka_check.count_brokers, "__kwdefaults__", {"limit_ms": 300})

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dynamic_table.metrics import tell_sink
+from dynamic_table.events.metrics import tell_sink
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
@@ -30,7 +30,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, dict[str, str]
     def note(name: str, value: float = 1, *, tags: dict[str, str]) -> None:
         seen.append((name, value, tags))
 
-    monkeypatch.setattr("dynamic_table.metrics.stats", SimpleNamespace(incr=note, gauge=note))
+    monkeypatch.setattr("dynamic_table.events.metrics.stats", SimpleNamespace(incr=note, gauge=note))
     return seen
 
 

@@ -17,12 +17,12 @@ from airflow.sdk._shared.secrets_masker import redact
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.provision_table import ProvisionTableOperator
-from dynamic_table.private_files import make_private_directory, open_private, write_private
-from dynamic_table.sink_job import open_job_directory, turn_to_start
-from dynamic_table.sink_settings import checked_open_options, secrets_apart
+from dynamic_table.sinks.private_files import make_private_directory, open_private, write_private
+from dynamic_table.sinks.sink_job import open_job_directory, turn_to_start
+from dynamic_table.sinks.sink_settings import checked_open_options, secrets_apart
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.sink_spec import refuse_other_servers
-from storage_lib.sql.virtual_columns import refuse_reaching_out
+from storage_lib.spark.sink.sink_spec import refuse_other_servers
+from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
 
 PLANTED = {
     "s3.secret-key": "planted-one",

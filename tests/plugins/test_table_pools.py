@@ -14,7 +14,7 @@ from dynamic_table.operators.drop_partitions import DropPartitionsOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
 from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
-from dynamic_table.pool_policy import mapped_table
+from dynamic_table.policies.pool_policy import mapped_table
 from dynamic_table.table_pools import MAINTENANCE_POOL, pools_of
 
 FORM = "{{ params.table }}"

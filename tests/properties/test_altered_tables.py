@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage_lib import MemoryCatalog, col
-from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, MoveColumn, RenameColumn
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, MoveColumn, RenameColumn
 from storage_lib.table.dynamic_table import DynamicTable
 
 NAMES = ("a", "b", "c", "r")

@@ -12,11 +12,11 @@ from storage_lib import DynamicTable, StreamPosition
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.data_types import parse_data_type
-from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_types import parse_data_type
 from tests.support.every_type import EVERY_TYPE, arrays, same_rows, tables
 from tests.support.fake_environment import fake_environment
 

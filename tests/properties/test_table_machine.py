@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storage_lib import DynamicTable, NotFoundError, StreamPosition
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.table.log_part import LogPart
+from storage_lib.table.protocol.log_part import LogPart
 from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from storage_lib import DynamicTable
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.log_part import LogPart
+from storage_lib.table.protocol.log_part import LogPart
 from tests.soak.eventual_model import (
     EVENTUAL_STREAM,
     EVENTUAL_WRITERS,

@@ -16,10 +16,10 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, col, open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.schema.bucketing import bucket_of
+from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
-from storage_lib.spark.bucket_distribution import bucket_column, by_bucket
-from storage_lib.spark.spark_errors import storage_errors_of_spark
+from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket
+from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

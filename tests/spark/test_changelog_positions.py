@@ -12,11 +12,11 @@ pytest.importorskip("pyspark")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from storage_lib.errors import LogOffsetsExpiredError
-from storage_lib.log_store.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.foreign_topic import ForeignTopic
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.table_options import StartupMode
-from storage_lib.spark.changelog_source import ChangelogReader, TopicPartition
-from storage_lib.spark.stream_reader import START
+from storage_lib.schema.options.table_options import StartupMode
+from storage_lib.spark.stream.changelog_source import ChangelogReader, TopicPartition
+from storage_lib.spark.stream.stream_reader import START
 
 
 class GrowingTopic:

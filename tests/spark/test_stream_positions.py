@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark.stream_reader import not_beyond
-from storage_lib.table.stream_position import StreamPosition
+from storage_lib.spark.stream.stream_reader import not_beyond
+from storage_lib.table.protocol.stream_position import StreamPosition
 
 
 def log(*offsets: int, snapshot: int = 3, watched: int | None = None) -> StreamPosition:

@@ -61,7 +61,7 @@ def test_a_commit_that_comes_between_is_not_taken_back(
             between.clear()
         return real(*arguments, **named)
 
-    monkeypatch.setattr("storage_lib.sql.changed_rows.write", write)
+    monkeypatch.setattr("storage_lib.sql.run.changed_rows.write", write)
     sql.execute(statement)
 
     assert content(table) == expected
@@ -83,7 +83,7 @@ def test_a_statement_that_fails_inside_its_turn_gives_it_back(
             table.append(rows((1, 10)))
         return real(*arguments, **named)
 
-    monkeypatch.setattr("storage_lib.sql.changed_rows.write", write)
+    monkeypatch.setattr("storage_lib.sql.run.changed_rows.write", write)
     with pytest.raises(Exception, match="too large"):
         sql.execute("UPDATE shop.t SET n = CASE WHEN n < 5 THEN 1 ELSE CAST(raise_error('too large') AS INT) END")
 
@@ -101,7 +101,8 @@ def test_a_merged_row_that_takes_the_key_of_a_deleted_one_stays_whatever_the_exc
     table.append(rows((1, 1), (2, 2)))
     # Insertions before deletions, as an exchange may hand them on.
     monkeypatch.setattr(
-        "storage_lib.spark.dataframe_verbs.by_partition_and_bucket", lambda df, _: df.coalesce(1).sort("_row_kind")
+        "storage_lib.spark.verbs.dataframe_verbs.by_partition_and_bucket",
+        lambda df, _: df.coalesce(1).sort("_row_kind"),
     )
 
     sql.execute(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage_lib import open_catalog
-from storage_lib.schema.table_options import OWN_PREFIX
+from storage_lib.schema.options.table_options import OWN_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from storage_lib.sql import Statement, parse, statements_of
-from storage_lib.sql.procedures import PROCEDURES
-from storage_lib.sql.settings import OWN_SETTINGS
+from storage_lib.sql.run.procedures import PROCEDURES
+from storage_lib.sql.state.settings import OWN_SETTINGS
 from storage_lib.sql.statements.alter_statements import AlterTable
 from tests.support.fenced_blocks import sections
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from storage_lib.schema.data_types import parse_data_type
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_types import parse_data_type
 
 
 def append_schema(

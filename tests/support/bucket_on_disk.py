@@ -23,12 +23,12 @@ from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.schema_history import SchemaHistory
-from storage_lib.schema.schema_versions import SchemaVersions
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_type
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.schema.types.type_spelling import parse_type
 
 LEVEL_COUNT = 6
 PARQUET = ParquetFormat()

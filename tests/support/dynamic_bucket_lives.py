@@ -14,8 +14,8 @@ import pyarrow as pa
 from storage_lib import DynamicTable, WarehouseCatalog
 from storage_lib.file_store.manifest.hash_index import HASH
 from storage_lib.file_store.manifest.index_manifest import decode_index_manifest
-from storage_lib.schema.bucketing import key_hashes, partition_codes
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.placing.bucketing import key_hashes, partition_codes
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.paimon_core import PaimonCore
 
 PARTITIONS = ("a", "b", "c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage_lib import DynamicTable
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
-from storage_lib.schema.external_paths import declared_directories, io_path
+from storage_lib.schema.options.external_paths import declared_directories, io_path
 
 
 def every_file(files: FileIO, directory: str) -> set[str]:

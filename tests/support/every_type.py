@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from storage_lib.schema.data_types import DataType, parse_data_type
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_types import DataType, parse_data_type
 
 EVERY_TYPE = (
     "BOOLEAN",

@@ -13,7 +13,7 @@ from typing import Any
 
 import kafka.errors
 
-from storage_lib.log_store.kafka_cluster import Patience
+from storage_lib.log_store.kafka.kafka_cluster import Patience
 from tests.support.fake_environment import FakeClock
 
 _SEQUENCE_AT, _COUNT_AT = 53, 57

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.java_servant import LOCAL, SOURCES, rows_from_wire, rows_to_wire, start
 
 FLINKS = {"1.20": LOCAL / "flink_1_20", "2.0": LOCAL / "flink_2_0"}

@@ -21,10 +21,10 @@ from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.dump import indented
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
-from storage_lib.log_store.debezium_json import DebeziumJson
-from storage_lib.schema.known_options import passed_through_documentation
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import ChangelogMode, older_spellings, options_documentation
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.schema.options.known_options import passed_through_documentation
+from storage_lib.schema.options.table_options import ChangelogMode, older_spellings, options_documentation
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,7 +33,7 @@ BLOCK = re.compile(r"(<!-- example: ([a-z0-9 -]+) -->\n```[a-z]*\n)(.*?)(```)", 
 COLUMNS = pa.schema([("dt", pa.date32()), ("id", pa.int64()), ("price", pa.decimal128(10, 2))])
 OPTIONS_HEAD = """# Options of a table
 
-Made from `storage_lib/schema/table_options.py` by `python -m tests.support.format_examples`; do not edit.
+Made from `storage_lib/schema/options/table_options.py` by `python -m tests.support.format_examples`; do not edit.
 
 Options are given to `create_table(..., options={...})`. What is not given comes from the catalog
 (`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog

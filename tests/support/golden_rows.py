@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from storage_lib.schema.data_types import DataType, parse_data_type
+from storage_lib.schema.types.data_types import DataType, parse_data_type
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a TIMESTAMP has no zone
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from storage_lib.io.local_file_io import LocalFileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.data_types import parse_data_type
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_types import parse_data_type
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 from tests.support.stored_table import StoredTable
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 
 from java_runtime import find_java
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 from tests.support.line_servant import LineServant
 
 CHECKOUT = Path(__file__).parents[2]

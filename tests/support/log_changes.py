@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 
 if TYPE_CHECKING:
     from storage_lib.log_store.log_store import LogBatch, LogStore

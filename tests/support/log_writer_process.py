@@ -11,8 +11,8 @@ import sys
 from dataclasses import asdict
 
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from tests.support.log_changes import changes, log_schema
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from storage_lib.schema.data_field import DataField
-from storage_lib.schema.data_types import DataType, parse_data_type
-from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_field import DataField
+from storage_lib.schema.types.data_types import DataType, parse_data_type
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 
 LEAVES = (
     "BOOLEAN",

@@ -10,7 +10,7 @@ from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.protocol.stream_position import StreamPosition
 from tests.support.fake_environment import fake_environment
 
 COLUMNS = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("price", pa.int64())])

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local")
 import numpy as np
 import pyarrow as pa
 
-from dynamic_table.sink_job import open_job_directory
+from dynamic_table.sinks.sink_job import open_job_directory
 from local_airflow import LocalAirflow
 from storage_lib import Catalog, open_catalog
 from tests.support.chromium import Chromium

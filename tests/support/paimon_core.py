@@ -11,8 +11,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, Self
 
-from storage_lib.schema.row_kind import RowKind
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.java_servant import CHECKOUT, LOCAL, rows_from_wire, rows_to_wire, start, to_wire
 from tests.support.java_servant import SOURCES as PROGRAMS
 

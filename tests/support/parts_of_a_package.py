@@ -12,9 +12,9 @@ from storage_lib.catalog.added_log import LogRequest
 from storage_lib.errors import CorruptFileError
 from storage_lib.format.batch_statistics import BatchStatistics
 from storage_lib.format.file_format import RowTest
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.column_stats import ColumnStats
-from storage_lib.schema.predicate import Predicate
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.filter.column_stats import ColumnStats
+from storage_lib.schema.filter.predicate import Predicate
 
 
 class FeatherFormat:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from storage_lib.schema.row_kind import ROW_KIND_COLUMN, RowKind
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN, RowKind
 from tests.support.paimon_core import PaimonCore
 from tests.support.shared_table import Change, Row, SharedTable, arrow_of, folded, sorted_rows
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.schema.table_schema import new_table_schema
-from storage_lib.table.table_address import TableAddress
-from storage_lib.table.table_health import TableHealth
+from storage_lib.table.inspect.table_health import TableHealth
+from storage_lib.table.protocol.table_address import TableAddress
 
 
 class RecordingTable:

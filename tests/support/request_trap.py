@@ -15,7 +15,7 @@ from typing import Any
 
 import kafka.errors
 
-from storage_lib.log_store.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
 
 
 class Moment(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage_lib.schema.table_schema import DataField, TableSchema, new_table_schema
-from storage_lib.schema.type_spelling import parse_columns, parse_type
+from storage_lib.schema.types.type_spelling import parse_columns, parse_type
 
 
 def schema_of(columns: str, *, key: str = "", partition: str = "", **options: str) -> TableSchema:

@@ -15,10 +15,10 @@ from typing import Any
 from pyspark import TaskContext
 
 from storage_lib.file_store.write import FileStoreWrite
-from storage_lib.log_store.kafka_log_store import KafkaLogStore
-from storage_lib.spark.stream_writer import TableStreamWriter
-from storage_lib.spark.table_source import DynamicTableSource
-from storage_lib.table.log_share import TransactionalShare
+from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+from storage_lib.spark.source.table_source import DynamicTableSource
+from storage_lib.spark.stream.stream_writer import TableStreamWriter
+from storage_lib.table.write.log_share import TransactionalShare
 
 CRASH_POINTS = ("log flushed", "files written", "snapshot created", "transactions ended", "commit log written")
 

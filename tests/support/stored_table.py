@@ -14,12 +14,12 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.bucketing import group_rows
-from storage_lib.schema.data_types import parse_data_type
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
+from storage_lib.schema.types.data_types import parse_data_type
+from storage_lib.schema.types.row_kind import RowKind
 
 Rows = Sequence[Sequence[Any]]
 

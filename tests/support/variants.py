@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage_lib.schema.variant import METADATA, VALUE
+from storage_lib.schema.types.variant import METADATA, VALUE
 
 Variant = dict[str, bytes]
 

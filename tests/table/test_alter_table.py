@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import InvalidInputError, MemoryCatalog, WarehouseCatalog, col
-from storage_lib.schema.schema_changes import (
+from storage_lib.schema.evolution.schema_changes import (
     AddColumn,
     AlterType,
     DropColumn,

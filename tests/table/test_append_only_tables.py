@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, MemoryCatalog, NotFoundError
-from storage_lib.table.hybrid_source import HybridSource
-from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.commit.table_overwrite import scope_of
+from storage_lib.table.stream.hybrid_source import HybridSource
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import COLUMNS, NAME, reopened, rows
 

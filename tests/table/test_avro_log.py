@@ -26,8 +26,8 @@ from storage_lib import (
     ingest,
     open_catalog,
 )
+from storage_lib.log_store.codec.schema_registry import SchemaRegistry
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.schema_registry import SchemaRegistry
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka

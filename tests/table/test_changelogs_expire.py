@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.paimon_core import PaimonCore
 from tests.support.shared_table import SharedTable
 

@@ -10,7 +10,7 @@ import pytest
 
 from storage_lib import CommitConflictError, InvalidInputError, MemoryCatalog, open_catalog
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.write_order import OverwriteScope, WriteOrder
+from storage_lib.table.protocol.write_order import OverwriteScope, WriteOrder
 from tests.support.fake_environment import fake_environment
 
 COLUMNS = "id INT, n BIGINT"

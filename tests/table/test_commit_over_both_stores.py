@@ -11,8 +11,8 @@ import pytest
 from storage_lib import DynamicTable, InvalidInputError, LeaseLostError, StreamPosition
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle
-from storage_lib.schema.bucketing import group_rows
-from storage_lib.table.log_part import LogPart
+from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.table.protocol.log_part import LogPart
 from tests.support.breaking_log import BreakingLog
 from tests.support.delegating_log import DelegatingLog
 from tests.support.fake_environment import FakeClock

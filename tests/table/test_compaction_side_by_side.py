@@ -11,7 +11,7 @@ import pytest
 
 from storage_lib import CorruptFileError, DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.compact import CompactionTask
-from storage_lib.table import table_care
+from storage_lib.table.maintenance import table_care
 
 BUCKETS = 4
 

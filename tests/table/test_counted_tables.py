@@ -13,8 +13,8 @@ from storage_lib import (
     MemoryCatalog,
     StreamPosition,
 )
-from storage_lib.table.hybrid_source import HybridSource
-from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.commit.table_overwrite import scope_of
+from storage_lib.table.stream.hybrid_source import HybridSource
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import COLUMNS, NAME, reopened, rows
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, WarehouseCatalog
-from storage_lib.schema.schema_changes import SetOption
+from storage_lib.schema.evolution.schema_changes import SetOption
 from tests.support.paimon_core import PaimonCore
 
 COLUMNS = {"id": "BIGINT", "v": "INT", "s": "STRING"}

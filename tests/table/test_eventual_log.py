@@ -22,8 +22,8 @@ from storage_lib import (
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.bucketing import group_rows
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.placing.bucketing import group_rows
 from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash

@@ -7,7 +7,7 @@ import pytest
 from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, LeaseLostError, UnavailableError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
 from storage_lib.log_store.log_store import EndOutcome, LogStore, TransactionHandle
-from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.commit.table_overwrite import scope_of
 from tests.support.breaking_log import BreakingLog
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed

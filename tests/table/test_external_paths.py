@@ -17,8 +17,8 @@ from storage_lib.catalog.table_drift import table_drift
 from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
 from storage_lib.file_store.external_claims import CLAIM_NAME
 from storage_lib.io.file_io_factory import is_same_place
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.external_paths import PATHS_OPTION, STRATEGY_OPTION
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.every_file import every_file
 from tests.support.fake_environment import CountedNames, FakeClock, fake_environment

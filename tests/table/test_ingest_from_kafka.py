@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, StreamPosition, ingest, open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.source_lag import source_lag
+from storage_lib.table.sources.source_lag import source_lag
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:

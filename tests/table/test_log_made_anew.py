@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib import DynamicTable, LogOffsetsExpiredError
-from storage_lib.table.stream_position import StreamPosition
+from storage_lib.table.protocol.stream_position import StreamPosition
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
 
 

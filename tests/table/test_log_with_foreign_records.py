@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from storage_lib import CorruptFileError, open_catalog
-from storage_lib.schema.schema_changes import SetOption
+from storage_lib.schema.evolution.schema_changes import SetOption
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka

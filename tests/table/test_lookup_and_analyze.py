@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog
-from storage_lib.table.distinct_count import DistinctCount
+from storage_lib.table.inspect.distinct_count import DistinctCount
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in

@@ -13,10 +13,10 @@ import pytest
 
 from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
+from storage_lib.schema.filter.column_reference import col
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.hybrid_source import HybridSource
+from storage_lib.table.stream.hybrid_source import HybridSource
 
 COLUMNS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("name", pa.string()), ("at", pa.int32())])
 AGGREGATION = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.cli.app import app
-from storage_lib.log_store.foreign_topic import ForeignTopic
-from storage_lib.log_store.memory_log_store import MemoryLogStore
-from storage_lib.schema.table_options import StartupMode
+from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.schema.table_schema import new_table_schema
-from storage_lib.spark.spark_schema import struct_of
-from storage_lib.spark.table_source import DynamicTableSource
-from storage_lib.table import input_rows
-from storage_lib.table.ingest import SourceReader
-from storage_lib.table.moment_range import find_out_of_range
+from storage_lib.spark.source.table_source import DynamicTableSource
+from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.table.input import input_rows
+from storage_lib.table.input.moment_range import find_out_of_range
+from storage_lib.table.sources.ingest import SourceReader
 from tests.support.fake_environment import FakeClock
 
 DAY_MIN, DAY_MAX = -719_162, 2_932_896

@@ -9,7 +9,7 @@ import pytest
 
 from storage_lib import InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.input_rows import InputRows
+from storage_lib.table.input.input_rows import InputRows
 from tests.support.schemas import schema_of
 
 SCHEMA = schema_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib import CommitConflictError, InvalidInputError, NotFoundError
-from storage_lib.table.table_overwrite import scope_of
+from storage_lib.table.commit.table_overwrite import scope_of
 from tests.support.every_file import data_files
 from tests.support.orders_table import content, orders, rows, streamed
 

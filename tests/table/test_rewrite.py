@@ -23,7 +23,7 @@ from storage_lib.errors import RetryableError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.layout import LayoutChange
+from storage_lib.schema.placing.layout import LayoutChange
 from tests.support.fake_environment import CountedNames, FakeClock, fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.orders_table import COLUMNS, content, orders, rows, streamed

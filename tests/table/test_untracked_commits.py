@@ -18,8 +18,8 @@ from storage_lib import (
 )
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.bucketing import group_rows
-from storage_lib.table.log_part import LogPart
+from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.table.protocol.log_part import LogPart
 from tests.support.orders_table import orders, rows
 
 LOG_SYSTEMS = pytest.mark.parametrize("log_system", ["kafka", "none"])

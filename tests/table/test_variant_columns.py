@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage_lib import InvalidInputError, MemoryCatalog, WarehouseCatalog, col
-from storage_lib.schema.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
-from storage_lib.schema.variant import VARIANT_ARROW, is_variant
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
+from storage_lib.schema.types.variant import VARIANT_ARROW, is_variant
 from storage_lib.table.dynamic_table import DynamicTable
 from tests.support.variants import NO_NAMES, number, object_of, text
 

@@ -6,7 +6,7 @@ import pytest
 
 from storage_lib import DynamicTable, LeaseLostError, StreamPosition
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.table.turn import TurnLease
+from storage_lib.table.protocol.turn import TurnLease
 from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import SimulatedCrash

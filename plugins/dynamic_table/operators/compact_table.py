@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamic_table.commit_identity import CommitIdentity, commit_identity
-from dynamic_table.compaction_shares import checked_share, share_label, size_of
+from dynamic_table.arguments.compaction_shares import checked_share, share_label, size_of
+from dynamic_table.arguments.partition_argument import checked_partition
+from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
-from dynamic_table.partition_argument import checked_partition
-from dynamic_table.rendered_argument import checked_flag, is_nothing
+from dynamic_table.policies.commit_identity import CommitIdentity, commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from dynamic_table.compaction_shares import Share
+    from dynamic_table.arguments.compaction_shares import Share
     from storage_lib import DynamicTable
 
 __all__ = ["CompactTableOperator"]

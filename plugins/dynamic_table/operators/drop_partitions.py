@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.commit_identity import commit_identity
+from dynamic_table.arguments.partition_argument import partition_label
+from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
 from dynamic_table.operators.partition_drop import PartitionDropOperator
-from dynamic_table.partition_argument import partition_label
-from dynamic_table.rendered_argument import checked_flag, is_nothing
+from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.lineage import table_lineage
+from dynamic_table.arguments.rendered_argument import checked_flag, checked_text
+from dynamic_table.events.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_flag, checked_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

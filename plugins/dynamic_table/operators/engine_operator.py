@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import conf
 
+from dynamic_table.arguments.rendered_argument import checked_choice, checked_count, is_nothing
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_choice, checked_count, is_nothing
-from dynamic_table.spark_settings import checked_master, checked_spark_conf
+from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

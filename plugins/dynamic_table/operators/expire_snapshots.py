@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_count, checked_number, is_nothing
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_count, checked_number, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

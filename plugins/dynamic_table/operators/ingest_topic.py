@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_count, checked_options, checked_text, is_nothing
-from dynamic_table.sink_settings import secrets_apart
+from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class IngestOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None if nothing was new) and how many rows there were."""
         from storage_lib import ingest
-        from storage_lib.spark.sink_spec import refuse_other_servers
+        from storage_lib.spark.sink.sink_spec import refuse_other_servers
 
         arguments: dict[str, Any] = {
             "topic": checked_text(self.topic, "topic"),

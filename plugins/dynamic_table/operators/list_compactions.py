@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
-from dynamic_table.compaction_shares import shares_of
+from dynamic_table.arguments.compaction_shares import shares_of
+from dynamic_table.arguments.rendered_argument import checked_flag, checked_names, checked_number, is_nothing
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_flag, checked_names, checked_number, is_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_names
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.metrics import tell_health
+from dynamic_table.arguments.rendered_argument import checked_count, checked_flag, checked_names
+from dynamic_table.events.metrics import tell_health
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_count, checked_flag, checked_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dynamic_table.arguments.partition_listing import partitions_to_drop
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.partition_listing import partitions_to_drop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,13 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamic_table.allowed_callable import load_allowed_callable
-from dynamic_table.commit_identity import commit_identity
-from dynamic_table.interval_changes import interval_changes, run_interval
-from dynamic_table.lineage import table_lineage
-from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.partition_argument import checked_partition
-from dynamic_table.rendered_argument import (
+from dynamic_table.arguments.interval_changes import interval_changes, run_interval
+from dynamic_table.arguments.partition_argument import checked_partition
+from dynamic_table.arguments.rendered_argument import (
     checked_choice,
     checked_mapping,
     checked_moment,
@@ -19,6 +15,10 @@ from dynamic_table.rendered_argument import (
     checked_text,
     is_nothing,
 )
+from dynamic_table.events.lineage import table_lineage
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.allowed_callable import load_allowed_callable
+from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dynamic_table.airflow_api import AIRFLOW_CONN_ID, AirflowApi
-from dynamic_table.rendered_argument import checked_count, checked_text, is_nothing
+from dynamic_table.arguments.rendered_argument import checked_count, checked_text, is_nothing
+from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.table_pools import DeclaredPool
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ProvisionPoolOperator(BaseOperator):
     :param pool_name: the pool's name. (templated)
     :param slots: how many tasks may be in it at a time; None: no pool is wanted. (templated)
     :param pool_description: what it is for.
-    :param airflow_conn_id: as who to ask; see ``dynamic_table.airflow_api``.
+    :param airflow_conn_id: as who to ask; see ``dynamic_table.connection.airflow_api``.
     """
 
     template_fields: Sequence[str] = ("pool_name", "slots")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamic_table.airflow_api import AIRFLOW_CONN_ID, AirflowApi
-from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import (
+from dynamic_table.arguments.rendered_argument import (
     checked_choice,
     checked_count,
     checked_mapping,
@@ -15,7 +13,9 @@ from dynamic_table.rendered_argument import (
     checked_text,
     is_nothing,
 )
-from dynamic_table.sink_settings import secrets_apart
+from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
 
@@ -48,7 +48,7 @@ class ProvisionTableOperator(TableOperator):
     :param table_pool_slots: how many tasks may rewrite files of the table at a time: makes Airflow's pool
         ``dynamic_table.<db>.<table>`` with so many slots, which compaction, reprocessing, drops and publications of
         the table then use. None: no pool is looked for. A pool that is there keeps its slots. (templated)
-    :param airflow_conn_id: as who to ask Airflow for the pool; see ``dynamic_table.airflow_api``.
+    :param airflow_conn_id: as who to ask Airflow for the pool; see ``dynamic_table.connection.airflow_api``.
     """
 
     template_fields: Sequence[str] = (
@@ -131,12 +131,12 @@ class ProvisionTableOperator(TableOperator):
 
     def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
         """A form may declare the table; nobody who opens or reads it is to send credentials or run code by that."""
-        from storage_lib.spark.sink_spec import refuse_other_servers
+        from storage_lib.spark.sink.sink_spec import refuse_other_servers
 
         _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
         refuse_other_servers(declared.options, secret)
         if any(key.startswith("column.") for key in declared.options):
-            from storage_lib.sql.virtual_columns import refuse_reaching_out
+            from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
 
             refuse_reaching_out(self.table, declared.options)
 
@@ -152,7 +152,7 @@ class ProvisionTableOperator(TableOperator):
 
     def _declared(self) -> TableDescriptor:
         from storage_lib import TableDescriptor
-        from storage_lib.schema.type_spelling import parse_type
+        from storage_lib.schema.types.type_spelling import parse_type
 
         if not is_nothing(self.ddl):
             return self._of_ddl(checked_text(self.ddl, "ddl"))

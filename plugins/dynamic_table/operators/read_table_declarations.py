@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from dynamic_table.rendered_argument import checked_text
-from dynamic_table.table_declarations import read_declarations
+from dynamic_table.arguments.rendered_argument import checked_text
+from dynamic_table.declarations.table_declarations import read_declarations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

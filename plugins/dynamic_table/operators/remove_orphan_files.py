@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_flag, checked_number
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_flag, checked_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dynamic_table.allowed_callable import load_allowed_callable
-from dynamic_table.commit_identity import commit_identity
+from dynamic_table.arguments.partition_argument import checked_partitions, partition_label
+from dynamic_table.arguments.partition_listing import check_partitioned_by
+from dynamic_table.arguments.rendered_argument import (
+    checked_choice,
+    checked_flag,
+    checked_mapping,
+    checked_text,
+    is_nothing,
+)
+from dynamic_table.arguments.table_branch import aspect_of, load_branch
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
-from dynamic_table.partition_argument import checked_partitions, partition_label
-from dynamic_table.partition_listing import check_partitioned_by
-from dynamic_table.rendered_argument import checked_choice, checked_flag, checked_mapping, checked_text, is_nothing
-from dynamic_table.table_branch import aspect_of, load_branch
+from dynamic_table.policies.allowed_callable import load_allowed_callable
+from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:

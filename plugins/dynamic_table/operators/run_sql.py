@@ -6,10 +6,10 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamic_table.commit_identity import commit_identity
+from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_count, checked_options, checked_text
-from dynamic_table.spark_settings import checked_master, checked_spark_conf
+from dynamic_table.policies.commit_identity import commit_identity
+from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +129,7 @@ def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[st
 
 def _shown(text: str) -> str:
     """A statement for the log: none that says a secret."""
-    from storage_lib.schema.table_options import names_a_secret
+    from storage_lib.schema.options.table_options import names_a_secret
 
     return "(not shown, as it may say a secret)" if names_a_secret(text) else text.strip()
 

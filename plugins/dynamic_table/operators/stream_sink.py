@@ -14,19 +14,20 @@ from airflow.sdk import (  # type: ignore[attr-defined]  # their stub lacks the 
 )
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from dynamic_table.commit_identity import task_instance_name
-from dynamic_table.failures_in_a_row import count_failure, forget_failures, start_again_later
-from dynamic_table.metrics import tell_sink
-from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import (
+from dynamic_table.arguments.rendered_argument import (
     checked_count,
     checked_flag,
     checked_names,
     checked_number,
     is_nothing,
 )
-from dynamic_table.sink_facts import sink_facts
-from dynamic_table.sink_job import (
+from dynamic_table.events.metrics import tell_sink
+from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.commit_identity import task_instance_name
+from dynamic_table.policies.failures_in_a_row import count_failure, forget_failures, start_again_later
+from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
+from dynamic_table.sinks.sink_facts import sink_facts
+from dynamic_table.sinks.sink_job import (
     BY_HAND,
     SINK_JOB_KEY,
     SinkJob,
@@ -36,7 +37,7 @@ from dynamic_table.sink_job import (
     open_job_directory,
     turn_to_start,
 )
-from dynamic_table.sink_settings import (
+from dynamic_table.sinks.sink_settings import (
     checked_open_options,
     checked_source,
     checkpoint_directory,
@@ -44,7 +45,6 @@ from dynamic_table.sink_settings import (
     jobs_root,
     secrets_apart,
 )
-from dynamic_table.spark_settings import checked_master, checked_spark_conf
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from pydantic import JsonValue
 
-    from storage_lib.spark.sink_spec import SinkSpec
+    from storage_lib.spark.sink.sink_spec import SinkSpec
 
 __all__ = ["SINK_FACTS_KEY", "SinkFailedError", "StreamSinkOperator"]
 
@@ -330,7 +330,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     def _spec(
         job: SinkJob, wanted: Mapping[str, Any], *, catalog_options: dict[str, str], secret_options: dict[str, str]
     ) -> SinkSpec:
-        from storage_lib.spark.sink_spec import SinkSpec
+        from storage_lib.spark.sink.sink_spec import SinkSpec
 
         return SinkSpec(
             **wanted,

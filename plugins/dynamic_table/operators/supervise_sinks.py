@@ -11,12 +11,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_text
+from dynamic_table.declarations.stream_declarations import read_streams
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.rendered_argument import checked_text
-from dynamic_table.sink_job import newest_job
-from dynamic_table.sink_settings import jobs_root
-from dynamic_table.stream_declarations import read_streams
+from dynamic_table.sinks.sink_job import newest_job
+from dynamic_table.sinks.sink_settings import jobs_root
 from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_stamp
 
 if TYPE_CHECKING:

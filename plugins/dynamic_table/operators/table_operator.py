@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
+from dynamic_table.events.lineage import table_lineage
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.lineage import table_lineage
 from dynamic_table.table_events import with_table_events
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.commit_identity import commit_identity
+from dynamic_table.arguments.rendered_argument import checked_flag
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.rendered_argument import checked_flag
+from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:

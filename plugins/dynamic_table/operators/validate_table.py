@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from dynamic_table.data_docs import DataDocs, DataDocsLink, docs_root
-from dynamic_table.data_quality import check_expectations
-from dynamic_table.expectation_suites import expectations_of
-from dynamic_table.lineage import table_lineage
+from dynamic_table.arguments.partition_argument import checked_partition, partition_label
+from dynamic_table.arguments.partition_listing import partition_filter
+from dynamic_table.arguments.rendered_argument import checked_count, checked_names, is_nothing
+from dynamic_table.arguments.table_branch import aspect_of, load_branch
+from dynamic_table.events.lineage import table_lineage
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
-from dynamic_table.partition_argument import checked_partition, partition_label
-from dynamic_table.partition_listing import partition_filter
-from dynamic_table.rendered_argument import checked_count, checked_names, is_nothing
-from dynamic_table.table_branch import aspect_of, load_branch
+from dynamic_table.quality.data_docs import DataDocs, DataDocsLink, docs_root
+from dynamic_table.quality.data_quality import check_expectations
+from dynamic_table.quality.expectation_suites import expectations_of
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:

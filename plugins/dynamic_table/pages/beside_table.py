@@ -10,8 +10,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.data_docs import DataDocs
-from dynamic_table.sink_job import newest_job
+from dynamic_table.quality.data_docs import DataDocs
+from dynamic_table.sinks.sink_job import newest_job
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from storage_lib import Catalog, DynamicTable
-    from storage_lib.table.table_health import TableHealth
+    from storage_lib.table.inspect.table_health import TableHealth
 
 __all__ = ["CatalogBoard"]
 
@@ -110,7 +110,7 @@ class CatalogBoard:
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
         """DESCRIBE, which asks the log as well: a broker that is down answers at a later look."""
-        from storage_lib.schema.secret_text import hidden_in
+        from storage_lib.schema.options.secret_text import hidden_in
 
         with self._lock:
             describing = self._describing.pop(name, None) or self._log_looks.submit(table.describe)
@@ -176,7 +176,7 @@ class _LogLook:
 
 
 def _ask_log(table: DynamicTable, secrets: Sequence[str]) -> dict[str, Any]:
-    from storage_lib.schema.secret_text import hidden_in
+    from storage_lib.schema.options.secret_text import hidden_in
 
     try:
         described = table.describe()

@@ -6,10 +6,10 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.data_docs import docs_root
 from dynamic_table.pages.beside_table import sink_beside, validation_beside
 from dynamic_table.pages.catalog_board import CatalogBoard
-from dynamic_table.sink_settings import jobs_root
+from dynamic_table.quality.data_docs import docs_root
+from dynamic_table.sinks.sink_settings import jobs_root
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -21,12 +21,12 @@ from airflow.api_fastapi.core_api.security import requires_access_asset
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from dynamic_table.data_docs import DataDocs, docs_root
-from dynamic_table.docs_index import docs_index
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages.kept_boards import KeptBoards
 from dynamic_table.pages.published_connection import NotPublishedError, published_hook
 from dynamic_table.pages.shown_error import shown_error
+from dynamic_table.quality.data_docs import DataDocs, docs_root
+from dynamic_table.quality.docs_index import docs_index
 
 __all__ = ["app"]
 

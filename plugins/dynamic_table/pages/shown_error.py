@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 def shown_error(error: Exception, secrets: Iterable[str] = ()) -> str:
     """Return our own errors without ``secrets``; of another one the class only, for its text may hold anything."""
     from storage_lib.errors import StorageError
-    from storage_lib.schema.secret_text import hidden_in
+    from storage_lib.schema.options.secret_text import hidden_in
 
     if isinstance(error, StorageError):
         return f"{type(error).__name__}: {hidden_in(str(error), secrets)}"

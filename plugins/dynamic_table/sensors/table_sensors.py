@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from dynamic_table.hook import DynamicTableHook
-from dynamic_table.partition_argument import checked_partition
-from dynamic_table.rendered_argument import checked_count, checked_moment, checked_number, checked_text, is_nothing
-from dynamic_table.sink_settings import jobs_root
-from dynamic_table.table_conditions import (
+from dynamic_table.arguments.partition_argument import checked_partition
+from dynamic_table.arguments.rendered_argument import (
+    checked_count,
+    checked_moment,
+    checked_number,
+    checked_text,
+    is_nothing,
+)
+from dynamic_table.events.table_conditions import (
     Condition,
     LogLagBelow,
     PartitionHasData,
@@ -21,6 +25,8 @@ from dynamic_table.table_conditions import (
     SnapshotNewerThan,
     spelled,
 )
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.sinks.sink_settings import jobs_root
 from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from dynamic_table.arguments.partition_argument import partition_text
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.partition_argument import partition_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

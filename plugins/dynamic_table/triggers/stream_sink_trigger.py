@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dynamic_table.sink_job import BY_HAND, SinkJob, SinkWatch
+from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, SinkWatch
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 __all__ = ["RELEASED", "REPORT_DUE", "StreamSinkTrigger"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
+from dynamic_table.events.table_conditions import condition_of
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.table_conditions import condition_of
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.file_store.data_file.file_layout import KeyFacts
 from storage_lib.file_store.data_file.key_value import SEQUENCE_FIELD, SEQUENCE_NUMBER
-from storage_lib.schema.binary_row import EMPTY_ROW
-from storage_lib.schema.column_stats import ColumnStats, SimpleStats
+from storage_lib.schema.encoding.binary_row import EMPTY_ROW
+from storage_lib.schema.filter.column_stats import ColumnStats, SimpleStats
 from storage_lib.schema.table_schema import TableSchema
 
 _NO_KEY_STATS = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=())

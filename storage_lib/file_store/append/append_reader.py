@@ -9,7 +9,7 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate
 
 BATCH_ROWS_MAX = 131_072
 

@@ -16,8 +16,8 @@ from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.format.file_format import FileFormat
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.types.row_kind import RowKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.schema.data_types import DataType, TypeRoot
+from storage_lib.schema.types.data_types import DataType, TypeRoot
 
 ComparableKey: TypeAlias = tuple[int | str | bytes | Decimal, ...]
 """A key as a tuple; tuples of one table compare as its keys are ordered."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile
-from storage_lib.schema.column_stats import SimpleStats
+from storage_lib.schema.filter.column_stats import SimpleStats
 
 __all__ = ["DataFileMeta", "FileSource", "SimpleStats"]
 

@@ -22,13 +22,13 @@ from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMB
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.char_padding import without_padding
-from storage_lib.schema.comparisons import Equal, In
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.evolved_arrays import evolved
-from storage_lib.schema.external_paths import io_path
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.schema_versions import SchemaVersions
+from storage_lib.schema.encoding.char_padding import without_padding
+from storage_lib.schema.evolution.evolved_arrays import evolved
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.comparisons import Equal, In
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.options.external_paths import io_path
+from storage_lib.schema.types.data_types import DataType, TypeRoot
 
 _SYSTEM_TYPES = {
     SEQUENCE_NUMBER: DataType(TypeRoot.BIGINT, nullable=False),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 _ELEMENT_BASE = 536_870_911

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from storage_lib.schema.column_stats import ColumnStats, SimpleStats
+from storage_lib.schema.filter.column_stats import ColumnStats, SimpleStats
 from storage_lib.schema.table_schema import TableSchema
 
 

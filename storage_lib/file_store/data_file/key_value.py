@@ -17,10 +17,10 @@ import pyarrow as pa
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.file_store.data_file.file_layout import FileTally, KeyFacts
-from storage_lib.schema.binary_row import decode_row, encode_row
-from storage_lib.schema.column_stats import ColumnStats, encode_stats
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.filter.column_stats import ColumnStats, encode_stats
 from storage_lib.schema.table_schema import VALUE_COUNT_COLUMN, TableSchema
+from storage_lib.schema.types.data_types import DataType
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from storage_lib.file_store.data_file.comparable_key import comparable_value
 from storage_lib.file_store.data_file.data_file_meta import SimpleStats
-from storage_lib.schema.binary_row import decode_row, encode_row
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.types.data_types import DataType
 
 
 class PartitionBounds:

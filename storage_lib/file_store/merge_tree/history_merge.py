@@ -29,7 +29,7 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, merge_keys
 from storage_lib.file_store.merge_tree.merge_versions import gathered_versions
 from storage_lib.file_store.merge_tree.sort_merge import KeyedBatch, levels_of_rows, together
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 
 _NONE = -1
 Flags = npt.NDArray[np.bool_]

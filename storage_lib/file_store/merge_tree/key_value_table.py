@@ -23,8 +23,8 @@ from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, 
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.format.file_format import FileFormat
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.table_options import ChangelogProducer
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.options.table_options import ChangelogProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_integers, is_integer_like
 from storage_lib.file_store.merge_tree.key_codes import order_codes
-from storage_lib.schema.data_types import DataType
+from storage_lib.schema.types.data_types import DataType
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 """Positions in a batch."""

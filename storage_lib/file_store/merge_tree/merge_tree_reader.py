@@ -30,7 +30,7 @@ from storage_lib.file_store.merge_tree.sort_merge import (
     sort_merge_with,
 )
 from storage_lib.file_store.merge_tree.sorted_run import SortedRun
-from storage_lib.schema.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate
 
 MERGE_BYTES_MAX = 48 * 1024 * 1024
 BATCH_ROWS_MAX = 131_072

@@ -20,8 +20,8 @@ from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
-from storage_lib.schema.json_document import decode_json, int64
-from storage_lib.schema.schema_history import SchemaHistory
+from storage_lib.schema.encoding.json_document import decode_json, int64
+from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
 _RETAINED_UNTIL = "retainedUntil"

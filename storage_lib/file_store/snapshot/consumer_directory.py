@@ -11,7 +11,7 @@ from storage_lib.file_store.snapshot.tag import check_reference_name
 from storage_lib.io.environment import Environment
 from storage_lib.io.overwritten_file import read_overwritten
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.json_document import decode_json, int64
+from storage_lib.schema.encoding.json_document import decode_json, int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.numbered_files import NumberedFiles
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.moment_text import moment_text
+from storage_lib.schema.encoding.moment_text import moment_text
 
 FIRST_ID = 1
 _CACHED_MAX = 2048

@@ -8,7 +8,7 @@ from typing import Any
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.schema.json_document import decode_json
+from storage_lib.schema.encoding.json_document import decode_json
 
 _KEYS: Mapping[str, str] = {
     "version": "version",

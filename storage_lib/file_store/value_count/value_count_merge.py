@@ -16,7 +16,7 @@ from storage_lib.file_store.merge_tree.merge_function.merge_function import retr
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.file_store.value_count.value_count_schema import COUNT_FIELD
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 In memory and in a data file:  _SEQUENCE_NUMBER, _VALUE_KIND, all table columns, _VALUE_COUNT.
 
-Rows are sorted by their canonical bytes (schema/canonical_rows.py), one per distinct row. The count is negative where
-deletions came before what they delete; ``_VALUE_KIND`` is then that of a deletion, which readers pass over.
+Rows are sorted by their canonical bytes (schema/encoding/canonical_rows.py), one per distinct row. The count is
+negative where deletions came before what they delete; ``_VALUE_KIND`` is then that of a deletion, and readers omit
+the row.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from storage_lib.file_store.data_file.key_value import (
     VALUE_KIND,
     KeyValueSchema,
 )
-from storage_lib.schema.binary_row import decode_row, encode_row
-from storage_lib.schema.canonical_rows import canonical_rows
-from storage_lib.schema.column_stats import ColumnStats, SimpleStats
-from storage_lib.schema.data_types import DataType, parse_data_type
+from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.encoding.canonical_rows import canonical_rows
+from storage_lib.schema.filter.column_stats import ColumnStats, SimpleStats
+from storage_lib.schema.types.data_types import DataType, parse_data_type
 
 COUNT_FIELD = pa.field(VALUE_COUNT, pa.int64(), nullable=False)
 COUNT_FIELD_ID = 2_147_483_644

@@ -24,8 +24,8 @@ from storage_lib.file_store.value_count.counted_format import CountedFormat
 from storage_lib.file_store.value_count.counted_rows import repeated
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema, everything
 from storage_lib.format.file_format import FileFormat
-from storage_lib.schema.predicate import Predicate
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.types.row_kind import RowKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from storage_lib.sql.query_tables import Query
+from storage_lib.sql.text.query_tables import Query
 
 Literal: TypeAlias = str | int | float | bool | None
 """A constant as written; a DATE or TIMESTAMP is its text."""

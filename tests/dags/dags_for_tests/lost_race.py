@@ -19,7 +19,7 @@ class RacedCompactOperator(CompactTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Lose the first race, win the second."""
-        from dynamic_table.commit_identity import commit_identity
+        from dynamic_table.policies.commit_identity import commit_identity
         from dynamic_table.table_events import announce
 
         table = self.hook.load_table(self.table)

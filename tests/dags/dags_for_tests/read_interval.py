@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, task
 
+from dynamic_table.arguments.interval_changes import interval_changes
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.interval_changes import interval_changes
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
 
 if TYPE_CHECKING:

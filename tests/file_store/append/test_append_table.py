@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.append_tables import append_schema
 from tests.support.fake_environment import fake_environment
 from tests.support.stored_table import StoredTable

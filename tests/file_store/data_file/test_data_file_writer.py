@@ -16,8 +16,8 @@ from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from storage_lib.file_store.data_file.file_checksum import encode_checksum
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.column_stats import decode_stats
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_stats import decode_stats
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, row_kinds, schema_of
 from tests.support.fake_environment import STARTED_MILLIS, fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO

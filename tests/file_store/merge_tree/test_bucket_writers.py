@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib.file_store.data_file.data_file_meta import FileSource
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, row_kinds
 
 INSERT, DELETE = RowKind.INSERT, RowKind.DELETE

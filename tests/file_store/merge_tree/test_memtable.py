@@ -9,7 +9,7 @@ import pytest
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.merge_tree.memtable import Memtable
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, row_kinds, schema_of
 
 INSERT, DELETE = RowKind.INSERT, RowKind.DELETE

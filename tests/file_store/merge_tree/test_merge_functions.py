@@ -28,8 +28,8 @@ from storage_lib.file_store.merge_tree.merge_function.merge_engine import merge_
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.row_kind import RowKind
-from storage_lib.schema.table_options import TableOptions
+from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
 

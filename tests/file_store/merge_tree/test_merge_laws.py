@@ -16,7 +16,7 @@ from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCom
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.compaction.universal_compaction import UniversalCompaction
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
 

@@ -14,8 +14,8 @@ from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCom
 from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk, schema_of
 from tests.support.counting_reader import CountingReader
 

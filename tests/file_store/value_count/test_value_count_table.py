@@ -16,8 +16,8 @@ from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.value_count.counted_rows import ROWS_MAX, repeated
 from storage_lib.file_store.value_count.value_count_schema import ValueCountSchema
-from storage_lib.schema.column_reference import col
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.filter.column_reference import col
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.counted_tables import counted_schema
 from tests.support.fake_environment import fake_environment
 from tests.support.stored_table import StoredTable, committable_of

@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import (
 
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.stream_sink import SINK_FACTS_KEY, SinkFailedError, StreamSinkOperator
-from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.stream_sink_trigger import REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
 from tests.support import light_sink

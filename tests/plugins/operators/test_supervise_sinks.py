@@ -15,7 +15,7 @@ from dynamic_table.operators.supervise_sinks import (
     ReadStreamsOperator,
     SuperviseSinkOperator,
 )
-from dynamic_table.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_stamp
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError

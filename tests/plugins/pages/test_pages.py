@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from dynamic_table.data_docs import DataDocs
 from dynamic_table.pages import catalog_board
 from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
-from dynamic_table.sink_job import open_job_directory
+from dynamic_table.quality.data_docs import DataDocs
+from dynamic_table.sinks.sink_job import open_job_directory
 from storage_lib import open_catalog
 from storage_lib.errors import UnavailableError
 from tests.support.asgi_client import AsgiClient

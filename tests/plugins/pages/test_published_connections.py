@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dynamic_table.data_docs import DataDocs
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.pages import pages_app as pages
 from dynamic_table.pages.catalog_board import CatalogBoard
 from dynamic_table.pages.published_connection import NotPublishedError, published_hook
+from dynamic_table.quality.data_docs import DataDocs
 from storage_lib.errors import UnavailableError
 from tests.support.asgi_client import AsgiClient
 

@@ -15,6 +15,13 @@ import pytest
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from dynamic_table.events.table_conditions import (
+    LogLagBelow,
+    PartitionHasData,
+    SnapshotNewerThan,
+    condition_of,
+    spelled,
+)
 from dynamic_table.sensors.table_sensors import (
     LogLagSensor,
     PartitionSensor,
@@ -22,8 +29,7 @@ from dynamic_table.sensors.table_sensors import (
     SnapshotSensor,
     TableSensor,
 )
-from dynamic_table.sink_job import open_job_directory
-from dynamic_table.table_conditions import LogLagBelow, PartitionHasData, SnapshotNewerThan, condition_of, spelled
+from dynamic_table.sinks.sink_job import open_job_directory
 from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, UnavailableError

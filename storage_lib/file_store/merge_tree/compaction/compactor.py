@@ -27,7 +27,7 @@ from storage_lib.file_store.merge_tree.merge_tree_reader import (
     read_merged,
     read_with_history,
 )
-from storage_lib.schema.table_options import ChangelogProducer
+from storage_lib.schema.options.table_options import ChangelogProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ from storage_lib.file_store.merge_tree.merge_function.chosen_value import (
 from storage_lib.file_store.merge_tree.merge_function.collected_value import Collect, MergeMap
 from storage_lib.file_store.merge_tree.merge_function.combined_value import Count, ListAgg, Product, Sum
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator, IgnoreRetract
-from storage_lib.schema.data_types import DataType, TypeRoot
-from storage_lib.schema.field_options import DELIMITER_DEFAULT, FieldOptions
-from storage_lib.schema.nested_types import ArrayType, MapType, is_nested
+from storage_lib.schema.options.field_options import DELIMITER_DEFAULT, FieldOptions
 from storage_lib.schema.table_schema import DataField
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import ArrayType, MapType, is_nested
 
 LAST_NON_NULL_VALUE = "last_non_null_value"
 

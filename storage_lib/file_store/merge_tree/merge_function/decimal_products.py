@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.schema.decimal_bytes import big_endian_words
+from storage_lib.schema.encoding.decimal_bytes import big_endian_words
 
 _WORD_BITS = 64
 _WORD = (1 << _WORD_BITS) - 1

@@ -22,8 +22,8 @@ from storage_lib.file_store.data_file.key_value import VALUE_KIND
 from storage_lib.file_store.merge_tree.merge_function.field_versions import NOTHING
 from storage_lib.file_store.merge_tree.merge_function.removal import only_rows
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
-from storage_lib.schema.field_options import SequenceGroup
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.options.field_options import SequenceGroup
+from storage_lib.schema.types.row_kind import RowKind
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

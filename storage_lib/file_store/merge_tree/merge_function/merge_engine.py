@@ -16,11 +16,11 @@ from storage_lib.file_store.merge_tree.merge_function.first_row import FirstRow
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.partial_update import PartialUpdate
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
-from storage_lib.schema.data_types import TypeRoot
-from storage_lib.schema.field_options import DEFAULT_FUNCTION, FieldOptions, SequenceGroup
-from storage_lib.schema.nested_types import is_nested
-from storage_lib.schema.table_options import MergeEngine, SortOrder, TableOptions
+from storage_lib.schema.options.field_options import DEFAULT_FUNCTION, FieldOptions, SequenceGroup
+from storage_lib.schema.options.table_options import MergeEngine, SortOrder, TableOptions
 from storage_lib.schema.table_schema import DataField, TableSchema
+from storage_lib.schema.types.data_types import TypeRoot
+from storage_lib.schema.types.nested_types import is_nested
 
 _UNORDERED = (TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BOOLEAN)
 

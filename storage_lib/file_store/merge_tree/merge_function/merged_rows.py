@@ -14,7 +14,7 @@ from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KI
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
 from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 
 
 def field_versions(versions: Versions, name: str) -> FieldVersions:

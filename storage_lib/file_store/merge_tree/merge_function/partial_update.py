@@ -29,8 +29,8 @@ from storage_lib.file_store.merge_tree.merge_function.group_removal import Flags
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
-from storage_lib.schema.field_options import SequenceGroup
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.options.field_options import SequenceGroup
+from storage_lib.schema.types.row_kind import RowKind
 
 _UNGROUPED = IgnoreRetract(aggregator=LastNonNullValue())
 _GROUPED = LastValue()

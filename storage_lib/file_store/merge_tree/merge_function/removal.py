@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSo
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.key_intervals import intervals_of
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import BucketOnDisk
 
 INSERT, UPDATE, DELETE = RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE

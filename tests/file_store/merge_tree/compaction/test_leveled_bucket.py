@@ -11,7 +11,7 @@ import pytest
 from storage_lib.file_store.merge_tree.compaction.leveled_compaction import LeveledCompaction
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.format.parquet_format import ParquetFormat
-from storage_lib.schema.row_kind import RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from tests.support.bucket_on_disk import LEVEL_COUNT, BucketOnDisk, schema_of
 from tests.support.fake_environment import fake_environment
 

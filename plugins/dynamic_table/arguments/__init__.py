@@ -1,0 +1,1 @@
+"""Operators' arguments after templating, checked before they are used."""

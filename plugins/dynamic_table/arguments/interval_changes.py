@@ -1,0 +1,165 @@
+"""What changed in a run's interval: resolved to snapshots once, and the same at every retry and clear of the run.
+
+    reader = interval_changes(context, hook.load_table("shop.orders")).read()          in an operator or a @task
+    {{ macros.dynamic_table.interval_changes("shop.orders").spark_range }}             in a template: 17,23
+    {{ macros.dynamic_table.interval_changes("shop.orders").spark_options }}           in one that makes no text
+    spark.read....options(**spark_options)                                             in a Spark job
+
+The interval is the run's data interval, or what its partition date covers. Its snapshots are those made in
+[start, end); they are kept in the task's state store, so what is committed later, to a clock that went back, or after
+older snapshots have been expired, changes nothing for the run.
+"""
+
+from __future__ import annotations
+
+from calendar import timegm
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # their stub lacks it
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    import pyarrow as pa
+    from airflow.sdk import Context
+
+    from storage_lib import DynamicTable
+
+__all__ = ["IntervalChanges", "changes_in_interval", "interval_changes", "run_interval"]
+
+STORE_KEY = "interval_changes"
+ONE_DAY = timedelta(days=1)
+# Between the moment a commit takes as its time and the moment it is there to be seen.
+SETTLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalChanges:
+    """The snapshots of one table made in one interval: after ``start_snapshot_id``, up to ``end_snapshot_id``."""
+
+    table: DynamicTable
+    start_snapshot_id: int
+    end_snapshot_id: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was committed."""
+        return self.start_snapshot_id == self.end_snapshot_id
+
+    @property
+    def spark_range(self) -> str:
+        """The value of Spark's read option ``incremental-between``."""
+        return f"{self.start_snapshot_id},{self.end_snapshot_id}"
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Options of Spark's read; a template that renders to native objects would make numbers of the bare range."""
+        return {"incremental-between": self.spark_range}
+
+    def read(self, *, mode: str = "net", partition: Mapping[str, Any] | None = None) -> pa.RecordBatchReader:
+        """The changes, with their row kinds; ``partition``: of this partition only, and no file of another is opened.
+
+        ``mode`` as of ``DynamicTable.changes``: at most one change a key (``net``), or ``every`` one.
+        """
+        import pyarrow as pa
+
+        from storage_lib.schema.placing.partition import PartitionCodec
+
+        table, ids = self.table, (self.start_snapshot_id, self.end_snapshot_id)
+        splits = table.plan_changes(start_snapshot_id=ids[0], end_snapshot_id=ids[1], mode=mode)
+        if partition is not None:
+            wanted = PartitionCodec(table.schema).encode(partition)
+            splits = tuple(split for split in splits if split.partition == wanted)
+        empty = table.changes(start_snapshot_id=ids[1], end_snapshot_id=ids[1])
+        return pa.RecordBatchReader.from_batches(
+            empty.schema, (batch for split in splits for batch in table.read_changes(split))
+        )
+
+
+def interval_changes(
+    context: Context, table: DynamicTable, *, interval: tuple[datetime, datetime] | None = None
+) -> IntervalChanges:
+    """Resolve the run's interval (or another) for a table, or find what an earlier try of this task resolved.
+
+    Raises ``InvalidInputError`` for a run that has no interval or one that is not over, ``SnapshotExpiredError`` if
+    snapshots of the interval may have been expired.
+    """
+    start, end = interval or run_interval(context)
+    store, asked = context.get("task_state_store"), f"{start.isoformat()}/{end.isoformat()}"
+    key = f"{STORE_KEY}/{table.name}/{asked}"
+    kept: Any = None if store is None else store.get(key)
+    if not isinstance(kept, dict) or kept["table"] != table.uuid:
+        found = changes_in_interval(table, start, end)
+        kept = {"table": table.uuid, "start": found.start_snapshot_id, "end": found.end_snapshot_id}
+        if store is not None:
+            # Airflow forgets after thirty days, and a run may be cleared later.
+            store.set(key, kept, retention=NEVER_EXPIRE)
+    return IntervalChanges(table=table, start_snapshot_id=int(kept["start"]), end_snapshot_id=int(kept["end"]))
+
+
+def changes_for_template(context: Any, table: str, conn_id: str = "dynamic_table_default") -> IntervalChanges:
+    """``interval_changes`` as the macro of that name: ``{{ macros.dynamic_table.interval_changes("db.t") }}``."""
+    from dynamic_table.hook import DynamicTableHook
+
+    return interval_changes(context, DynamicTableHook(dynamic_table_conn_id=conn_id).load_table(table))
+
+
+def changes_in_interval(table: DynamicTable, start: datetime, end: datetime) -> IntervalChanges:
+    """Resolve ``[start, end)`` to snapshots, once no more of it can come; waits a few seconds for that if need be."""
+    start_millis, end_millis = _millis(start), _millis(end)
+    _wait_until_over(table, end, end_millis)
+    first, last = table.snapshots_between(start_millis, end_millis)
+    return IntervalChanges(table=table, start_snapshot_id=first, end_snapshot_id=last)
+
+
+def run_interval(context: Context, *, partition_period: timedelta = ONE_DAY) -> tuple[datetime, datetime]:
+    """Return the run's data interval, or ``partition_period`` from its partition date on (a partitioned DAG has none).
+
+    Raises ``InvalidInputError`` for a run with neither, and for an interval of no length.
+    """
+    from storage_lib.errors import InvalidInputError
+
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if (partition_date := context.get("partition_date")) is not None:
+        start, end = partition_date, partition_date + partition_period
+    if start is None or end is None:
+        message = (
+            "this run has no data interval and no partition date: start it by its schedule or a backfill, or with a "
+            "logical date or partition key, or name the interval's start and end"
+        )
+        raise InvalidInputError(message)
+    if start >= end:
+        message = (
+            f"this run's data interval {start.isoformat()} to {end.isoformat()} has no length: a cron schedule "
+            "triggers at moments unless the DAG is given CronDataIntervalTimetable or CronPartitionTimetable"
+        )
+        raise InvalidInputError(message)
+    return start, end
+
+
+def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> None:
+    from storage_lib.errors import InvalidInputError
+
+    clock = table.environment.clock
+    newest = table.file_store.snapshots.latest()
+    # Times never fall from snapshot to snapshot: after one of the next interval no more of this one can come.
+    if newest is not None and newest.time_millis >= end_millis:
+        return
+    missing_seconds = (end_millis - clock.now_millis()) / 1000 + SETTLE_SECONDS
+    if missing_seconds > SETTLE_SECONDS:
+        message = (
+            f"the interval until {end.isoformat()} is not over, so what changes in it in table {table.name} is not "
+            "known yet: run this when it is"
+        )
+        raise InvalidInputError(message)
+    if missing_seconds > 0:
+        clock.sleep(missing_seconds)
+
+
+def _millis(moment: datetime) -> int:
+    """Epoch milliseconds; of neighbouring intervals one ends where the other begins, whatever is cut off."""
+    # Whole numbers throughout; the difference of two of Airflow's moments can't be divided.
+    return timegm(moment.utctimetuple()) * 1000 + moment.microsecond // 1000

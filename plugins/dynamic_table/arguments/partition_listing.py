@@ -1,0 +1,94 @@
+"""Partitions of a table that is there: which lie before a value, and the filter that reads one of them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from dynamic_table.arguments.partition_argument import (
+    checked_partition,
+    checked_partitions,
+    partition_label,
+    partition_text,
+)
+from dynamic_table.arguments.rendered_argument import is_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from storage_lib import DynamicTable
+    from storage_lib.schema.filter.predicate import Predicate
+
+__all__ = [
+    "check_partitioned_by",
+    "partition_filter",
+    "partitions_before",
+    "partitions_to_drop",
+    "refuse_missing",
+]
+
+
+def partitions_to_drop(table: DynamicTable, partitions: object, before: object) -> Sequence[Mapping[str, str | None]]:
+    """Return those named, or those before a value, ``{column: value}``; an InvalidInputError says what is neither.
+
+    A list that is empty names none, and is refused: whoever gave one does not want others to go, by their age.
+    """
+    from storage_lib.errors import InvalidInputError
+
+    if not is_nothing(partitions) or not before:
+        return checked_partitions(partitions)
+    limit = checked_partition(before)
+    if len(limit) > 1:
+        message = f"before is {limit}; it has to name one partition column, whose smaller values go."
+        raise InvalidInputError(message)
+    [(column, value)] = limit.items()
+    return partitions_before(table, column, value)
+
+
+def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict[str, str | None]]:
+    """Return the partitions whose ``column`` is smaller than ``limit``, compared as the column's type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from storage_lib.schema.filter.literal import typed_literal
+
+    names = list(table.schema.partition_keys)
+    check_partitioned_by(table, [column])
+    field = table.schema.field(column)
+    bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
+    found = table.partitions().select(names)
+    chosen = found.filter(pc.less(found[column], bound)).sort_by(column)
+    return [
+        {name: None if row[name] is None else partition_text(row[name]) for name in names} for row in chosen.to_pylist()
+    ]
+
+
+def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | None]]) -> None:
+    """Raise a NotFoundError that names a partition which the table does not have."""
+    from storage_lib.errors import NotFoundError
+
+    for partition in partitions:
+        if not table.plan(filter=partition_filter(table, partition)).splits():
+            message = f"{table.name} has no partition {partition_label([partition])}; it may have been dropped already."
+            raise NotFoundError(message)
+
+
+def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -> Predicate:
+    """Return the predicate that holds for the partition's rows only; the table reads the text as its columns' types."""
+    from storage_lib import col
+
+    check_partitioned_by(table, partition)
+    return reduce(
+        and_, [col(column).is_null() if value is None else col(column) == value for column, value in partition.items()]
+    )
+
+
+def check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
+    """Refuse a column that is none of the table's partition columns."""
+    from storage_lib.errors import InvalidInputError
+
+    names = list(table.schema.partition_keys)
+    for column in columns:
+        if column not in names:
+            raise InvalidInputError(f"{table.name} is partitioned by {names}, not by {column!r}.")

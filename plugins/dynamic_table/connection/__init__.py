@@ -1,0 +1,1 @@
+"""Airflow's own API and its masking of secrets."""

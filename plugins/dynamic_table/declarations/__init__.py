@@ -1,0 +1,1 @@
+"""Files that declare tables and streams."""

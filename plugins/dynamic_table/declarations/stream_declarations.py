@@ -1,0 +1,66 @@
+"""The streams that a file of tables declares beside them: what shall flow into which table, without end.
+
+    tables:
+      shop.orders:
+        columns: ...
+        stream:
+          source: {kind: debezium_json, name: shop.changes}
+          trigger_seconds: 10
+
+The keys are `StreamSinkOperator`'s arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dynamic_table.arguments.rendered_argument import (
+    checked_count,
+    checked_names,
+    checked_number,
+    checked_text,
+)
+from dynamic_table.declarations.table_declarations import declared_tables, refusal
+from dynamic_table.sinks.sink_settings import checked_open_options, checked_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["read_streams"]
+
+# By key what makes sure of its value.
+CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "source": checked_source,
+    "trigger_seconds": lambda value: checked_number(value, "trigger_seconds"),
+    "max_rows_per_trigger": lambda value: checked_count(value, "max_rows_per_trigger", least=1),
+    "select": lambda value: checked_names(value, "select"),
+    "write_options": lambda value: checked_open_options(value, "write_options"),
+    "master": lambda value: checked_text(value, "master"),
+    "spark_conf": lambda value: checked_open_options(value, "spark_conf"),
+}
+
+
+def read_streams(source: str, folder: Path) -> list[dict[str, Any]]:
+    """Return ``StreamSinkOperator``'s arguments of every table with a ``stream``, in the order declared.
+
+    ``source`` is as for ``read_declarations``; so is what an InvalidInputError says.
+    """
+    where, tables = declared_tables(source, folder)
+    return [_stream(where, name, table["stream"]) for name, table in tables.items() if table.get("stream") is not None]
+
+
+def _stream(where: str, table: str, declared: object) -> dict[str, Any]:
+    from storage_lib.errors import InvalidInputError
+
+    if not isinstance(declared, Mapping) or "source" not in declared:
+        raise refusal(where, f"table {table}: stream is {declared!r}; it has to be a mapping with at least a source")
+    for key, value in declared.items():
+        if key not in CHECKS:
+            raise refusal(where, f"table {table}: stream has the unknown key {key!r}; known are {', '.join(CHECKS)}")
+        try:
+            CHECKS[key](value)
+        except InvalidInputError as wrong:
+            raise refusal(where, f"table {table}, stream: {wrong}") from wrong
+    return {"table": table, **declared}

@@ -1,0 +1,182 @@
+"""Tables as one file declares them, checked when a task reads it; parsing a DAG does not open it.
+
+    tables:
+      shop.orders:
+        columns: {id: BIGINT NOT NULL, price: "DECIMAL(10, 2)", day: DATE}
+        primary_key: [day, id]
+        partition_by: [day]
+        options: {bucket: 4}
+        comment: What was sold
+        pool_slots: 2
+
+A function may return the same mapping: ``package.module:function`` instead of a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamic_table.policies.allowed_callable import load_allowed_callable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["declared_tables", "load_yaml", "read_declarations", "refusal"]
+
+TOP = "tables"
+MERGE_TAG = "tag:yaml.org,2002:merge"
+EXAMPLE = "tables: {shop.orders: {columns: {id: BIGINT}, primary_key: [id]}}"
+
+
+def read_declarations(source: str, folder: Path) -> list[dict[str, Any]]:
+    """Return ``ProvisionTableOperator``'s arguments of every table, in the order declared.
+
+    A relative path begins in ``folder``. An InvalidInputError names the file, the table, the key and the remedy.
+    """
+    where, tables = declared_tables(source, folder)
+    return [_table(where, name, table) for name, table in tables.items()]
+
+
+def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[str, Any]]]:
+    """Return where they are declared, for messages, and each table's mapping by its name; keys are checked."""
+    is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
+    where = source if is_function else str(folder / source)
+    declared = load_allowed_callable(source)() if is_function else load_yaml(folder / source)
+    if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
+        raise refusal(where, f"declares no tables; write {EXAMPLE}")
+    if unknown := sorted(str(key) for key in declared if key != TOP):
+        raise refusal(where, f"has the unknown key {unknown[0]!r} beside {TOP!r}; leave it out")
+    return where, {str(name): _checked_keys(where, str(name), table) for name, table in declared[TOP].items()}
+
+
+def _checked_keys(where: str, name: str, declared: object) -> Mapping[str, Any]:
+    database, dot, table = name.partition(".")
+    if not (database and dot and table):
+        raise refusal(where, f"has a table {name!r} without a database; name it database.table")
+    if not isinstance(declared, Mapping):
+        raise refusal(where, f"table {name} is {declared!r}; it has to be a mapping with {', '.join(CHECKS)}")
+    for key in declared:
+        if key not in CHECKS:
+            raise refusal(where, f"table {name} has the unknown key {key!r}; known are {', '.join(CHECKS)}")
+    return declared
+
+
+def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    if not declared.get("columns"):
+        raise refusal(where, f"table {name} has no columns; add columns: {{id: BIGINT}}")
+    for key, (is_right, wanted) in CHECKS.items():
+        value = declared.get(key)
+        if value is not None and not is_right(value):
+            raise refusal(where, f"table {name}: {key} is {value!r}; it has to be {wanted}")
+    columns = dict(declared["columns"])
+    for key in ("primary_key", "partition_by"):
+        _check_names(where, f"table {name}: {key}", declared.get(key) or (), columns)
+    _check_types(where, name, columns)
+    _refuse_secrets(where, name, declared.get("options") or {})
+    return {
+        "table": name,
+        "columns": columns,
+        "primary_key": list(declared.get("primary_key") or ()),
+        "partition_by": list(declared.get("partition_by") or ()),
+        "options": dict(declared.get("options") or {}),
+        "comment": declared.get("comment"),
+        # Airflow's own argument of that name says how many slots a task takes.
+        "table_pool_slots": declared.get("pool_slots"),
+    }
+
+
+def _check_names(where: str, what: str, names: Sequence[str], columns: Mapping[str, str]) -> None:
+    for name in names:
+        if name not in columns:
+            raise refusal(where, f"{what} names {name!r}, which is no column; columns are {', '.join(columns)}")
+
+
+def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
+    from storage_lib.errors import InvalidInputError
+    from storage_lib.schema.types.type_spelling import parse_type
+
+    for column, text in columns.items():
+        try:
+            parse_type(text)
+        except InvalidInputError as wrong:
+            raise refusal(where, f"table {name}, column {column}: {wrong}") from wrong
+
+
+def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
+    """Before they are handed from task to task, which keeps them in Airflow's database."""
+    from storage_lib.schema.options.table_options import is_secret_option
+
+    for key, value in options.items():
+        if is_secret_option(key, value):
+            raise refusal(where, f"table {name}: option {key} is a secret, or holds one; give it to the connection")
+
+
+def _is_text_by_text(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
+
+
+def _is_options(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(one, str | int | float) for key, one in value.items()
+    )
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+# A word like `on` or `no` is a truth value in YAML.
+CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "columns": (_is_text_by_text, "a mapping of names to types such as {id: BIGINT}, quoted where YAML reads no text"),
+    "primary_key": (_is_names, "a list of columns such as [id]"),
+    "partition_by": (_is_names, "a list of columns such as [day]"),
+    "options": (_is_options, "a mapping such as {bucket: 4}"),
+    "comment": (lambda value: isinstance(value, str), "text"),
+    "pool_slots": (
+        lambda value: isinstance(value, int) and value > 0 and value is not True,
+        "a whole number from 1 on",
+    ),
+    # What it holds is for who reads streams.
+    "stream": (lambda value: isinstance(value, Mapping), "a mapping such as {source: {kind: ..., name: ...}}"),
+}
+
+
+def load_yaml(path: Path) -> object:
+    """Return what the YAML file says; a key that comes twice is refused, where YAML would take the last."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        """YAML's own loader, but for mappings."""
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        seen: list[Any] = []
+        for key_node, _ in node.value:
+            if key_node.tag == MERGE_TAG:
+                continue
+            key = loader.construct_object(key_node, deep=True)
+            if key in seen:
+                line = key_node.start_mark.line + 1
+                raise refusal(str(path), f"line {line}: {key!r} is there twice; leave one of them out")
+            seen.append(key)
+        loader.flatten_mapping(node)
+        return dict(loader.construct_mapping(node, deep=True))
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    try:
+        with path.open(encoding="utf-8") as file:
+            return yaml.load(file, Loader)  # noqa: S506  a SafeLoader
+    except (FileNotFoundError, IsADirectoryError) as missing:
+        raise refusal(str(path), "is no file; name one, relative to the DAG's folder or in full") from missing
+    except UnicodeDecodeError as wrong:
+        raise refusal(str(path), f"is no text in UTF-8: {wrong}") from wrong
+    except yaml.YAMLError as wrong:
+        raise refusal(str(path), f"is no YAML: {wrong}") from wrong
+
+
+def refusal(where: str, what: str) -> Exception:
+    """Return the InvalidInputError that says what is wrong with a file."""
+    from storage_lib.errors import InvalidInputError
+
+    return InvalidInputError(f"{where} {what}.")

@@ -1,0 +1,1 @@
+"""Reports about tables and sinks: metrics, lineage, and the conditions that sensors wait for."""

@@ -1,0 +1,58 @@
+"""What operators tell Airflow's metrics (StatsD or OpenTelemetry, whichever it is configured for) and its logs.
+
+    dynamic_table.commits            counter   table, op             commits that operators made
+    dynamic_table.rows               counter   table, op             rows of them, where the operator knows
+    dynamic_table.change_age         gauge     table                 seconds since the newest change
+    dynamic_table.runs_max           gauge     table                 sorted runs of the bucket that has most
+    dynamic_table.snapshots          gauge     table                 snapshots that have not expired
+    dynamic_table.size               gauge     table                 bytes of the live files
+    dynamic_table.sink.<fact>        gauge     table                 lag, heartbeat_age_seconds, commit_age_seconds
+
+The words after the kind are its tags. ``maintain`` tells the gauges of the tables that it looks at, a sink's task its
+own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from airflow.sdk.observability import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage_lib.table.inspect.table_health import TableHealth
+
+__all__ = ["tell_commit", "tell_health", "tell_sink"]
+
+OF_SINKS = ("lag", "heartbeat_age_seconds", "commit_age_seconds")
+log = structlog.get_logger(__name__)
+
+
+def tell_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -> None:
+    """Count a commit, and write one line of fields into the task's log."""
+    tags = {"table": table, "op": op}
+    stats.incr("dynamic_table.commits", tags=tags)
+    rows = details.get("rows")
+    if isinstance(rows, int):
+        stats.incr("dynamic_table.rows", rows, tags=tags)
+    log.info("table_commit", table=table, op=op, snapshot_id=version, rows=rows)
+
+
+def tell_health(table: str, health: TableHealth, now_millis: int) -> None:
+    """Gauge how a table is."""
+    tags = {"table": table}
+    if health.change_millis is not None:
+        stats.gauge("dynamic_table.change_age", max(0.0, (now_millis - health.change_millis) / 1000), tags=tags)
+    stats.gauge("dynamic_table.runs_max", health.runs_max, tags=tags)
+    stats.gauge("dynamic_table.snapshots", health.snapshot_count, tags=tags)
+    stats.gauge("dynamic_table.size", health.size_bytes, tags=tags)
+
+
+def tell_sink(table: str, facts: Mapping[str, Any]) -> None:
+    """Gauge how a sink is, and write one line of fields into the task's log."""
+    for name in OF_SINKS:
+        if isinstance(facts.get(name), int | float):
+            stats.gauge(f"dynamic_table.sink.{name}", facts[name], tags={"table": table})
+    log.info("sink_report", table=table, **facts)

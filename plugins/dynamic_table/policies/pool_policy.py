@@ -1,0 +1,110 @@
+"""Puts tasks that rewrite a table into its pool, where provisioning has made one; Airflow calls it a cluster policy.
+
+A pool is no template, and the table of a run is known only when there is a run; that of a mapped task's instance, only
+when the task before it has listed the tables. So this is asked for each task instance as it is made, by the scheduler
+or the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow import settings
+from airflow.policies import hookimpl
+
+from dynamic_table.table_pools import pools_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy.sql import Select
+
+__all__ = ["mapped_table", "register", "task_instance_mutation_hook"]
+
+NAME = "dynamic_table.policies.pool_policy"
+
+
+def register() -> None:
+    """Make Airflow ask; a second time does nothing."""
+    import sys
+
+    policies = settings.get_policy_plugin_manager()
+    if not policies.has_plugin(NAME):
+        policies.register(sys.modules[__name__], NAME)
+    # Airflow looks for policies only where there is an airflow_local_settings, and asks none otherwise.
+    settings.task_instance_mutation_hook.is_noop = False  # type: ignore[attr-defined]  # of a function
+
+
+@hookimpl
+def task_instance_mutation_hook(task_instance: TaskInstance, dag_run: DagRun | None) -> None:
+    """Put the instance into its table's pool; without a run, nothing is known of the table yet."""
+    task: Any = getattr(task_instance, "task", None)
+    if task is None or dag_run is None:
+        return
+    parameters = task.dag.params if task.dag is not None else {}
+    defaults = {key: parameters[key] for key in ("table",) if key in parameters}
+    mapped = mapped_table(task, task_instance.map_index, lambda told_by: _told(told_by, dag_run))
+    for pool in pools_of(task, dag_run.conf or {}, defaults, mapped):
+        # A task in a pool that does not exist would never be started.
+        if _exists(pool, dag_run):
+            task_instance.pool = pool
+            return
+
+
+def mapped_table(task: Any, index: int, told: Callable[[Any], object]) -> object:
+    """Return the table that the ``index``-th instance of a mapped task is for; None where that can't be told.
+
+    ``told`` returns what an earlier task has returned.
+    """
+    if not task.is_mapped or index < 0:
+        return None
+    given = task.expand_input.value
+    if isinstance(given, Mapping):
+        if set(given) != {"table"}:
+            return None  # each with each: the index tells nothing of the table alone
+        given = given["table"]
+    listed = given if isinstance(given, list | tuple) else told(given)
+    if not isinstance(listed, list) or index >= len(listed):
+        return None
+    one = listed[index]
+    return one.get("table") if isinstance(one, Mapping) else one
+
+
+def _told(told_by: Any, dag_run: DagRun) -> object:
+    """Return the XCom that a task's output stands for; None for what is made of one, or lies elsewhere."""
+    from airflow.models.xcom import XComModel
+    from sqlalchemy import select
+
+    if not hasattr(told_by, "operator") or not hasattr(told_by, "key"):
+        return None
+    return _asked(
+        dag_run,
+        select(XComModel.value).where(
+            XComModel.dag_id == dag_run.dag_id,
+            XComModel.run_id == dag_run.run_id,
+            XComModel.task_id == told_by.operator.task_id,
+            XComModel.key == told_by.key,
+            XComModel.map_index == -1,
+        ),
+    )
+
+
+def _exists(pool: str, dag_run: DagRun) -> bool:
+    from airflow.models.pool import Pool
+    from sqlalchemy import select
+
+    return _asked(dag_run, select(Pool.pool).where(Pool.pool == pool)) is not None
+
+
+def _asked(dag_run: DagRun, question: Select[Any]) -> object:
+    """Ask within the run's own session: Airflow forbids any other here."""
+    from sqlalchemy.orm import object_session
+
+    session = object_session(dag_run)
+    if session is None:
+        return None
+    with session.no_autoflush:
+        return session.scalar(question)

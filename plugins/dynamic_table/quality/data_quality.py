@@ -1,0 +1,208 @@
+"""Great Expectations on rows in Arrow or of Spark: which expectations are not met, as lines a person can read.
+
+Imported inside functions: Great Expectations takes seconds to import, and DAG files import this package.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from dynamic_table.quality.docs_index import STYLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from dynamic_table.quality.data_docs import DataDocs
+
+__all__ = ["QualityReport", "check_expectations"]
+
+SEVERITIES = ("critical", "warning", "info")
+KEYS = ("type", "kwargs", "severity")
+# What Great Expectations writes beside them into an exported suite; it changes nothing here.
+REMARKS = ("description", "id", "meta", "notes", "rendered_content")
+EXAMPLES_MAX = 5
+# What Great Expectations calls the table's rows; a source of its project is of one engine for good.
+ARROW_SOURCE, SPARK_SOURCE, ASSET = "table", "spark", "rows"
+# Put by it into every page that it makes.
+CUSTOM_STYLE = Path("gx", "plugins", "custom_data_docs", "styles", "data_docs_custom_styles.css")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityReport:
+    """How many expectations were checked, how many failed by severity, and one line per failure."""
+
+    checked: int
+    failed: Mapping[str, int]
+    lines: tuple[str, ...]
+
+
+def check_expectations(
+    rows: pa.Table | DataFrame, expectations: object, *, docs: DataDocs | None = None, run_name: str = "check"
+) -> QualityReport:
+    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked.
+
+    With ``docs`` the result is kept there under ``run_name``, and a page is made of it.
+    """
+    from storage_lib.errors import InvalidInputError
+
+    specs = [_checked(one) for one in _listed(expectations)]
+    failures = [result for result in _results(rows, specs, docs, run_name) if not result["success"]]
+    for result in failures:
+        if (reason := result["exception"]) is not None:
+            message = f"{_title(result)} can't be checked: {reason}"
+            raise InvalidInputError(message)
+    failed = {severity: sum(result["severity"] == severity for result in failures) for severity in SEVERITIES}
+    return QualityReport(checked=len(specs), failed=failed, lines=tuple(_line(result) for result in failures))
+
+
+def _results(
+    rows: pa.Table | DataFrame, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
+) -> list[dict[str, Any]]:
+    """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+
+    name = docs.table if docs else "table"
+    suite = gx.ExpectationSuite(name=name, expectations=[_built(spec) for spec in specs])
+    if docs is None:
+        context = _quiet(gx.get_context(mode="ephemeral"))
+        batch = _definition_of(context, rows).get_batch(_parameters_of(rows))
+        return [_plain(result) for result in batch.validate(suite, result_format="SUMMARY").results]
+    with docs.turn():
+        return [_plain(result) for result in _kept_validation(docs, suite, rows, run_name).results]
+
+
+def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run_name: str) -> Any:
+    """Validate in the table's project: the result is stored there, and its page and the index are made."""
+    import great_expectations as gx
+    from great_expectations.core.run_identifier import RunIdentifier
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+
+    context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
+    shutil.copyfile(STYLE, docs.project / CUSTOM_STYLE)
+    kept = context.suites.add_or_update(suite)
+    definition = gx.ValidationDefinition(name=docs.table, data=_definition_of(context, rows), suite=kept)
+    definition = context.validation_definitions.add_or_update(definition)
+    run = RunIdentifier(run_name=run_name)
+    validation = definition.run(batch_parameters=_parameters_of(rows), result_format="SUMMARY", run_id=run)
+    of_suite = ExpectationSuiteIdentifier(name=docs.table)
+    of_result = ValidationResultIdentifier(
+        expectation_suite_identifier=of_suite,
+        run_id=run,
+        batch_identifier=f"{ARROW_SOURCE if _is_arrow(rows) else SPARK_SOURCE}-{ASSET}",
+    )
+    # Only these, and the index: what was found before has its pages already.
+    context.build_data_docs(resource_identifiers=[of_suite, of_result])
+    return validation
+
+
+def _quiet(context: Any) -> Any:
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    return context
+
+
+def _definition_of(context: Any, rows: pa.Table | DataFrame) -> Any:
+    sources = context.data_sources
+    is_arrow = _is_arrow(rows)
+    source = sources.add_or_update_pandas(ARROW_SOURCE) if is_arrow else sources.add_or_update_spark(SPARK_SOURCE)
+    return source.add_dataframe_asset(ASSET).add_batch_definition_whole_dataframe("all")
+
+
+def _parameters_of(rows: pa.Table | DataFrame) -> dict[str, Any]:
+    return {"dataframe": rows.to_pandas() if _is_arrow(rows) else rows}
+
+
+def _is_arrow(rows: pa.Table | DataFrame) -> TypeGuard[pa.Table]:
+    import pyarrow as pa
+
+    return isinstance(rows, pa.Table)
+
+
+def _built(spec: Mapping[str, Any]) -> Any:
+    """Return the expectation itself: a suite made of plain data only logs those that it does not understand."""
+    from great_expectations.exceptions.exceptions import ExpectationNotFoundError
+    from great_expectations.expectations.registry import get_expectation_impl
+
+    from storage_lib.errors import InvalidInputError
+
+    try:
+        return get_expectation_impl(spec["type"])(**spec["kwargs"], severity=spec["severity"])
+    except (ExpectationNotFoundError, ValueError) as wrong:
+        message = f"{spec['type']} can't be checked with {spec['kwargs']}: {wrong}"
+        raise InvalidInputError(message) from wrong
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    config = result.expectation_config
+    raised = result.exception_info or {}
+    reasons = [raised] if "raised_exception" in raised else list(raised.values())
+    reason = next((one["exception_message"] for one in reasons if one.get("raised_exception")), None)
+    severity = getattr(config, "severity", None) or "critical"
+    return {
+        "type": config.type,
+        "kwargs": {key: value for key, value in config.kwargs.items() if key != "batch_id"},
+        "severity": getattr(severity, "value", str(severity)),
+        "success": bool(result.success),
+        "result": dict(result.result or {}),
+        "exception": reason,
+    }
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    arguments = ", ".join(f"{key}={value!r}" for key, value in result["kwargs"].items())
+    return f"{result['type']}({arguments})"
+
+
+def _line(result: Mapping[str, Any]) -> str:
+    found = result["result"]
+    details = ""
+    if found.get("unexpected_count") is not None:
+        examples = ", ".join(str(value) for value in found.get("partial_unexpected_list", [])[:EXAMPLES_MAX])
+        details = f"{found['unexpected_count']} of {found.get('element_count')} rows"
+        details += f", for example {examples}" if examples else ""
+    elif "observed_value" in found:
+        details = f"found {found['observed_value']}"
+    return f"[{result['severity']}] {_title(result)}: {details}"
+
+
+def _listed(expectations: object) -> list[Any]:
+    from storage_lib.errors import InvalidInputError
+
+    if not isinstance(expectations, list | tuple) or not expectations:
+        message = f"Expectations are a list of {{'type', 'kwargs', 'severity'}}, not {expectations!r}."
+        raise InvalidInputError(message)
+    return list(expectations)
+
+
+def _checked(spec: object) -> dict[str, Any]:
+    """Return the expectation with its severity; an InvalidInputError tells what is wrong with it."""
+    from storage_lib.errors import InvalidInputError
+
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
+        message = f"An expectation is {{'type': 'expect_...', 'kwargs': {{...}}, 'severity': ...}}, not {spec!r}."
+        raise InvalidInputError(message)
+    if unknown := sorted(str(key) for key in spec if key not in (*KEYS, *REMARKS)):
+        message = f"{spec['type']} has the unknown key {unknown[0]!r}; known are {', '.join(KEYS)}."
+        raise InvalidInputError(message)
+    if not isinstance(kwargs := spec.get("kwargs") or {}, Mapping):
+        message = f"The kwargs of {spec['type']} are {kwargs!r}; they have to be a mapping like {{'column': 'id'}}."
+        raise InvalidInputError(message)
+    if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
+        message = f"Severity {severity!r} of {spec['type']} is none of {', '.join(SEVERITIES)}."
+        raise InvalidInputError(message)
+    return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity}

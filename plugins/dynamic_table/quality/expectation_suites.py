@@ -1,0 +1,54 @@
+"""A table's expectations in a file of its own, ``expectations/<db>.<table>.yaml`` (or ``.json``) beside the DAGs.
+
+    - type: expect_column_values_to_not_be_null
+      kwargs: {column: id}
+      severity: critical        # fails the task; warning and info are counted
+
+A suite that Great Expectations has exported does as well: a mapping with ``expectations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynamic_table.arguments.rendered_argument import is_nothing
+from dynamic_table.declarations.table_declarations import load_yaml, refusal
+from dynamic_table.policies.allowed_callable import load_allowed_callable
+from dynamic_table.quality.expectation_code import refuse_code
+
+__all__ = ["expectations_of"]
+
+FOLDER = "expectations"
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def expectations_of(named: object, table: str, folder: Path) -> Any:
+    """Return the expectations: those given, those of the file or function named, else those of the table's own file.
+
+    A relative path begins in ``folder``, the DAG file's. An InvalidInputError tells which file is missing, and refuses
+    code in expectations that are given as they are.
+    """
+    from storage_lib.errors import InvalidInputError
+
+    if is_nothing(named):
+        candidates = [folder / FOLDER / f"{table}{suffix}" for suffix in SUFFIXES]
+        found = next((path for path in candidates if path.is_file()), None)
+        if found is None:
+            message = f"{table} has no expectations: write {candidates[0]}, or give the task some."
+            raise InvalidInputError(message)
+        return _listed(load_yaml(found), found)
+    if not isinstance(named, str) or named.lstrip().startswith("["):
+        refuse_code(named)
+        return named
+    if ":" in named and Path(named).suffix not in SUFFIXES:
+        return _listed(load_allowed_callable(named)(), named)
+    return _listed(load_yaml(folder / named), folder / named)
+
+
+def _listed(suite: Any, where: Path | str) -> Any:
+    listed = suite.get("expectations") if isinstance(suite, Mapping) else suite
+    if not isinstance(listed, list | tuple) or not listed:
+        raise refusal(str(where), "holds no list of expectations such as [{type: expect_..., kwargs: {column: id}}]")
+    return listed

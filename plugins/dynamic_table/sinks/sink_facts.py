@@ -1,0 +1,63 @@
+"""What is known of a table's sink, small enough for an XCom: its heartbeat, its lag, the table's last commit."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamic_table.sinks.sink_job import SinkJob
+    from storage_lib import DynamicTable
+
+__all__ = ["sink_facts"]
+
+OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction_error", "tiering_error")
+
+
+def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag: bool = True) -> dict[str, Any]:
+    """Return them. Ages are in seconds; the heartbeat's is by the clock that its file's time comes from.
+
+    ``lag`` counts records of a foreign topic that are not in the table yet; None where the source is a table. What
+    can't be asked now, be it the table itself, is told as ``unknown``, and is no reason to fail: the sink may be well.
+    """
+    from storage_lib.errors import StorageError
+
+    report = job.report()
+    facts: dict[str, Any] = {"job": str(job.directory), "state": report.state.value}
+    facts |= {key: report.heartbeat[key] for key in OF_HEARTBEAT if report.heartbeat.get(key) is not None}
+    facts["heartbeat_age_seconds"] = _age_seconds(job)
+    try:
+        table = open_table()
+        health = table.health()
+        facts |= {"snapshot_id": health.snapshot_id, "commit_millis": health.commit_millis}
+        if health.commit_millis is not None:
+            facts["commit_age_seconds"] = round(max(0.0, time.time() - health.commit_millis / 1000), 1)
+        if with_lag:
+            facts["lag"] = _lag(job, table)
+    except (StorageError, OSError, ImportError, AirflowException) as unknown:
+        facts["unknown"] = f"{type(unknown).__name__}: {unknown}"
+    return facts
+
+
+def _age_seconds(job: SinkJob) -> float | None:
+    """None before the first heartbeat."""
+    try:
+        written = job.heartbeat_path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    return round(max(0.0, time.time() - written), 1)
+
+
+def _lag(job: SinkJob, table: DynamicTable) -> int | None:
+    from storage_lib.table.sources.source_lag import source_lag
+
+    told = job.told()
+    source = None if told is None else json.loads(told)["source"]
+    if source is None or source["kind"] != "debezium_json":
+        return None
+    return source_lag(table, source["name"], {**table.address.options, **source["options"]})

@@ -1,0 +1,292 @@
+"""A streaming sink as a process of its own: started by a task, outliving it, watched through a file.
+
+    <jobs>/<table>/sources/<source>/checkpoint/   Spark's, shared by all jobs with that source: they continue each other
+    <jobs>/<table>/start.lock         held by the task that starts a job
+    <jobs>/<table>/job-0001/          one job
+        owner                         whose it is: the task of a DAG run
+        spec.json                     what it was told to do; secrets come in its environment
+        process.json                  its pid, and when that process started: a pid may be used again
+        heartbeat.json                what it says of itself, replaced atomically
+        stop                          made by whoever wants it to end cleanly; says why
+        log.txt                       its output
+
+Only their owner may read these files and directories. Knows neither Airflow nor the library.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamic_table.sinks.private_files import make_private_directory, open_private, write_private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = [
+    "BY_HAND",
+    "SINK_JOB_KEY",
+    "SinkJob",
+    "SinkReport",
+    "SinkState",
+    "SinkWatch",
+    "newest_job",
+    "open_job_directory",
+    "turn_to_start",
+]
+
+JOBS_KEPT = 100
+# What it execs keeps its pid. Who started it may be killed before anybody can find the job again: it has no "go" then.
+WHEN_TOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sink")
+BY_HAND = "a person ended or cleared the task"
+SINK_JOB_KEY = "sink_job"  # of a task's state store
+
+
+class SinkState(StrEnum):
+    """What a job is doing. STOPPING is not active: nobody may reattach to a job that is about to end.
+
+    CANCELLED is STOPPED because a person ended or cleared its task: if the task runs again, a new job is wanted.
+    """
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    LOST = "lost"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job works and is meant to go on."""
+        return self in (SinkState.STARTING, SinkState.RUNNING)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more will come from the job."""
+        return not self.is_active and self is not SinkState.STOPPING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkReport:
+    """What is known of a job at one moment; ``heartbeat`` is what it last wrote of itself."""
+
+    state: SinkState
+    heartbeat: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkJob:
+    """The job that lives in ``directory``."""
+
+    directory: Path
+
+    @property
+    def spec_path(self) -> Path:
+        """What the job is told to do."""
+        return self.directory / "spec.json"
+
+    @property
+    def heartbeat_path(self) -> Path:
+        """Where the job tells how it is."""
+        return self.directory / "heartbeat.json"
+
+    @property
+    def stop_path(self) -> Path:
+        """The file whose existence asks the job to end."""
+        return self.directory / "stop"
+
+    @property
+    def log_path(self) -> Path:
+        """The job's output."""
+        return self.directory / "log.txt"
+
+    @property
+    def owner(self) -> str:
+        """Whose job this is; empty where nobody said so."""
+        return _text_of(self.directory / "owner") or ""
+
+    @property
+    def _process_path(self) -> Path:
+        return self.directory / "process.json"
+
+    def told(self) -> str | None:
+        """Return what the job was told to do; None before it was."""
+        return _text_of(self.spec_path)
+
+    def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
+        """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's.
+
+        It begins once its process can be found again, and never does if we die before: nobody would know of it, and
+        the next try would start another one beside it.
+        """
+        write_private(self.spec_path, spec_json)
+        with open_private(self.log_path) as log:
+            process = subprocess.Popen(  # noqa: S603  the operator's own command
+                [*WHEN_TOLD, *command, "--spec", str(self.spec_path)],
+                env={name: value for name, value in os.environ.items() if "AIRFLOW" not in name} | dict(environment),
+                cwd=self.directory,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        # Not ours to wait for: without this Python warns that the process is still running.
+        process.returncode = 0
+        known = {"pid": process.pid, "started": _started(process.pid)}
+        write_private(self._process_path, json.dumps(known))
+        process.communicate(b"go\n")
+
+    def report(self) -> SinkReport:
+        """Say how the job is, from its heartbeat and from whether its process lives."""
+        lives = self._lives()  # asked first: a job that writes its last heartbeat and then ends is not lost
+        heartbeat = _json_of(self.heartbeat_path)
+        said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
+        if said is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
+            return SinkReport(state=SinkState.CANCELLED, heartbeat=heartbeat)
+        if said.is_ended:
+            return SinkReport(state=said, heartbeat=heartbeat)
+        if not lives:
+            return SinkReport(state=SinkState.LOST, heartbeat=heartbeat)
+        if self.stop_path.exists():
+            return SinkReport(state=SinkState.STOPPING, heartbeat=heartbeat)
+        return SinkReport(state=said, heartbeat=heartbeat)
+
+    def request_stop(self, reason: str) -> None:
+        """Ask the job to finish its batch and end. The file comes first, so that nobody reattaches meanwhile."""
+        if not self.directory.is_dir():
+            return
+        write_private(self.stop_path, reason)
+        if self._lives():
+            with suppress(ProcessLookupError):
+                os.kill(self._process()["pid"], signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the job at once; for a job that no longer answers. A commit is atomic, so this loses nothing."""
+        if self._lives():
+            with suppress(ProcessLookupError):
+                os.killpg(self._process()["pid"], signal.SIGKILL)
+
+    def log_tail(self, lines: int = 30) -> str:
+        """Return the end of the job's output."""
+        try:
+            return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def _process(self) -> dict[str, int]:
+        known: dict[str, int] = _json_of(self._process_path)
+        return known
+
+    def _lives(self) -> bool:
+        process = self._process()
+        return bool(process) and _started(process["pid"]) == process["started"]
+
+
+class SinkWatch:
+    """Looks at a job again and again, and calls it lost when its heartbeat stands still too long.
+
+    Time is this watcher's own (monotonic): clocks of two machines are never compared. ``grace_seconds`` is what a
+    job may take until its first heartbeat.
+    """
+
+    def __init__(self, job: SinkJob, *, stale_seconds: float, grace_seconds: float = 180) -> None:
+        self.job = job
+        self._stale_seconds = stale_seconds
+        self._grace_seconds = max(grace_seconds, stale_seconds)
+        self._last_heartbeat: Mapping[str, Any] = {}
+        self._last_change = time.monotonic()
+
+    def look(self) -> SinkReport:
+        """Return the job's report, LOST if its heartbeat is stale."""
+        report = self.job.report()
+        now = time.monotonic()
+        if report.heartbeat != self._last_heartbeat:
+            self._last_heartbeat, self._last_change = report.heartbeat, now
+        limit = self._stale_seconds if self._last_heartbeat else self._grace_seconds
+        if not report.state.is_ended and now - self._last_change > limit:
+            return SinkReport(state=SinkState.LOST, heartbeat=report.heartbeat)
+        return report
+
+
+def newest_job(table_directory: Path) -> SinkJob | None:
+    """Return the job that was started last for a table."""
+    jobs = _numbered_jobs(table_directory)
+    return jobs[max(jobs)] if jobs else None
+
+
+def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
+    """Make the next job's directory, for ``owner``, and remove those of jobs that ended long before.
+
+    Making it is atomic: of two starters at once one takes the next number.
+    """
+    make_private_directory(table_directory)
+    jobs = _numbered_jobs(table_directory)
+    number = max(jobs, default=0)
+    for old in sorted(jobs)[: -JOBS_KEPT + 1]:
+        if jobs[old].report().state.is_ended:
+            shutil.rmtree(jobs[old].directory, ignore_errors=True)
+    while True:
+        number += 1
+        job = SinkJob(table_directory / f"job-{number:04d}")
+        with suppress(FileExistsError):
+            make_private_directory(job.directory, exist_ok=False)
+            write_private(job.directory / "owner", owner)
+            return job
+
+
+@contextmanager
+def turn_to_start(table_directory: Path) -> Iterator[None]:
+    """Let one task at a time look for a table's sink and start one; who comes second finds what the first started."""
+    make_private_directory(table_directory)
+    lock = os.open(table_directory / "start.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(lock, "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def _numbered_jobs(table_directory: Path) -> dict[int, SinkJob]:
+    found = {number: path for path in table_directory.glob("job-*") if (number := _number_of(path)) is not None}
+    return {number: SinkJob(path) for number, path in found.items()}
+
+
+def _number_of(directory: Path) -> int | None:
+    """Return which job lives there, None for what is no job's; as text the 10000th would come before the 9999th."""
+    number = directory.name.removeprefix("job-")
+    return int(number) if number.isdecimal() else None
+
+
+def _text_of(path: Path) -> str | None:
+    """Return the file's text; None where there is no file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _json_of(path: Path) -> dict[str, Any]:
+    """Return the file's object; nothing where there is no file yet."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _started(pid: int) -> int:
+    """Return when the process started (ticks since boot); 0 if there is none, or only its zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])

@@ -1,0 +1,64 @@
+"""Stops the sink of a task that a person has ended while nobody watched it.
+
+A deferred task has no worker, and until the triggerer has taken it over (a second or two, or as long as no triggerer
+runs) no trigger either. Airflow tells the plugins' listeners where the state is written: in its API server, and in its
+scheduler when a worker has died for the last time.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.listeners import hookimpl
+
+from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY, SinkJob
+
+if TYPE_CHECKING:
+    from airflow.models.taskinstance import TaskInstance
+
+__all__ = ["on_task_instance_failed", "on_task_instance_skipped", "on_task_instance_success"]
+
+ENDED = ("success", "failed", "skipped")
+
+
+@hookimpl
+def on_task_instance_success(task_instance: TaskInstance) -> None:
+    """Stop the sink of a task that was marked as success."""
+    _stop_sink_of(task_instance)
+
+
+@hookimpl
+def on_task_instance_failed(task_instance: TaskInstance) -> None:
+    """Stop the sink of a task that was marked as failed; one that will be tried again keeps it."""
+    _stop_sink_of(task_instance)
+
+
+@hookimpl
+def on_task_instance_skipped(task_instance: TaskInstance) -> None:
+    """Stop the sink of a task that was marked as skipped."""
+    _stop_sink_of(task_instance)
+
+
+def _stop_sink_of(task_instance: TaskInstance) -> None:
+    # A worker has an object of another class, without the database; it ends its sink itself.
+    if type(task_instance).__module__ != "airflow.models.taskinstance" or task_instance.state not in ENDED:
+        return
+    directory = _sink_job_of(task_instance)
+    if directory:
+        SinkJob(Path(directory)).request_stop(BY_HAND)
+
+
+def _sink_job_of(task_instance: TaskInstance) -> str | None:
+    """Return what the operator has put into the task's state store; it forgets a job that has ended."""
+    from airflow.state import TaskScope, get_state_backend
+
+    scope = TaskScope(
+        dag_id=task_instance.dag_id,
+        run_id=task_instance.run_id,
+        task_id=task_instance.task_id,
+        map_index=task_instance.map_index,
+    )
+    stored = get_state_backend().get(scope, SINK_JOB_KEY)
+    return None if stored is None else str(json.loads(stored))

@@ -1,0 +1,1 @@
+"""Codecs between changes and the keys and values of records, whole batches at a time."""

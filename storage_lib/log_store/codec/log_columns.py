@@ -1,0 +1,138 @@
+"""The records of one bucket as they lie in the log, column by column, before anybody has read the JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import CorruptFileError
+from storage_lib.log_store.codec.corrupt_records import decode_but_corrupt
+from storage_lib.log_store.codec.log_codec import ChangeDecoder, CorruptRecordError
+from storage_lib.log_store.log_store import LogBatch
+from storage_lib.schema.options.table_options import OnCorrupt
+
+if TYPE_CHECKING:
+    Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+REPAIRS_HEADER = "repairs-snapshot"
+"""The record header that holds the id of the snapshot a record repairs, in decimal digits."""
+
+_EXCERPT_BYTES = 200
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogColumns:
+    """Records in log order. ``keys`` and ``values`` are binary and may be null, ``repairs`` is int64 or null."""
+
+    keys: pa.Array
+    values: pa.Array
+    offsets: Int64s
+    timestamps: Int64s
+    repairs: pa.Array
+
+    def __len__(self) -> int:
+        """How many records."""
+        return len(self.offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return int(self.keys.nbytes + self.values.nbytes)
+
+    def slice(self, start: int, stop: int) -> LogColumns:
+        """Records ``start`` up to, not including, ``stop``; nothing is copied."""
+        return LogColumns(
+            keys=self.keys[start:stop],
+            values=self.values[start:stop],
+            offsets=self.offsets[start:stop],
+            timestamps=self.timestamps[start:stop],
+            repairs=self.repairs[start:stop],
+        )
+
+    def between(self, first: int, stop: int) -> LogColumns:
+        """The records with offsets from ``first`` up to, not including, ``stop``."""
+        start_index, stop_index = np.searchsorted(self.offsets, [first, stop])
+        return self.slice(int(start_index), int(stop_index))
+
+
+def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
+    """Several stretches of one bucket, in order, as one; at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    return LogColumns(
+        keys=pa.concat_arrays([part.keys for part in parts]),
+        values=pa.concat_arrays([part.values for part in parts]),
+        offsets=np.concatenate([part.offsets for part in parts]),
+        timestamps=np.concatenate([part.timestamps for part in parts]),
+        repairs=pa.concat_arrays([part.repairs for part in parts]),
+    )
+
+
+def read_columns(
+    codec: ChangeDecoder,
+    columns: LogColumns,
+    *,
+    log: str,
+    bucket: int,
+    next_offset: int,
+    on_corrupt: OnCorrupt = OnCorrupt.FAIL,
+) -> LogBatch:
+    """Decode what lies in the log.
+
+    A value that can't be read is told with log, bucket and offset: by ``CorruptFileError``, or by a warning where it is
+    to be passed over.
+    """
+
+    def tell(index: int, error: CorruptRecordError) -> None:
+        place, excerpt = columns.offsets[index], (columns.values[index].as_py() or b"")[:_EXCERPT_BYTES]
+        _log.warning(
+            "log %r, bucket %d, offset %d: passed over a record that is no %s change: %s. It starts with %r",
+            *(log, bucket, place, codec.name, error, excerpt),
+        )
+
+    try:
+        if on_corrupt is OnCorrupt.SKIP:
+            changes = decode_but_corrupt(codec, columns.values, columns.keys, tell)
+        else:
+            changes = codec.decode(columns.values, columns.keys)
+    except CorruptRecordError as error:
+        value = columns.values[error.index].as_py() or b""
+        excerpt = value[:_EXCERPT_BYTES]
+        remedy = "Find out who else writes this topic; log.scan.on-corrupt=skip passes over what nobody can read"
+        if codec.name == "debezium-json" and b'"payload"' in value:
+            remedy = "It has a schema beside its payload: that is the format debezium-json-schema"
+        message = (
+            f"log {log!r}, bucket {bucket}, offset {columns.offsets[error.index]}: not a {codec.name} change of this "
+            f"table: {error}. It starts with {excerpt!r}. {remedy}"
+        )
+        raise CorruptFileError(message) from error
+    indices = changes.record_indices
+    return LogBatch(
+        bucket=bucket,
+        rows=changes.rows,
+        kinds=changes.kinds,
+        offsets=pa.array(columns.offsets[indices]),
+        timestamps=pa.array(columns.timestamps[indices]),
+        repairs=pc.take(columns.repairs, pa.array(indices)),
+        next_offset=next_offset,
+    )
+
+
+def end_of_bucket(codec: ChangeDecoder, bucket: int, next_offset: int) -> LogBatch:
+    """A batch without rows that only says where to read on."""
+    nothing = np.zeros(0, np.int64)
+    columns = LogColumns(
+        keys=pa.nulls(0, pa.binary()),
+        values=pa.nulls(0, pa.binary()),
+        offsets=nothing,
+        timestamps=nothing,
+        repairs=pa.nulls(0, pa.int64()),
+    )
+    return read_columns(codec, columns, log="", bucket=bucket, next_offset=next_offset)

@@ -1,0 +1,1 @@
+"""Topics that others write."""

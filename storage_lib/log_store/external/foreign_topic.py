@@ -1,0 +1,281 @@
+"""A topic of changes that is no table's log: its columns are its reader's to say, its partitions Kafka's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError, NotFoundError
+from storage_lib.io.environment import SystemClock
+from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.log_store.codec.upsert_json import UpsertJson
+from storage_lib.log_store.kafka.log_codecs import avro_codec, avro_upserts
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.options.catalog_options import is_of_catalog
+from storage_lib.schema.options.known_options import is_known_option, unknown_option
+from storage_lib.schema.options.table_options import (
+    KAFKA_PREFIX,
+    REGISTRY_PREFIX,
+    OnCorrupt,
+    StartupMode,
+    canonical_key,
+)
+from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.schema.types.type_spelling import parse_type
+from storage_lib.schema.types.variant import has_variants
+
+if TYPE_CHECKING:
+    from storage_lib.log_store.codec.log_codec import ChangeDecoder
+    from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+    from storage_lib.log_store.log_store import LogStore
+    from storage_lib.schema.table_schema import TableSchema
+
+_ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
+_FORMAT = "log.format"
+_KEY_COLUMNS = "primary-key"
+_SCAN = "log.scan"
+_TIMESTAMP = "log.scan.timestamp-millis"
+_ON_CORRUPT = "log.scan.on-corrupt"
+START = "log.scan.offsets"
+"""JSON of partition -> offset to begin at, before anything that ``log.scan`` says."""
+
+START_ID = "log.scan.offsets-of"
+"""Kafka's id of the topic that those offsets are of."""
+
+COLUMN_TYPES = "column.types"
+"""JSON of column -> type as a table spells it (``TIMESTAMP(3)``), where Spark's type does not tell how the topic does.
+
+Debezium writes a timestamp as a bare number of milliseconds, microseconds or nanoseconds by its precision, and Spark
+knows only one precision.
+"""
+
+_OWN = frozenset(
+    (
+        "topic",
+        "path",
+        "source",
+        _ROWS_PER_TRIGGER_MAX,
+        _FORMAT,
+        _KEY_COLUMNS,
+        _SCAN,
+        _TIMESTAMP,
+        _ON_CORRUPT,
+        START,
+        START_ID,
+        COLUMN_TYPES,
+    )
+)
+
+
+class ForeignFormat(StrEnum):
+    """How others spell their changes."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_JSON_SCHEMA = "debezium-json-schema"
+    """With the schema in each record, as Kafka Connect's JsonConverter does unless ``schemas.enable=false``."""
+
+    DEBEZIUM_AVRO = "debezium-avro"
+    UPSERT_KAFKA = "upsert-kafka"
+    UPSERT_KAFKA_AVRO = "upsert-kafka-avro"
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether a record is the newest row of its key, and a deletion only the key."""
+        return self in (ForeignFormat.UPSERT_KAFKA, ForeignFormat.UPSERT_KAFKA_AVRO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTopic:
+    """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
+
+    ``primary_keys`` are the columns of an upsert-kafka topic's keys, where no table says it. Who has read nothing yet
+    begins at ``start``, else where ``startup`` says.
+    """
+
+    name: str
+    columns: pa.Schema
+    client_options: Mapping[str, str] = field(repr=False)
+    registry_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source_name: str | None = None
+    format: ForeignFormat = ForeignFormat.DEBEZIUM_JSON
+    primary_keys: tuple[str, ...] = ()
+    start: LogOffsets | None = None
+    startup: StartupMode = StartupMode.FULL
+    timestamp_millis: int | None = None
+    rows_per_trigger_max: int | None = None
+    on_corrupt: OnCorrupt = OnCorrupt.FAIL
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ForeignTopic:
+        """Read Spark's options; those of Spark's own Kafka source (``kafka.*``) do as well as ``log.kafka.*``."""
+        given = {_canonical(key): value for key, value in options.items()}
+        name = given.get("topic") or given.get("path")
+        _refuse_unknown(given, name)
+        if not name:
+            message = "a changelog read needs .option('topic', <the topic>)"
+            raise InvalidInputError(message)
+        try:
+            start = None if START not in given else LogOffsets.from_json(given[START], given.get(START_ID))
+            startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
+            spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
+            on_corrupt = OnCorrupt(given.get(_ON_CORRUPT, OnCorrupt.FAIL))
+            timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
+            rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
+        except (ValueError, AttributeError) as error:
+            message = (
+                f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
+                f"{', '.join(ForeignFormat)}, {_ON_CORRUPT} one of {', '.join(OnCorrupt)}, the other two are whole "
+                "numbers"
+            )
+            raise InvalidInputError(message) from error
+        if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
+            message = f"topic {name}: log.scan=from-timestamp needs {_TIMESTAMP} (epoch milliseconds)"
+            raise InvalidInputError(message)
+        if rows_max is not None and rows_max < 1:
+            message = f"topic {name}: maxRowsPerTrigger = {rows_max}; use 1 or more, or leave it out for no limit"
+            raise InvalidInputError(message)
+        client = {key.removeprefix(KAFKA_PREFIX): value for key, value in given.items() if key.startswith(KAFKA_PREFIX)}
+        typed = _typed(name, columns, given.get(COLUMN_TYPES))
+        _refuse_variants(name, typed)
+        return cls(
+            name=name,
+            columns=typed,
+            client_options=client,
+            registry_options={
+                key.removeprefix(REGISTRY_PREFIX): value
+                for key, value in given.items()
+                if key.startswith(REGISTRY_PREFIX)
+            },
+            source_name=given.get("source"),
+            format=spelled,
+            primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
+            start=start,
+            startup=startup,
+            timestamp_millis=timestamp,
+            rows_per_trigger_max=rows_max,
+            on_corrupt=on_corrupt,
+        )
+
+    def log(self, table: TableSchema | None = None) -> KafkaLogStore:
+        """The topic as a log, one bucket for each of its partitions; connections are shared within the process.
+
+        Its columns are those of ``table``, exactly as that has them, unless there is none.
+
+        Raises ``NotFoundError`` if Kafka has no such topic: it is for others to make.
+        """
+        from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
+        from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+        from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+
+        clock = SystemClock()
+        settings = KafkaLogSettings(
+            topic=self.name, table_uuid="", client_options=self.client_options, on_corrupt=self.on_corrupt
+        )
+        cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
+        try:
+            partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
+        except NotFoundError as error:
+            message = (
+                f"Kafka at {settings.servers} has no topic {self.name!r} to read from; check its name and the servers, "
+                "or make it: whoever writes the changes there has to come first"
+            )
+            raise NotFoundError(message) from error
+        buckets = {"bucket": str(len(partitions))}
+        if table is None:
+            keys = self.primary_keys if self.format.is_upsert else ()
+            schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
+        else:
+            # A deletion may hold its key alone; what the table wants of other rows is the table's to say.
+            fields = tuple(
+                each if each.name in table.primary_keys else replace(each, type=each.type.with_nullable(True))
+                for each in table.fields
+            )
+            schema = replace(table, fields=fields, options=buckets, partition_keys=())
+        return KafkaLogStore(schema, settings, clock, self._decoder(schema))
+
+    def _decoder(self, schema: TableSchema) -> ChangeDecoder:
+        if self.format is ForeignFormat.UPSERT_KAFKA:
+            return UpsertJson(schema)
+        if self.format is ForeignFormat.UPSERT_KAFKA_AVRO:
+            return avro_upserts(schema, self.name, self.registry_options)
+        if self.format is ForeignFormat.DEBEZIUM_JSON_SCHEMA:
+            return DebeziumJson(schema, with_update_before=False, has_schema=True)
+        if self.format is ForeignFormat.DEBEZIUM_AVRO:
+            return avro_codec(schema, self.name, self.registry_options)
+        return DebeziumJson(schema, with_update_before=False)
+
+    @property
+    def source(self) -> str:
+        """What a table that it is read into remembers it by."""
+        return self.source_name or self.name
+
+    def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
+        """Raise ``LogOffsetsExpiredError`` if ``reached`` is a place in a topic that is gone, not in ``log_id``."""
+        if not reached.is_of(log_id):
+            message = (
+                f"topic {self.name!r} was deleted and made anew after source {self.source!r} was read up to "
+                f"{reached}: nobody can tell whether records were lost. ingest(skip_expired=True) goes on at "
+                "the beginning of the new one, and so does a stream with a new checkpoint after it, or with option "
+                "source=<another name>"
+            )
+            raise LogOffsetsExpiredError(message)
+
+    def first_offsets(self, log: LogStore) -> LogOffsets:
+        """Where somebody starts who has read nothing of it yet."""
+        if self.start is not None:
+            log_id = log.log_id()
+            self.refuse_made_anew(self.start, log_id)
+            return self.start.in_log(log_id)
+        if self.startup is StartupMode.LATEST:
+            return log.latest_offsets()
+        if self.startup is StartupMode.FROM_TIMESTAMP:
+            return log.offsets_at(self.timestamp_millis or 0)
+        return log.earliest_offsets()
+
+
+def _refuse_variants(topic: str, columns: pa.Schema) -> None:
+    for column in columns:
+        if has_variants(column.type):
+            message = (
+                f"topic {topic}: column {column.name!r} is a VARIANT, which records of a topic have no spelling for; "
+                "read it into a STRING column, and make variants of that in Spark (parse_json)"
+            )
+            raise InvalidInputError(message)
+
+
+def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
+    """The columns with the types that ``COLUMN_TYPES`` names in place of Spark's."""
+    try:
+        named = {} if types is None else dict(json.loads(types))
+    except (ValueError, TypeError) as error:
+        message = f"topic {topic}: option {COLUMN_TYPES} is {types!r}; it has to be JSON of column -> type"
+        raise InvalidInputError(message) from error
+    unknown = [name for name in named if name not in columns.names]
+    if unknown:
+        message = (
+            f"topic {topic}: option {COLUMN_TYPES} names {unknown[0]!r}, but the columns are {', '.join(columns.names)}"
+        )
+        raise InvalidInputError(message)
+    return pa.schema(
+        [each.with_type(parse_type(str(named[each.name])).arrow) if each.name in named else each for each in columns]
+    )
+
+
+def _refuse_unknown(given: Mapping[str, str], topic: str | None) -> None:
+    """Options of the connection may be among them: those of its catalog, of its store and of new tables."""
+    for key in given:
+        if key not in _OWN and not (
+            is_known_option(key) or is_of_catalog(key) or key.startswith(STORE_OPTION_PREFIXES)
+        ):
+            raise unknown_option(key, f"topic {topic}", _OWN)
+
+
+def _canonical(key: str) -> str:
+    lower = key.lower()
+    return canonical_key(f"log.{lower}" if lower.startswith("kafka.") else lower)

@@ -1,0 +1,1 @@
+"""The log on Kafka. The one folder that imports Kafka's client."""

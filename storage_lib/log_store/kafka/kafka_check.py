@@ -1,0 +1,36 @@
+"""Whether Kafka can be reached with some options: for a connection's test button and for a doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import kafka.errors
+from kafka.protocol.metadata import MetadataRequest
+
+from storage_lib.io.environment import Clock
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+from storage_lib.schema.options.table_options import TableOptions
+
+_LIMIT_MS = 5_000
+
+
+def count_brokers(options: Mapping[str, str], clock: Clock, *, limit_ms: int = _LIMIT_MS) -> int:
+    """How many brokers Kafka has, asked over connections that are closed again.
+
+    ``options`` are a catalog's (``log.kafka.*``). Raises ``UnavailableError`` if nobody answers in ``limit_ms``, and
+    ``InvalidInputError`` for wrong credentials, certificates and options.
+    """
+    parsed = TableOptions.parse({key: text for key, text in options.items() if key.startswith("log.")})
+    client_options = {**parsed.log_kafka_client, "bootstrap.servers": parsed.log_kafka_bootstrap_servers or ""}
+    settings = KafkaLogSettings(topic="", table_uuid="", client_options=client_options, limit_ms=limit_ms)
+    cluster = KafkaCluster(settings.client_config, limit_ms)
+    try:
+        patience = cluster.patience(clock, "reach Kafka")
+        while True:
+            try:
+                return len(cluster.ask(None, MetadataRequest(topics=[], allow_auto_topic_creation=False)).brokers)
+            except kafka.errors.KafkaError as failure:
+                patience.wait(failure)
+    finally:
+        cluster.close()

@@ -1,0 +1,328 @@
+"""This process's connections to one Kafka cluster: who leads, who coordinates, ask them, try again.
+
+This file and ``kafka_connections.py`` are all that know kafka-python's private names (3.0.12). Everything else sees
+requests, answers and ``Patience``. Connections are shared by all stores of the process with the same options and live
+on when a store is closed, so that a stream's many short-lived stores cost no reconnect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import kafka.errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
+
+from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.log_store.kafka.kafka_connections import KafkaConnections, refuse_for_good
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from storage_lib.io.environment import Clock
+
+_PAUSE_SECONDS_MIN = 0.001
+_PAUSE_GROWTH = 1.5
+_PAUSE_SECONDS_MAX = 0.5
+_ANSWER_SECONDS_BEYOND_TIMEOUT = 5.0
+_ABSENCE_SHARE = 6
+_RECONNECT_MS_MAX = 1_000
+_IN_FLIGHT_MAX = 10_000
+_TOPIC_ID_SECONDS = 1.0
+_RESPONSE_BYTES_MAX = 1 << 30
+_FIND_COORDINATORS_VERSION_MIN = 4
+
+CLIENT_DEFAULTS: Mapping[str, object] = {
+    key: default
+    for key, default in KafkaConnectionManager.DEFAULT_CONFIG.items()
+    if key not in {"metrics", "metric_group_prefix", "api_version", "ssl_context", "sasl_oauth_token_provider"}
+}
+"""The options of the client that can be spelled as text, with their defaults."""
+
+_SHARED: dict[tuple[int, tuple[tuple[str, object], ...]], KafkaCluster] = {}
+_SHARED_LOCK = threading.Lock()
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long one act may go on trying: pauses that grow, then ``UnavailableError``."""
+
+    clock: Clock
+    deadline: float
+    servers: str
+    act: str
+    limit_ms: int
+    pause_seconds: float = _PAUSE_SECONDS_MIN
+    _absent_since: float | None = None
+
+    def believes_absence(self) -> bool:
+        """Whether to believe an answer that there is no such topic: only if it is repeated for a while.
+
+        A broker that comes back reads its metadata again, and one that is told of a new topic later than others knows
+        no better: both say so of topics that exist. The while is a sixth of the limit.
+        """
+        now = self.clock.monotonic()
+        if self._absent_since is None:
+            self._absent_since = now
+        return now - self._absent_since >= self.limit_ms / 1_000 / _ABSENCE_SHARE
+
+    def wait(self, reason: object) -> None:
+        """Sleep before the next try; ``UnavailableError`` when time is up."""
+        if self.clock.monotonic() + self.pause_seconds > self.deadline:
+            is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
+            why = "no broker answers" if is_silent else str(reason).removeprefix("KafkaConnectionError: ")
+            message = (
+                f"could not {self.act} within {self.limit_ms} ms: {why}. Is Kafka running at {self.servers}, and can "
+                "it be reached from here? Try again when it is"
+            )
+            raise UnavailableError(message) from (reason if isinstance(reason, BaseException) else None)
+        self.clock.sleep(self.pause_seconds)
+        self.pause_seconds = min(_PAUSE_SECONDS_MAX, self.pause_seconds * _PAUSE_GROWTH)
+
+
+class KafkaCluster:
+    """Connections to the brokers of one cluster. Thread-safe; made by ``shared``."""
+
+    def __init__(self, client_config: Mapping[str, object], limit_ms: int) -> None:
+        """Start the event loop; the first request connects."""
+        self._servers = str(client_config["bootstrap_servers"])
+        self._limit_ms = limit_ms
+        config = {
+            "receive_message_max_bytes": _RESPONSE_BYTES_MAX,
+            "reconnect_backoff_max_ms": _RECONNECT_MS_MAX,
+            "max_in_flight_requests_per_connection": _IN_FLIGHT_MAX,
+            "request_timeout_ms": limit_ms,
+            **client_config,
+        }
+        self._answer_seconds = limit_ms / 1_000 + _ANSWER_SECONDS_BEYOND_TIMEOUT
+        self._net = NetworkSelector(slow_task_threshold_secs=0)
+        self._manager = KafkaConnections(self._net, **config)
+        self._net.start()
+        self._connecting = threading.Lock()
+        self._leaders: dict[str, dict[int, int]] = {}
+        self._topic_ids: dict[str, tuple[float, str | None]] = {}
+        """With when they were looked up."""
+        self._coordinators: dict[str, int] = {}
+        self.batch_bytes_max: dict[str, int] = {}
+
+    @classmethod
+    def shared(cls, client_config: Mapping[str, object], limit_ms: int) -> KafkaCluster:
+        """The connections of this process for these options. A forked child gets its own."""
+        key = (os.getpid(), tuple(sorted({**client_config, "": limit_ms}.items(), key=lambda item: item[0])))
+        with _SHARED_LOCK:
+            cluster = _SHARED.get(key)
+            if cluster is None or not cluster.is_running:
+                cluster = _SHARED[key] = cls(client_config, limit_ms)
+            return cluster
+
+    def patience(self, clock: Clock, act: str) -> Patience:
+        """Patience for one act, worded to follow "could not"."""
+        deadline = clock.monotonic() + self._limit_ms / 1_000
+        return Patience(clock=clock, deadline=deadline, servers=self._servers, act=act, limit_ms=self._limit_ms)
+
+    def submit(self, node: int | None, request: object) -> Future[Any]:
+        """Send a request; requests to one node leave in the order of the calls. The answer, or a ``KafkaError``, later.
+
+        ``node`` None is any broker.
+        """
+        answer: Future[Any] = Future()
+
+        def start() -> None:
+            try:
+                pending = self._manager.send(request, node_id=node)
+            except Exception as error:  # noqa: BLE001  it belongs to whoever waits for the answer
+                answer.set_exception(error)
+                return
+            pending.add_callback(answer.set_result)
+            pending.add_errback(answer.set_exception)
+
+        try:
+            self._connect()
+            self._net.call_soon_threadsafe(start)
+        except (kafka.errors.KafkaError, InvalidInputError, RuntimeError) as error:
+            answer.set_exception(error)
+        return answer
+
+    def answer(self, pending: Future[Any]) -> Any:
+        """Wait for an answer; ``KafkaError`` if there is none. Bad credentials are an ``InvalidInputError``."""
+        try:
+            return pending.result(timeout=self._answer_seconds)
+        except TimeoutError:
+            message = "no answer"
+            raise kafka.errors.KafkaTimeoutError(message) from None
+        except RuntimeError as error:
+            raise kafka.errors.KafkaConnectionError(str(error)) from error
+        except kafka.errors.KafkaError as error:
+            refuse_for_good(error, self._servers)
+            raise
+
+    def ask(self, node: int | None, request: object) -> Any:
+        """Send one request and wait for its answer."""
+        return self.answer(self.submit(node, request))
+
+    def ask_all(self, requests: Iterable[tuple[int | None, object]]) -> list[Any]:
+        """Send many at once; the answers in order, a ``KafkaError`` in the place of a missing one."""
+        pending = [self.submit(node, request) for node, request in requests]
+        answers: list[Any] = []
+        for each in pending:
+            try:
+                answers.append(self.answer(each))
+            except kafka.errors.KafkaError as error:
+                answers.append(error)
+        return answers
+
+    def leaders(self, topic: str, patience: Patience) -> Mapping[int, int]:
+        """The leading broker of every Kafka partition of ``topic``; ``NotFoundError`` if there is no such topic."""
+        known = self._leaders.get(topic)
+        while known is None:
+            try:
+                answer = self.ask(None, _metadata_request(topic))
+                self._learn_brokers(answer)
+                (described,) = answer.topics
+                error = kafka.errors.for_code(described.error_code)
+                leaders = {each.partition_index: each.leader_id for each in described.partitions}
+                self._topic_ids[topic] = (patience.clock.monotonic(), _known(described.topic_id))
+            except kafka.errors.KafkaError as failure:
+                patience.wait(failure)
+                continue
+            if error is kafka.errors.UnknownTopicOrPartitionError and patience.believes_absence():
+                message = (
+                    f"Kafka at {self._servers} has no topic {topic!r}; was it deleted (a table's is, when the table is "
+                    "dropped), or never made?"
+                )
+                raise NotFoundError(message)
+            if error is kafka.errors.NoError and leaders and min(leaders.values()) >= 0:
+                known = self._leaders[topic] = leaders
+                break
+            refuse(error, topic)
+            patience.wait(error.__name__)
+        return known
+
+    def topic_id(self, topic: str, patience: Patience) -> str | None:
+        """Kafka's own name of a topic, which one that is made anew does not get; None of brokers before 2.8.
+
+        Looked up once a second at most. ``NotFoundError`` if there is no such topic.
+        """
+        while True:
+            found = self._topic_ids.get(topic)
+            if found is not None and patience.clock.monotonic() - found[0] < _TOPIC_ID_SECONDS:
+                return found[1]
+            self._leaders.pop(topic, None)
+            self.leaders(topic, patience)
+
+    def forget_leaders(self, topic: str) -> None:
+        """Look them up again next time: one of them turned out to lead no more."""
+        self._leaders.pop(topic, None)
+        self._topic_ids.pop(topic, None)
+        self.batch_bytes_max.pop(topic, None)
+
+    def coordinators(self, transactional_ids: Sequence[str], patience: Patience) -> dict[str, int]:
+        """The broker that keeps the state of each transactional id."""
+        while True:
+            unknown = [each for each in transactional_ids if each not in self._coordinators]
+            if not unknown:
+                return {each: self._coordinators[each] for each in transactional_ids}
+            request = FindCoordinatorRequest(
+                key_type=CoordinatorType.TRANSACTION.value,
+                coordinator_keys=unknown,
+                min_version=_FIND_COORDINATORS_VERSION_MIN,
+            )
+            try:
+                answer = self.ask(None, request)
+            except kafka.errors.KafkaError as failure:
+                patience.wait(failure)
+                continue
+            errors = []
+            for each in answer.coordinators:
+                error = kafka.errors.for_code(each.error_code)
+                if error is kafka.errors.NoError:
+                    self._coordinators[each.key] = each.node_id
+                else:
+                    refuse(error, each.key)
+                    errors.append(error.__name__)
+            if errors:
+                patience.wait(errors[0])
+
+    def forget_coordinator(self, transactional_id: str) -> None:
+        """Look it up again next time."""
+        self._coordinators.pop(transactional_id, None)
+
+    def close(self) -> None:
+        """Close the connections and end the event loop."""
+        if self.is_running:
+            with contextlib.suppress(kafka.errors.KafkaError):
+                self._manager.run(self._manager.close)
+        self._net.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the event loop still turns."""
+        thread = self._net._io_thread  # noqa: SLF001  kafka-python has no public word for it
+        return thread is not None and thread.is_alive()
+
+    def _connect(self) -> None:
+        if self._manager.bootstrapped:
+            return
+        with self._connecting:
+            if not self._manager.bootstrapped:
+                self._manager.connect(self._limit_ms)
+
+    def _learn_brokers(self, metadata: Any) -> None:
+        """Brokers may have come or moved since the first connection."""
+        self._net.call_soon_threadsafe(_call_with(self._manager.cluster.update_metadata, metadata))
+
+
+def close_connections() -> None:
+    """Close every connection of this process. Stores made before may not be used again; new ones connect anew.
+
+    For long-lived processes that are done with Kafka, or whose broker is gone for good: it would be tried for ever.
+    """
+    with _SHARED_LOCK:
+        clusters = [cluster for (pid, _), cluster in _SHARED.items() if pid == os.getpid()]
+        _SHARED.clear()
+    for cluster in clusters:
+        cluster.close()
+
+
+def refuse(error: type[Exception], name: str) -> None:
+    """Turn an answer that no retry will change into ``InvalidInputError``; others pass."""
+    if issubclass(error, kafka.errors.AuthorizationError):
+        message = (
+            f"Kafka does not let this user at {name!r} ({error.__name__}); grant it DESCRIBE, READ, WRITE and "
+            "DESCRIBE_CONFIGS on the topic and WRITE on transactional ids that begin with the table's uuid"
+        )
+        raise InvalidInputError(message)
+
+
+def is_worth_retrying(error: object) -> bool:
+    """Whether a ``KafkaError`` (class or object) may pass by itself: moved leaders, lost connections, busy brokers.
+
+    An unknown error is an exception in the broker. Kafka 4.3.1 answers so to the end of a transaction that it is about
+    to abort for its age; asked again, it tells that it did.
+    """
+    kind = error if isinstance(error, type) else type(error)
+    passing = (kafka.errors.RetriableError, kafka.errors.UnknownBrokerIdError, kafka.errors.UnknownError)
+    return issubclass(kind, passing)
+
+
+def _known(topic_id: UUID | None) -> str | None:
+    return str(topic_id) if topic_id is not None and topic_id.int else None
+
+
+def _metadata_request(topic: str) -> object:
+    named = MetadataRequest.MetadataRequestTopic(name=topic, topic_id=None)
+    return MetadataRequest(topics=[named], allow_auto_topic_creation=False)
+
+
+def _call_with(function: Callable[[Any], object], argument: object) -> Callable[[], object]:
+    def call() -> object:
+        return function(argument)
+
+    return call

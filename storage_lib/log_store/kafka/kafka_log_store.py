@@ -1,0 +1,282 @@
+"""The log on Kafka: one topic per table, one Kafka partition per bucket, one transaction per slot and commit.
+
+Whole Arrow batches become whole record batches and back (``debezium_json``, ``kafka_record_batch``); Kafka's side is
+in ``kafka_topic``, ``kafka_transactions``, ``kafka_bucket_writer`` and ``kafka_bucket_reader``, which share one set of
+connections per process (``kafka_cluster``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import StorageError, UnavailableError
+from storage_lib.log_store.codec.log_codec import TopicSchemas
+from storage_lib.log_store.codec.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
+from storage_lib.log_store.kafka.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
+from storage_lib.log_store.kafka.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
+from storage_lib.log_store.kafka.kafka_log_transaction import KafkaLogTransaction
+from storage_lib.log_store.kafka.kafka_topic import KafkaTopic, mark_of
+from storage_lib.log_store.kafka.kafka_transactions import KafkaTransactions
+from storage_lib.log_store.kafka.log_codecs import codec_of
+from storage_lib.log_store.log_offsets import LogOffsets, made_anew
+from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
+
+if TYPE_CHECKING:
+    from storage_lib.io.environment import Clock
+    from storage_lib.log_store.codec.log_codec import ChangeDecoder, LogCodec
+    from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+    from storage_lib.schema.table_schema import TableSchema
+
+_BATCH_ROWS_MAX = 65_536
+_BATCH_BYTES_MAX = 16 << 20
+
+
+class KafkaLogStore:
+    """A ``LogStore`` on Kafka. Connects at the first act; thread-safe but for its transactions; picklable."""
+
+    def __init__(
+        self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock, decoder: ChangeDecoder | None = None
+    ) -> None:
+        """Speak to the table's topic; ``create`` makes it. ``decoder`` reads a topic that others write in their way."""
+        self._schema = schema
+        self.settings = settings
+        self._clock = clock
+        self._codec: LogCodec = codec_of(schema, settings)
+        self._foreign = decoder
+        self._decoder: ChangeDecoder = decoder or self._codec
+        self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
+        self._topic = KafkaTopic(self._cluster, settings.topic, mark_of(settings.table_uuid), clock)
+        self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
+        self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
+        self._idle_producers: list[tuple[int, IdempotentProducer]] = []
+        """With the process that they belong to: a forked child would repeat its parent's sequence numbers."""
+
+    def __reduce__(
+        self,
+    ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
+        """Travel as data; connections are made where it is unpacked."""
+        return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
+
+    def create(self) -> None:
+        """See ``LogStore.create``."""
+        with self._registered():
+            self._topic.create(
+                partition_count=len(self._schema.bucket_numbers),
+                retention_ms=self.settings.retention_ms,
+                replication_factor=self.settings.replication_factor,
+            )
+
+    def drop(self) -> None:
+        """See ``LogStore.drop``."""
+        self._topic.drop()
+        schemas = self._schemas
+        if schemas is not None:
+            schemas.unregister()
+
+    def evolve(self, schema: TableSchema) -> None:
+        """See ``LogStore.evolve``."""
+        codec: LogCodec = codec_of(schema, self.settings)
+        if isinstance(codec, TopicSchemas):
+            codec.register()
+
+    @property
+    def _schemas(self) -> TopicSchemas | None:
+        """The codec, where it keeps schemas elsewhere."""
+        return self._codec if isinstance(self._codec, TopicSchemas) else None
+
+    @contextmanager
+    def _registered(self) -> Iterator[None]:
+        """With the topic's schemas in the registry, where there are any; without those that came, should it fail."""
+        schemas = self._schemas
+        if schemas is None:
+            yield
+            return
+        is_new = schemas.refuse_taken()
+        schemas.register()
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                # Why the topic could not be made matters more than what is left in the registry.
+                with suppress(StorageError):
+                    schemas.unregister()
+            raise
+
+    def description(self) -> Mapping[str, str]:
+        """See ``LogStore.description``."""
+        retention_ms = self.retention_ms()
+        return {
+            "log.system": "kafka",
+            "log.format": str(self.settings.format),
+            "log.kafka.bootstrap.servers": self.settings.servers,
+            "log.kafka.topic": self.settings.topic,
+            "log.retention": "forever" if retention_ms is None else f"{retention_ms} ms",
+        }
+
+    def retention_ms(self) -> int | None:
+        """See ``LogStore.retention_ms``."""
+        configured = int(self._topic.configs().get("retention.ms") or -1)
+        return None if configured < 0 else configured
+
+    def log_id(self) -> str | None:
+        """See ``LogStore.log_id``."""
+        return self._topic.id()
+
+    def begin(self, slot: int) -> KafkaLogTransaction:
+        """See ``LogStore.begin``."""
+        self._topic.refuse_others()
+        return KafkaLogTransaction(
+            cluster=self._cluster,
+            topic=self._topic,
+            transactions=self._transactions,
+            handle=self._transactions.begin(f"{self.settings.table_uuid}-{slot}", self.settings.transaction_timeout_ms),
+            codec=self._codec,
+            settings=self.settings,
+            clock=self._clock,
+        )
+
+    def open_appender(self) -> KafkaLogAppender:
+        """See ``LogStore.open_appender``."""
+        self._topic.refuse_others()
+        process = os.getpid()
+        try:
+            owner, producer = self._idle_producers.pop()
+        except IndexError:
+            owner = None
+        if owner != process:
+            producer = new_producer(self._cluster, self.settings.topic, self._clock)
+        return KafkaLogAppender(
+            cluster=self._cluster,
+            topic=self._topic,
+            producer=producer,
+            codec=self._codec,
+            settings=self.settings,
+            clock=self._clock,
+            give_back=lambda idle: self._idle_producers.append((process, idle)),
+        )
+
+    def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
+        """See ``LogStore.end``."""
+        return self._transactions.end_all((handle,), commit=commit)[0]
+
+    def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
+        """See ``LogStore.end_all``."""
+        return self._transactions.end_all(handles, commit=commit)
+
+    def is_committed(self, written: WrittenRange) -> bool:
+        """See ``LogStore.is_committed``.
+
+        Readers see a transaction's records once its commit marker stands behind them, so this looks for the next marker
+        of the producer that wrote the last record; unlike the last stable offset, that does not depend on others.
+        """
+        patience = self._reader.patience()
+        offset, producer_id = written.next_offset - 1, None
+        end = self._reader.offsets({written.bucket: LATEST}, committed=False)[written.bucket]
+        while offset < end:
+            pending = self._reader.submit(written.bucket, offset, patience, committed=False)
+            fetched = self._reader.fetched(pending, written.bucket, offset, patience, committed=False)
+            if not fetched.batches:
+                patience.wait("an empty answer")
+            for batch in fetched.batches:
+                if producer_id is None:
+                    if not batch.is_transactional or batch.is_control:
+                        return not batch.is_control
+                    producer_id = batch.producer_id
+                elif batch.is_control and batch.producer_id == producer_id:
+                    return batch.is_commit_marker
+                offset = batch.next_offset
+        return False
+
+    def earliest_offsets(self) -> LogOffsets:
+        """See ``LogStore.earliest_offsets``."""
+        return LogOffsets(self._reader.offsets(self._every_bucket(EARLIEST)), self.log_id())
+
+    def latest_offsets(self) -> LogOffsets:
+        """See ``LogStore.latest_offsets``."""
+        return LogOffsets(self._reader.offsets(self._every_bucket(LATEST)), self.log_id())
+
+    def offsets_at(self, timestamp_millis: int) -> LogOffsets:
+        """See ``LogStore.offsets_at``."""
+        found = self._reader.offsets(self._every_bucket(max(0, timestamp_millis)))
+        latest = self.latest_offsets()
+        told = {bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()}
+        return LogOffsets(told, latest.log_id)
+
+    def read(
+        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
+    ) -> Iterator[LogBatch]:
+        """See ``LogStore.read``."""
+        asked = tuple(self._schema.bucket_numbers) if buckets is None else buckets
+        if start.log_id is not None and not start.is_of(self.log_id()):
+            raise made_anew(self.settings.topic)
+        earliest = self._reader.offsets(dict.fromkeys(asked, EARLIEST))
+        held_until = self._reader.offsets(dict.fromkeys(asked, LATEST), committed=False)
+        latest = self._reader.offsets(dict.fromkeys(asked, LATEST))
+        stops: dict[int, int] = {}
+        for bucket in asked:
+            position = start.of(bucket)
+            if not earliest[bucket] <= position <= held_until[bucket]:
+                raise self._reader.expired(bucket, position)
+            stops[bucket] = max(position, latest[bucket] if end is None else end.of(bucket))
+            if stops[bucket] > max(position, latest[bucket]):
+                message = (
+                    f"log {self.settings.topic!r}, bucket {bucket}: asked to read up to offset {stops[bucket]}, but it "
+                    f"is committed up to {latest[bucket]} only; wait until the open transaction is ended"
+                )
+                raise UnavailableError(message)
+        return self._batches(start, stops)
+
+    def close(self) -> None:
+        """Nothing of its own to release: connections belong to the process and close when idle."""
+
+    def _every_bucket(self, time: int) -> dict[int, int]:
+        return dict.fromkeys(self._schema.bucket_numbers, time)
+
+    def _batches(self, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
+        for bucket, stop in stops.items():
+            reported = start.of(bucket)
+            for columns, reached in self._visible_columns(bucket, reported, stop):
+                reported = reached
+                yield read_columns(
+                    self._decoder,
+                    columns,
+                    log=self.settings.topic,
+                    bucket=bucket,
+                    next_offset=reached,
+                    on_corrupt=self.settings.on_corrupt,
+                )
+            if reported < stop or reported == start.of(bucket):
+                yield end_of_bucket(self._decoder, bucket, stop)
+
+    def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
+        """Committed records and the position after them; the next fetch is on its way while one is decoded."""
+        patience = self._reader.patience()
+        pending = self._reader.submit(bucket, position, patience) if position < stop else None
+        while pending is not None:
+            fetched = self._reader.fetched(pending, bucket, position, patience)
+            reached = fetched.batches[-1].next_offset if fetched.batches else position
+            if reached <= position:
+                patience.wait("an empty answer")
+            else:
+                patience = self._reader.patience()
+            pending = self._reader.submit(bucket, reached, patience) if reached < stop else None
+            gathered: list[LogColumns] = []
+            for batch in fetched.visible():
+                columns = batch.columns().between(position, stop)
+                if len(columns):
+                    gathered.append(columns)
+                if _is_enough(gathered):
+                    yield concat_columns(gathered), min(batch.next_offset, stop)
+                    gathered = []
+            if gathered:
+                yield concat_columns(gathered), min(reached, stop)
+            position = max(position, reached)
+
+
+def _is_enough(gathered: list[LogColumns]) -> bool:
+    is_long = sum(len(columns) for columns in gathered) >= _BATCH_ROWS_MAX
+    return is_long or sum(columns.size_bytes for columns in gathered) >= _BATCH_BYTES_MAX

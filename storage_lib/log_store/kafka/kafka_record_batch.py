@@ -1,0 +1,285 @@
+"""Kafka record batches, format version 2, made and taken apart with whole columns instead of record by record.
+
+The layout is https://kafka.apache.org/documentation/#recordbatch; varints are zigzag LEB128.
+
+    batch   base offset 8 | length 4 | leader epoch 4 | magic 1 | crc 4 | attributes 2 | last offset delta 4
+            | base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | count 4
+            | records
+    record  length v | attributes 1 | timestamp delta v | offset delta v | key length v | key | value length v | value
+            | header count v | headers
+
+A null key or value has length -1. The crc (Castagnoli) covers everything from the attributes on.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import CorruptFileError
+from storage_lib.log_store.codec.log_columns import REPAIRS_HEADER, LogColumns
+from storage_lib.log_store.kafka.kafka_compression import Compression, compress, decompress
+from storage_lib.schema.encoding.varint_columns import bytes_at, read_varints, varints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
+    Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+_PREFIX = struct.Struct(">qiibI")
+_BODY = struct.Struct(">hiqqqhii")
+_LENGTH_END = 12
+_CRC_END = _PREFIX.size
+BATCH_HEADER_BYTES = _PREFIX.size + _BODY.size
+_MAGIC_OFFSET = 16
+_MAGIC = 2
+_COMPRESSION_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_COMMIT_MARKER = 1
+_MORE = 0x80
+_LENGTH_BYTES_MAX = 5
+RECORD_BYTES_MAX = 32
+"""What a record may take beside key, value and headers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOwner:
+    """Who writes a batch: the producer's id and epoch, and the sequence number of its first record."""
+
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawBatch:
+    """A batch as fetched, header read, records still packed. Its records end before ``next_offset``."""
+
+    first_offset: int
+    next_offset: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    record_count: int
+    packed: memoryview
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is part of a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a marker that ends a transaction, not data."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_commit_marker(self) -> bool:
+        """For a control batch: whether the transaction was committed, not aborted."""
+        columns = _unpack(
+            self,
+            decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
+        )
+        (marker_type,) = struct.unpack_from(">h", columns.keys[0].as_py(), 2)
+        return bool(marker_type == _COMMIT_MARKER)
+
+    def columns(self) -> LogColumns:
+        """Its records."""
+        return _unpack(
+            self,
+            decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
+        )
+
+
+def encode_batch(
+    keys: pa.Array,
+    values: pa.Array,
+    *,
+    headers: bytes,
+    timestamp_millis: int,
+    owner: BatchOwner,
+    compression: Compression,
+    is_transactional: bool = True,
+) -> bytes:
+    """One batch of the given keys and values (binary, may be null), ready for a produce request.
+
+    ``headers`` is what ``encode_headers`` made, the same for every record.
+    """
+    count = len(values)
+    records = compress(compression, _pack(keys, values, headers))
+    attributes = compression.value | (_TRANSACTIONAL if is_transactional else 0)
+    body = _BODY.pack(
+        attributes, count - 1, timestamp_millis, timestamp_millis,
+        owner.producer_id, owner.producer_epoch, owner.first_sequence, count,
+    )  # fmt: skip
+    crc = crc32c.crc32c(records, crc32c.crc32c(body))
+    length = _CRC_END - _LENGTH_END + len(body) + len(records)
+    return b"".join((_PREFIX.pack(0, length, -1, _MAGIC, crc), body, records))
+
+
+def encode_headers(repairs: int | None) -> bytes:
+    """The headers section of a record: none, or the snapshot that it repairs."""
+    if repairs is None:
+        return b"\0"
+    key, value = REPAIRS_HEADER.encode(), str(repairs).encode()
+    return b"\x02" + bytes([len(key) * 2]) + key + bytes([len(value) * 2]) + value
+
+
+def split_batches(data: memoryview, *, log: str, bucket: int) -> Iterator[RawBatch]:
+    """The whole batches of a fetch response, in order; a last one that was cut off is left out.
+
+    Raises ``CorruptFileError`` for a batch whose checksum is wrong, or of a format older than Kafka 0.11.
+    """
+    position = 0
+    while position + BATCH_HEADER_BYTES <= len(data):
+        first_offset, length, _, magic, crc = _PREFIX.unpack_from(data, position)
+        end = position + _LENGTH_END + length
+        if end > len(data):
+            return
+        where = f"log {log!r}, bucket {bucket}, offset {first_offset}"
+        if magic != _MAGIC:
+            message = f"{where}: a record batch of format {magic}; only format 2 (Kafka 0.11 and later) is understood"
+            raise CorruptFileError(message)
+        if crc32c.crc32c(data[position + _CRC_END : end]) != crc:
+            message = f"{where}: the record batch does not match its checksum; check the broker's disks and the network"
+            raise CorruptFileError(message)
+        (
+            attributes,
+            last_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            _,
+            _,
+            count,
+        ) = _BODY.unpack_from(data, position + _CRC_END)
+        yield RawBatch(
+            first_offset=first_offset,
+            next_offset=first_offset + last_delta + 1,
+            attributes=attributes,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            producer_id=producer_id,
+            record_count=count,
+            packed=data[position + BATCH_HEADER_BYTES : end],
+        )
+        position = end
+
+
+def _pack(keys: pa.Array, values: pa.Array, headers: bytes) -> memoryview:
+    count = len(values)
+    key_lengths, value_lengths = _lengths(keys), _lengths(values)
+    deltas, delta_sizes = varints(np.arange(count, dtype=np.int64))
+    key_prefixes, key_prefix_sizes = varints(key_lengths)
+    value_prefixes, value_prefix_sizes = varints(value_lengths)
+    attributes_and_timestamp_delta = b"\0\0"
+    sizes = (
+        len(attributes_and_timestamp_delta) + delta_sizes
+        + key_prefix_sizes + np.maximum(key_lengths, 0)
+        + value_prefix_sizes + np.maximum(value_lengths, 0) + len(headers)
+    )  # fmt: skip
+    record_prefixes, _ = varints(sizes)
+    records = pc.binary_join_element_wise(
+        record_prefixes, attributes_and_timestamp_delta, deltas, key_prefixes, pc.fill_null(keys, b""),
+        value_prefixes, pc.fill_null(values, b""), headers, b"",
+    )  # fmt: skip
+    offsets = np.frombuffer(records.buffers()[1], np.int32)
+    return memoryview(records.buffers()[2])[: offsets[count]]
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    return pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _unpack(batch: RawBatch, records: bytes) -> LogColumns:
+    data = np.frombuffer(records, np.uint8)
+    position = _record_starts(records, batch.record_count) + 1
+    timestamp_deltas, position = read_varints(data, position)
+    offset_deltas, position = read_varints(data, position)
+    key_lengths, key_starts = read_varints(data, position)
+    value_lengths, value_starts = read_varints(data, key_starts + np.maximum(key_lengths, 0))
+    header_counts, position = read_varints(data, value_starts + np.maximum(value_lengths, 0))
+    timestamps = batch.base_timestamp + timestamp_deltas
+    if batch.attributes & _LOG_APPEND_TIME:
+        timestamps = np.full(batch.record_count, batch.max_timestamp, np.int64)
+    return LogColumns(
+        keys=bytes_at(data, key_starts, key_lengths),
+        values=bytes_at(data, value_starts, value_lengths),
+        offsets=batch.first_offset + offset_deltas,
+        timestamps=timestamps,
+        repairs=_repairs(data, position, header_counts),
+    )
+
+
+def _record_starts(records: bytes, count: int) -> Int64s:
+    """Where each record begins, past its length.
+
+    Each length says where the next one stands, so finding them is a walk; where all records look as our own writers
+    make them, their places are guessed at once, and proved by the lengths that stand there.
+    """
+    guessed = _guessed_starts(np.frombuffer(records, np.uint8), count)
+    return _walked_starts(records, count) if guessed is None else guessed
+
+
+def _guessed_starts(data: Bytes, count: int) -> Int64s | None:
+    """All pairs of zeros (attributes, time since the batch's first), if just they begin records; else None."""
+    zeros = np.flatnonzero(data == 0)
+    follows_another = np.diff(zeros, prepend=-1, append=-1) == 1
+    starts = zeros[follows_another[1:] & ~follows_another[:-1]]
+    if len(starts) != count or not count:
+        return None
+    # A length ends right before its record, and all its bytes but the last have the highest bit set.
+    first = starts - 1
+    may_go_on = np.ones(count, bool)
+    for _ in range(_LENGTH_BYTES_MAX - 1):
+        may_go_on &= (first > 0) & (data[np.maximum(first - 1, 0)] >= _MORE)
+        first = first - may_go_on
+    lengths, ends = read_varints(data, first)
+    chain = np.concatenate([[0], starts + lengths])
+    is_proved = (ends == starts).all() and (chain[:-1] == first).all() and chain[-1] == len(data)
+    return starts if is_proved else None
+
+
+def _walked_starts(records: bytes, count: int) -> Int64s:
+    starts = np.empty(count, np.int64)
+    position = 0
+    for index in range(count):
+        byte = records[position]
+        position += 1
+        length, shift = byte & 0x7F, 7
+        while byte >= _MORE:
+            byte = records[position]
+            position += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+        starts[index] = position
+        position += length >> 1
+    return starts
+
+
+def _repairs(data: np.ndarray, position: np.ndarray, header_counts: np.ndarray) -> pa.Array:
+    """The value of the header ``repairs-snapshot``, null where a record has none."""
+    repairs = pa.nulls(len(position), pa.int64())
+    for nth in range(int(header_counts.max(initial=0))):
+        has_nth = np.flatnonzero(header_counts > nth)
+        key_lengths, key_starts = read_varints(data, position[has_nth])
+        value_lengths, value_starts = read_varints(data, key_starts + key_lengths)
+        position[has_nth] = value_starts + np.maximum(value_lengths, 0)
+        is_repairs = pc.equal(bytes_at(data, key_starts, key_lengths), REPAIRS_HEADER.encode())
+        is_ours = is_repairs.to_numpy(zero_copy_only=False)
+        if is_ours.any():
+            snapshots = bytes_at(data, value_starts[is_ours], value_lengths[is_ours]).cast(pa.string()).cast(pa.int64())
+            mask = np.zeros(len(position), bool)
+            mask[has_nth[is_ours]] = True
+            repairs = pc.replace_with_mask(repairs, pa.array(mask), snapshots)
+    return repairs

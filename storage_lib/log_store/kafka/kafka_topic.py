@@ -1,0 +1,221 @@
+"""A table's topic: made, recognised as ours, described, deleted.
+
+A topic carries no free text, so the mark of its table is a number that changes nothing: a limit on how old a record
+may be, ``message.timestamp.before.max.ms``, of more than 146 million years, whose lower 62 bits are the first of the
+SHA-256 of the table's uuid. It is made together with the topic in one request, never expires, and moves with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import kafka.errors
+from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest
+
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+
+if TYPE_CHECKING:
+    from storage_lib.io.environment import Clock
+
+_MARK_CONFIG = "message.timestamp.before.max.ms"
+_MARK_BITS = 62
+_FOREVER_MS = (1 << 63) - 1
+_TOPIC_RESOURCE = 2
+_CLUSTER_DEFAULT = -1
+_KAFKA_BATCH_BYTES_MAX = 1_048_588
+_CREATE_VERSION_MIN = 4
+_DELETE_VERSION_MAX = 5
+_UNKNOWN = kafka.errors.UnknownTopicOrPartitionError
+
+
+class KafkaTopic:
+    """The topic of one table."""
+
+    def __init__(self, cluster: KafkaCluster, name: str, mark: str, clock: Clock) -> None:
+        """Speak of the topic ``name`` on behalf of the table that has this mark (``mark_of``)."""
+        self._cluster = cluster
+        self._name = name
+        self._mark = mark
+        self._clock = clock
+        self._known_as_ours: tuple[str | None] | None = None
+
+    def create(self, *, partition_count: int, retention_ms: int | None, replication_factor: int | None) -> None:
+        """Make the topic, or find it made by an earlier try for the same table.
+
+        Raises ``AlreadyExistsError`` for one that is not this table's, ``InvalidInputError`` for what Kafka refuses.
+        """
+        patience = self._patience("create")
+        configs = {
+            "cleanup.policy": "delete",
+            "message.timestamp.type": "CreateTime",
+            # Nothing goes by a record's time, so a writer whose clock is ahead is no reason to refuse it.
+            "message.timestamp.after.max.ms": str(_FOREVER_MS),
+            _MARK_CONFIG: self._mark,
+        }
+        if retention_ms is not None:
+            configs["retention.ms"] = str(retention_ms)
+        creatable = CreateTopicsRequest.CreatableTopic
+        topic = creatable(
+            name=self._name,
+            num_partitions=partition_count,
+            replication_factor=replication_factor or _CLUSTER_DEFAULT,
+            assignments=[],
+            configs=[creatable.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        )
+        request = CreateTopicsRequest(
+            topics=[topic], timeout_ms=patience.limit_ms, validate_only=False, min_version=_CREATE_VERSION_MIN
+        )
+        while True:
+            error, detail = self._send(request, lambda answer: answer.topics[0])
+            if error in (kafka.errors.NoError, kafka.errors.TopicAlreadyExistsError):
+                break
+            self._wait(error, detail, patience)
+        if error is kafka.errors.TopicAlreadyExistsError and not self._is_ours(patience):
+            message = (
+                f"topic {self._name!r} exists and is not this table's log; choose another with log.kafka.topic, or "
+                "delete it if nobody needs it (`dynamic-table orphans --topics` knows those that a CREATE which broke "
+                "off has left)"
+            )
+            raise AlreadyExistsError(message)
+        self._cluster.forget_leaders(self._name)
+        found = len(self._cluster.leaders(self._name, patience))
+        if found != partition_count:
+            message = f"topic {self._name!r} has {found} partitions, but the table has {partition_count} buckets"
+            raise AlreadyExistsError(message)
+
+    def drop(self) -> None:
+        """Delete the topic; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
+        patience = self._patience("drop")
+        try:
+            is_ours = self._is_ours(patience)
+        except NotFoundError:
+            return
+        if not is_ours:
+            message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it shall go"
+            raise NotFoundError(message)
+        request = DeleteTopicsRequest(
+            topic_names=[self._name], timeout_ms=patience.limit_ms, max_version=_DELETE_VERSION_MAX
+        )
+        while True:
+            error, detail = self._send(request, lambda answer: answer.responses[0])
+            if error in (kafka.errors.NoError, _UNKNOWN):
+                break
+            self._wait(error, detail, patience)
+        self._wait_until_gone(patience)
+
+    def id(self) -> str | None:
+        """See ``LogStore.log_id``."""
+        return self._cluster.topic_id(self._name, self._patience("look up"))
+
+    def refuse_others(self) -> None:
+        """Raise ``InvalidInputError`` if the topic is not this table's; looked at once for each topic of the name.
+
+        Who may not look writes all the same.
+        """
+        found = self.id()
+        if self._known_as_ours == (found,):
+            return
+        try:
+            is_ours = self._is_ours(self._patience("look at"))
+        except InvalidInputError:
+            is_ours = True
+        if not is_ours:
+            message = (
+                f"topic {self._name!r} is not this table's log: somebody else has made it under that name. Delete it, "
+                "and let create_table(..., if_not_exists=True) make the log anew; readers start again with "
+                "log.scan=full then"
+            )
+            raise InvalidInputError(message)
+        self._known_as_ours = (found,)
+
+    def configs(self) -> Mapping[str, str]:
+        """The topic's effective configuration; ``NotFoundError`` if there is no such topic."""
+        return self._configs(self._patience("describe"))
+
+    def batch_bytes_max(self) -> int:
+        """The largest record batch the topic takes, compressed; remembered for the life of the connections."""
+        known = self._cluster.batch_bytes_max.get(self._name)
+        if known is None:
+            try:
+                known = int(self.configs()["max.message.bytes"])
+            except (InvalidInputError, KeyError):
+                known = _KAFKA_BATCH_BYTES_MAX  # not allowed to look
+            self._cluster.batch_bytes_max[self._name] = known
+        return known
+
+    def _configs(self, patience: Patience) -> Mapping[str, str]:
+        while True:
+            error, detail, configs = self._ask_configs()
+            if error is kafka.errors.NoError:
+                return configs
+            if error is _UNKNOWN and patience.believes_absence():
+                message = f"there is no topic {self._name!r}; was the table dropped, or its log never made?"
+                raise NotFoundError(message)
+            self._wait(error, detail, patience)
+
+    def _ask_configs(self) -> tuple[type[Exception], str, Mapping[str, str]]:
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=self._name, configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
+        configs: dict[str, str] = {}
+
+        def result_of(answer: Any) -> Any:
+            configs.update((config.name, config.value) for config in answer.results[0].configs)
+            return answer.results[0]
+
+        error, detail = self._send(request, result_of)
+        return error, detail, configs
+
+    def _is_ours(self, patience: Patience) -> bool:
+        return self._configs(patience).get(_MARK_CONFIG) == self._mark
+
+    def _wait_until_gone(self, patience: Patience) -> None:
+        """Brokers learn of a deletion a moment later; whoever makes the topic anew shall not meet the old one."""
+        self._cluster.forget_leaders(self._name)
+        while True:
+            error, detail, _ = self._ask_configs()
+            if error is _UNKNOWN:
+                return
+            if error is kafka.errors.NoError:
+                patience.wait("the brokers still know the topic")
+            else:
+                self._wait(error, detail, patience)
+
+    def _send(self, request: object, result_of: Any) -> tuple[type[Exception], str]:
+        """Send to any broker (they forward to the controller): the error class, and Kafka's words for it."""
+        try:
+            result = result_of(self._cluster.ask(None, request))
+        except kafka.errors.KafkaError as failure:
+            return type(failure), str(failure)
+        return kafka.errors.for_code(result.error_code), str(getattr(result, "error_message", None) or "")
+
+    def _wait(self, error: type[Exception], detail: str, patience: Patience) -> None:
+        refuse(error, self._name)
+        if not is_worth_retrying(error):
+            message = f"Kafka refuses topic {self._name!r}: {error.__name__}. {detail}"
+            raise InvalidInputError(message)
+        patience.wait(f"{error.__name__} {detail}")
+
+    def _patience(self, verb: str) -> Patience:
+        return self._cluster.patience(self._clock, f"{verb} topic {self._name!r}")
+
+
+def mark_of(table_uuid: str) -> str:
+    """What the topics of that table are marked with."""
+    return str((1 << _MARK_BITS) | _first_bits(table_uuid))
+
+
+def mark_in(configs: Mapping[str, str | None]) -> str | None:
+    """The mark in a topic's configuration; None for a topic that was not made by this library."""
+    value = configs.get(_MARK_CONFIG) or ""
+    is_mark = value.isascii() and value.isdigit() and int(value) >> _MARK_BITS == 1 and int(value) != _FOREVER_MS
+    return value if is_mark else None
+
+
+def _first_bits(table_uuid: str) -> int:
+    digest = hashlib.sha256(table_uuid.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - _MARK_BITS)

@@ -1,0 +1,77 @@
+"""The codec of a table's log, as its options say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage_lib.distribution import install_command
+from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.codec.debezium_json import DebeziumJson
+from storage_lib.schema.options.table_options import ChangelogMode, LogFormat, LogKeyFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage_lib.log_store.codec.debezium_avro import DebeziumAvro
+    from storage_lib.log_store.codec.schema_registry import SchemaRegistry
+    from storage_lib.log_store.codec.upsert_avro import UpsertAvro
+    from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+    from storage_lib.schema.table_schema import TableSchema
+
+
+def codec_of(schema: TableSchema, settings: KafkaLogSettings) -> DebeziumJson | DebeziumAvro:
+    """The codec of a topic of ours. Raises ``InvalidInputError`` for what the format can't hold, or lacks."""
+    as_json = DebeziumJson.for_table(schema, settings.changelog_mode)
+    if settings.format is LogFormat.DEBEZIUM_JSON:
+        return as_json
+    return avro_codec(
+        schema,
+        settings.topic,
+        settings.registry_options,
+        changelog_mode=settings.changelog_mode,
+        avro_keys=settings.key_format is LogKeyFormat.AVRO,
+        table_uuid=settings.table_uuid,
+    )
+
+
+def avro_codec(
+    schema: TableSchema,
+    topic: str,
+    registry_options: Mapping[str, str],
+    *,
+    changelog_mode: ChangelogMode = ChangelogMode.AUTO,
+    avro_keys: bool = False,
+    table_uuid: str = "",
+) -> DebeziumAvro:
+    """The codec of a topic in Avro. Raises ``InvalidInputError`` where no registry is known."""
+    from storage_lib.log_store.codec.debezium_avro import DebeziumAvro, refuse_names
+
+    if table_uuid:
+        refuse_names(schema)
+    return DebeziumAvro(
+        schema,
+        _registry(topic, registry_options),
+        topic,
+        with_update_before=DebeziumJson.for_table(schema, changelog_mode).with_update_before,
+        avro_keys=avro_keys,
+        table_uuid=table_uuid,
+    )
+
+
+def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str, str]) -> UpsertAvro:
+    """The decoder of a foreign topic of newest rows in Avro. Raises as ``avro_codec``."""
+    from storage_lib.log_store.codec.upsert_avro import UpsertAvro
+
+    return UpsertAvro(schema, _registry(topic, registry_options))
+
+
+def _registry(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
+    try:
+        from storage_lib.log_store.codec.schema_registry import SchemaRegistry
+    except ImportError as error:
+        message = (
+            f"topic {topic!r} is in Avro, and the client of a schema registry is not installed: "
+            f"{install_command('registry')} ({error})"
+        )
+        raise InvalidInputError(message) from error
+    return SchemaRegistry.of(options)

@@ -1,0 +1,78 @@
+"""The schemas that a table's files were written under, by id; each is read once.
+
+A file's columns are known by their ids, so a column is found in an older file whatever it was called then, and a
+column of a name that another one had before is not mistaken for it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from storage_lib.errors import NotFoundError
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.table_options import UUID_OPTION
+from storage_lib.schema.table_schema import DataField, TableSchema
+
+
+class SchemaVersions:
+    """``current`` is the schema rows are read and written under; thread-safe."""
+
+    def __init__(self, current: TableSchema, history: SchemaHistory) -> None:
+        self.current = current
+        self._history = history
+        self._known = {current.id: current}
+        self._lock = threading.Lock()
+
+    def of(self, schema_id: int) -> TableSchema:
+        """That version; raises as ``SchemaHistory.load``."""
+        with self._lock:
+            known = self._known.get(schema_id)
+        if known is None:
+            known = self._history.load(schema_id)
+            with self._lock:
+                self._known[schema_id] = known
+        return known
+
+    def check_still_there(self, table: str) -> None:
+        """Raise ``NotFoundError`` if the table was dropped since ``current`` was read, even if it was made anew.
+
+        Whoever has a table open does not hear of that, and would write into, or clean up, what is another table.
+        """
+        try:
+            there = self._history.load(self.current.id)
+        except NotFoundError:
+            happened = "dropped"
+        else:
+            if _identity(there) == _identity(self.current):
+                return
+            happened = "dropped and made anew"
+        message = (
+            f"table {table} was {happened} since it was opened here, so nothing was done to it; load it from its "
+            "catalog again"
+        )
+        raise NotFoundError(message)
+
+    def field_in(self, schema_id: int, name: str) -> DataField | None:
+        """What the current column ``name`` was in that version; None if it wasn't there yet, or isn't there now."""
+        current = self.current.field(name)
+        if schema_id == self.current.id:
+            return current
+        return next((each for each in self.of(schema_id).fields if each.id == current.id), None)
+
+    def unchanged_in(self, schema_id: int, names: frozenset[str]) -> bool:
+        """Whether these columns have the same name, id and type in that version."""
+        if schema_id == self.current.id:
+            return True
+        for name in names:
+            was, is_now = self.field_in(schema_id, name), self.current.field(name)
+            if (
+                was is None
+                or was.name != is_now.name
+                or was.type.with_nullable(True) != is_now.type.with_nullable(True)
+            ):
+                return False
+        return True
+
+
+def _identity(schema: TableSchema) -> tuple[str | None, int]:
+    return schema.options.get(UUID_OPTION), schema.time_millis

@@ -1,0 +1,1 @@
+"""Predicates and the statistics on which they are tested."""

@@ -1,0 +1,128 @@
+"""What is known of a column in a file or row group, and its bytes in metadata (SimpleStats, docs/format.md, 1.8).
+
+Bounds are safe: no value is below ``min`` or above ``max``, though neither needs to occur. None is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.encoding.binary_row import decode_bound, encode_row
+from storage_lib.schema.table_schema import DataField
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+
+TRUNCATED_LENGTH = 16
+"""Characters or bytes that a bound keeps (``metadata.stats-mode = truncate(16)``)."""
+
+_FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_CODE_POINT_MAX = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStats:
+    """Bounds (Python values as in ``decode_row``), nulls and rows. NaN is in no bounds."""
+
+    min: Any
+    max: Any
+    null_count: int | None
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleStats:
+    """Minimum, maximum and null count per covered column; the rows are serialized BinaryRows."""
+
+    min_values: bytes
+    max_values: bytes
+    null_counts: tuple[int | None, ...]
+
+
+def collect_stats(rows: pa.RecordBatch | pa.Table, fields: Sequence[DataField]) -> list[ColumnStats]:
+    """Statistics of the columns of ``fields``, by name, in their order."""
+    return [stats_of_column(rows.column(field.name)) for field in fields]
+
+
+def encode_stats(
+    stats: Sequence[ColumnStats], fields: Sequence[DataField], *, truncate: int | None = TRUNCATED_LENGTH
+) -> SimpleStats:
+    """Serialize statistics of columns, long strings cut to ``truncate`` characters or bytes (None: whole).
+
+    A minimum is cut, a maximum cut and raised, so that both stay bounds. Raises ``InvalidInputError`` for a bound that
+    is not of its column's type.
+    """
+    bounds = [_bounds(each, field.type, truncate) for each, field in zip(stats, fields, strict=True)]
+    types = [field.type for field in fields]
+    return SimpleStats(
+        min_values=encode_row([low for low, _ in bounds], types),
+        max_values=encode_row([high for _, high in bounds], types),
+        null_counts=tuple(each.null_count for each in stats),
+    )
+
+
+def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
+    """Statistics by column name; ``fields`` are the covered columns, ``row_count`` the rows of the file.
+
+    Raises ``CorruptFileError`` if ``stats`` don't cover exactly these columns.
+    """
+    types = [field.type for field in fields]
+    lows = decode_bound(stats.min_values, types, upper=False)
+    highs = decode_bound(stats.max_values, types, upper=True)
+    nulls: Sequence[int | None] = stats.null_counts
+    if len(nulls) != len(fields):
+        nulls = [None] * len(fields)  # some writers leave them out
+    return {
+        field.name: ColumnStats(min=low, max=high, null_count=count, row_count=row_count)
+        for field, low, high, count in zip(fields, lows, highs, nulls, strict=True)
+    }
+
+
+def stats_of_column(column: pa.Array | pa.ChunkedArray) -> ColumnStats:
+    """Statistics of a scalar column."""
+    nulls, rows = column.null_count, len(column)
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        # To some engines NaN is larger than everything, to others nothing is: no bounds suit both.
+        return ColumnStats(min=None, max=None, null_count=nulls, row_count=rows)
+    try:
+        extremes = pc.min_max(column)
+        low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    except (OverflowError, ValueError):
+        # A date or nanosecond that Python can't hold.
+        low = high = None
+    return ColumnStats(min=low, max=high, null_count=nulls, row_count=rows)
+
+
+def _bounds(stats: ColumnStats, data_type: DataType, length: int | None) -> tuple[Any, Any]:
+    low, high = stats.min, stats.max
+    if low is None or high is None:
+        return low, high
+    if data_type.root in _FLOATING:
+        # Zero has two signs; bounds that hold one hold both.
+        return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    if length is None or not isinstance(low, str | bytes):
+        return low, high
+    raised = _raised(high, length)
+    return (None, None) if raised is None else (low[:length], raised)
+
+
+def _raised(value: str | bytes, length: int) -> str | bytes | None:
+    """The shortest value of at most ``length`` that is not below ``value``; None if there is none."""
+    if len(value) <= length:
+        return value
+    if isinstance(value, bytes):
+        for end in range(length, 0, -1):
+            if value[end - 1] < 0xFF:
+                return value[: end - 1] + bytes((value[end - 1] + 1,))
+        return None
+    for end in range(length, 0, -1):
+        following = ord(value[end - 1]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= _CODE_POINT_MAX:
+            return value[: end - 1] + chr(following)
+    return None

@@ -1,0 +1,319 @@
+"""Conditions on one column: comparisons with a value, prefixes, lists of values, null checks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.filter.literal import exact_scalar, typed_literal
+from storage_lib.schema.filter.predicate import Predicate, Stats
+from storage_lib.schema.table_schema import TableSchema
+
+_INTEGER_MAX = (1 << 63) - 1
+_BEYOND_INTEGERS = Decimal(10) ** 20
+_HALF = Decimal("0.5")
+_COMPARED_MAX = 8
+"""To compare with each of so few values takes less than to look all of them up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison(Predicate):
+    """``column <operator> value``; a null value is refused by ``validated`` and never true."""
+
+    column: str
+    value: object
+
+    _kernel: ClassVar[str]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = batch.column(self.column)
+        return pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return type(self)(self.column, typed_literal(self.value, schema.field(self.column)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or (bounds.has_values and self._within(*bounds.range, matching=True))
+
+    def may_fail(self, stats: Stats) -> bool:
+        # NaN compares false with everything, and statistics leave it out.
+        bounds = _bounds(stats, self.column)
+        return (
+            bounds is None
+            or isinstance(self.value, float)
+            or (bounds.has_values and self._within(*bounds.range, matching=False))
+        )
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        """Whether a value from ``low`` to ``high`` (None: unbounded) can make the comparison ``matching``."""
+        raise NotImplementedError
+
+
+def _le(left: object, right: object) -> bool:
+    """``left <= right`` where None is unbounded, and what can't be compared may be anything."""
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left <= right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _lt(left: object, right: object) -> bool:
+    if left is None or right is None:
+        return True
+    try:
+        return bool(left < right)  # type: ignore[operator]
+    except TypeError:
+        return True
+
+
+def _all_equal(low: object, high: object, value: object) -> bool:
+    return low is not None and low == high == value
+
+
+class Equal(_Comparison):
+    """``column = value``."""
+
+    __slots__ = ()
+    _kernel = "equal"
+
+    @property
+    def names_values(self) -> bool:
+        return True
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            return _le(low, self.value) and _le(self.value, high)
+        return not _all_equal(low, high, self.value)
+
+
+class NotEqual(_Comparison):
+    """``column <> value``."""
+
+    __slots__ = ()
+    _kernel = "not_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        if matching:
+            # NaN differs from every value, and statistics leave it out.
+            return isinstance(self.value, float) or not _all_equal(low, high, self.value)
+        return _le(low, self.value) and _le(self.value, high)
+
+
+class LessThan(_Comparison):
+    """``column < value``."""
+
+    __slots__ = ()
+    _kernel = "less"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(low, self.value) if matching else _le(self.value, high)
+
+
+class LessOrEqual(_Comparison):
+    """``column <= value``."""
+
+    __slots__ = ()
+    _kernel = "less_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(low, self.value) if matching else _lt(self.value, high)
+
+
+class GreaterThan(_Comparison):
+    """``column > value``."""
+
+    __slots__ = ()
+    _kernel = "greater"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _lt(self.value, high) if matching else _le(low, self.value)
+
+
+class GreaterOrEqual(_Comparison):
+    """``column >= value``."""
+
+    __slots__ = ()
+    _kernel = "greater_equal"
+
+    def _within(self, low: object, high: object, *, matching: bool) -> bool:
+        return _le(self.value, high) if matching else _lt(low, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Predicate):
+    """``column LIKE 'prefix%'``, for text."""
+
+    column: str
+    prefix: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.starts_with(batch.column(self.column), pattern=self.prefix)
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        return StartsWith(self.column, str(typed_literal(self.prefix, schema.field(self.column), text_only=True)))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        if bounds is None:
+            return True
+        low, high = bounds.range
+        low_fits = not isinstance(low, str) or low[: len(self.prefix)] <= self.prefix
+        high_fits = not isinstance(high, str) or high[: len(self.prefix)] >= self.prefix
+        return bounds.has_values and low_fits and high_fits
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class In(Predicate):
+    """``column IN (values)``; false for no values."""
+
+    column: str
+    values: tuple[object, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    @property
+    def names_values(self) -> bool:
+        return True
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        column = _decoded(batch.column(self.column))
+        # What the column can't hold is in no row, and NaN equals nothing, as with "=".
+        held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        if 0 < len(held) <= _COMPARED_MAX:
+            return reduce(pc.or_, [pc.equal(column, exact_scalar(value, column.type)) for value in held])
+        if pa.types.is_floating(column.type) and 0.0 in held:
+            # Arrow looks values up by their bits, and the two zeros are equal.
+            held += [0.0, -0.0]
+        found = pc.is_in(column, value_set=pa.array(held, column.type))
+        return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        field = schema.field(self.column)
+        return In(self.column, tuple(typed_literal(value, field) for value in self.values))
+
+    def may_match(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        if bounds is None:
+            return bool(self.values)
+        low, high = bounds.range
+        return bounds.has_values and any(_le(low, value) and _le(value, high) for value in self.values)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return all(Equal(self.column, value).may_fail(stats) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Predicate):
+    """``column IS NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_null(batch.column(self.column))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        of_column = stats.get(self.column)
+        return of_column is None or of_column.null_count != 0
+
+    def may_fail(self, stats: Stats) -> bool:
+        bounds = _bounds(stats, self.column)
+        return bounds is None or bounds.has_values
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull(Predicate):
+    """``column IS NOT NULL``."""
+
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+        return pc.is_valid(batch.column(self.column))
+
+    def validated(self, schema: TableSchema) -> Predicate:
+        schema.field(self.column)
+        return self
+
+    def may_match(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_fail(stats)
+
+    def may_fail(self, stats: Stats) -> bool:
+        return IsNull(self.column).may_match(stats)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    range: tuple[object, object]
+    has_values: bool
+
+
+def _bounds(stats: Stats, column: str) -> _Bounds | None:
+    """The value range of a column, NaN bounds unknown; None without statistics."""
+    of_column = stats.get(column)
+    if of_column is None:
+        return None
+    low, high = (None if _is_nan(bound) else bound for bound in (of_column.min, of_column.max))
+    has_values = of_column.null_count is None or of_column.null_count < of_column.row_count
+    return _Bounds((low, high), has_values)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return column.cast(column.type.value_type) if isinstance(column.type, pa.DictionaryType) else column
+
+
+def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
+    """The literal in the column's type where it fits exactly, else in its own (Arrow then compares in a wider one)."""
+    if isinstance(arrow_type, pa.DictionaryType):
+        arrow_type = arrow_type.value_type
+    exact = exact_scalar(value, arrow_type)
+    if exact is not None:
+        return exact
+    is_number = isinstance(value, int | float | Decimal) and not math.isnan(value)
+    return pa.scalar(_beside_integers(value) if is_number and pa.types.is_integer(arrow_type) else value)
+
+
+def _beside_integers(value: Any) -> int | float | Decimal:
+    """A number that compares with all integers of a column as ``value`` does, and that Arrow has a type for."""
+    if abs(value) > _INTEGER_MAX:
+        return _BEYOND_INTEGERS if value > 0 else -_BEYOND_INTEGERS
+    # Arrow would make floats of the column, which can't hold all of its values.
+    whole = math.floor(value)
+    return whole if value == whole else whole + _HALF

@@ -1,0 +1,129 @@
+"""Options of single columns, ``fields.<column>.<what>``, most of them for partial-update and aggregation tables.
+
+fields.<f>.aggregate-function    how versions' values of f become one
+fields.<f>.ignore-retract        rows that take back leave f as it is
+fields.<f>.list-agg-delimiter    what listagg puts between texts
+fields.<f>.distinct              listagg and collect keep each part once
+fields.<f,g>.sequence-group      columns that are updated together, by the one with the greatest f, g
+fields.<f>.default-value         written where the input has no value of f (default_values.py), of any table
+fields.default-aggregate-function
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.option_values import parse_boolean, parse_names
+
+PREFIX = "fields."
+DEFAULT_FUNCTION = "fields.default-aggregate-function"
+_FUNCTION = ".aggregate-function"
+_IGNORE_RETRACT = ".ignore-retract"
+_DELIMITER = ".list-agg-delimiter"
+_DISTINCT = ".distinct"
+SEQUENCE_GROUP = ".sequence-group"
+DEFAULT_VALUE = ".default-value"
+SUFFIXES = (_FUNCTION, _IGNORE_RETRACT, _DELIMITER, _DISTINCT, SEQUENCE_GROUP, DEFAULT_VALUE)
+DELIMITER_DEFAULT = ","
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceGroup:
+    """``members`` take the values of the row whose ``fields`` are the greatest, compared one after the other."""
+
+    fields: tuple[str, ...]
+    members: tuple[str, ...]
+
+    @property
+    def option(self) -> str:
+        """The key that declares it."""
+        return f"{PREFIX}{','.join(self.fields)}{SEQUENCE_GROUP}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldOptions:
+    """What a table's options say of its columns, unchecked against the columns there are."""
+
+    functions: Mapping[str, str] = field(default_factory=dict)
+    default_function: str | None = None
+    ignore_retract: frozenset[str] = frozenset()
+    distinct: frozenset[str] = frozenset()
+    delimiters: Mapping[str, str] = field(default_factory=dict)
+    sequence_groups: tuple[SequenceGroup, ...] = ()
+    keys_by_column: Mapping[str, str] = field(default_factory=dict)
+    """For messages: some option that names the column."""
+
+    def function_of(self, column: str) -> str | None:
+        """Its own aggregate function, or the default one."""
+        return self.functions.get(column, self.default_function)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> FieldOptions:
+        """Read the options that begin with ``fields.``; all others are passed over.
+
+        Raises ``InvalidInputError`` for a key or a value that can't be.
+        """
+        functions: dict[str, str] = {}
+        flags: dict[str, set[str]] = {_IGNORE_RETRACT: set(), _DISTINCT: set()}
+        delimiters: dict[str, str] = {}
+        groups: list[SequenceGroup] = []
+        keys: dict[str, str] = {}
+        for key, text in sorted(options.items()):
+            if not key.startswith(PREFIX) or key == DEFAULT_FUNCTION:
+                continue
+            column, suffix = field_option(key)
+            if not suffix:
+                message = (
+                    f"there is no option {key!r}; options of a column are fields.<column> and one of "
+                    f"{', '.join(SUFFIXES)}"
+                )
+                raise InvalidInputError(message)
+            if suffix == SEQUENCE_GROUP:
+                group = SequenceGroup(fields=_names(key, column), members=_names(key, text))
+                groups.append(group)
+                keys.update(dict.fromkeys((*group.fields, *group.members), key))
+                continue
+            if suffix == DEFAULT_VALUE:
+                continue
+            keys[column] = key
+            if suffix == _FUNCTION:
+                functions[column] = text.strip()
+            elif suffix == _DELIMITER:
+                delimiters[column] = text
+            elif _boolean(key, text):
+                flags[suffix].add(column)
+        return cls(
+            functions=functions,
+            default_function=options.get(DEFAULT_FUNCTION),
+            ignore_retract=frozenset(flags[_IGNORE_RETRACT]),
+            distinct=frozenset(flags[_DISTINCT]),
+            delimiters=delimiters,
+            sequence_groups=tuple(groups),
+            keys_by_column=keys,
+        )
+
+
+def field_option(key: str) -> tuple[str, str]:
+    """``fields.<column>.<what>`` -> the column, or the columns with commas, and the suffix; else two empty texts."""
+    for suffix in SUFFIXES:
+        if key.startswith(PREFIX) and key.endswith(suffix) and len(key) > len(PREFIX + suffix):
+            return key.removeprefix(PREFIX).removesuffix(suffix), suffix
+    return "", ""
+
+
+def _names(key: str, text: str) -> tuple[str, ...]:
+    try:
+        return parse_names(text)
+    except ValueError as error:
+        message = f"option {key} is {text!r}; {error}"
+        raise InvalidInputError(message) from error
+
+
+def _boolean(key: str, text: str) -> bool:
+    try:
+        return parse_boolean(text)
+    except ValueError as error:
+        message = f"option {key} is {text!r}; {error}"
+        raise InvalidInputError(message) from error

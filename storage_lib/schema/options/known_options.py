@@ -1,0 +1,115 @@
+"""Which options exist. One that does not exist is refused wherever a person gives options: nothing would heed it.
+
+    options of tables            docs/options.md
+    log.kafka.*, log.schema-registry.*, fields.*      the clients' and the columns'
+    column.*, watermark.*        computed columns and watermarks, as CREATE TABLE writes them
+    Paimon's                     for other engines (paimon_options.py)
+    <name>.*                     of an installed package that adds the log system, catalog or file format <name>
+    x.*, user.*                  free for users' own notes
+
+Tables that other engines made are opened with whatever options they have; only what is given here is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.extensions import Extension, added_names
+from storage_lib.schema.options.field_options import PREFIX as FIELDS_PREFIX
+from storage_lib.schema.options.nearest import nearest
+from storage_lib.schema.options.paimon_options import PASSED_THROUGH, PREFIXES_PASSED_THROUGH, REFUSED_FEATURES
+from storage_lib.schema.options.table_options import (
+    KAFKA_PREFIX,
+    OWN_PREFIX,
+    REGISTRY_PREFIX,
+    SESSION_PREFIX,
+    canonical_key,
+    option_keys,
+)
+
+FREE_PREFIXES = ("x.", "user.")
+_OF_FORMAT = ("bucket-key", "bucket-function.type", "path", "type")
+"""Heeded here by what reads the schema, so they are no fields of ``TableOptions``."""
+_PREFIXES = (KAFKA_PREFIX, REGISTRY_PREFIX, FIELDS_PREFIX, OWN_PREFIX, *FREE_PREFIXES)
+_VIRTUAL_COLUMNS = re.compile(r"column\..+\.(expression|comment)|watermark\..+")
+_INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
+_LIKE_ENOUGH = 0.7
+
+_REASONS = {
+    "index-key": "tables without a primary key have no index here; declare a primary key, or bucket-key",
+    "file.path": "that is a field of DESCRIBE, and follows from the warehouse, the database and the table's name",
+    "topic": "the topic is log.kafka.topic",
+    "key.format": "that is an option of a connector; the log's keys have log.key.format",
+    "value.format": "that is an option of a connector; the log's values have log.format",
+    "properties.bootstrap.servers": "that is an option of a connector; the log has log.kafka.bootstrap.servers",
+    "scan.startup.mode": "that is an option of a connector; streams start where log.scan says",
+    "table.type": "that is an option of Hudi's; tables here are read merged, copy-on-write or not",
+    "write.precombine.field": "that is an option of Hudi's; the column that tells the newer row is sequence.field",
+    "write.operation": "that is an option of Hudi's; what is written is INSERT INTO's or INSERT OVERWRITE's to say",
+}
+"""Options of the documents that this library follows, and of other connectors that users come from."""
+
+
+def is_known_option(key: str) -> bool:
+    """Whether something, here or in Paimon, heeds an option of a table."""
+    name = canonical_key(key)
+    if name in _table_keys() or name.startswith((*_PREFIXES, *PREFIXES_PASSED_THROUGH)):
+        return True
+    if _VIRTUAL_COLUMNS.fullmatch(name) or _INDEX_OF_KEYS.fullmatch(name):
+        return True
+    return is_of_package(name)
+
+
+def is_passed_through(key: str) -> bool:
+    """Whether it is one of Paimon's that does nothing here."""
+    of_tables = {*option_keys(), *_OF_FORMAT}
+    return key.startswith(tuple(PREFIXES_PASSED_THROUGH)) or (key in _table_keys() and key not in of_tables)
+
+
+def is_of_package(key: str) -> bool:
+    """Whether an installed package may heed it."""
+    names = [name for group in Extension for name in added_names(group)]
+    return key.startswith(tuple(f"{prefix}{name}." for name in names for prefix in ("", "log.")))
+
+
+def refuse_unknown_options(options: Iterable[str] | Mapping[str, str], what: str | None = None) -> None:
+    """Raise ``InvalidInputError`` for the first key that does not exist; ``what`` is whose option it was to be."""
+    for key in options:
+        if not is_known_option(key):
+            raise unknown_option(key, what)
+
+
+def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) -> InvalidInputError:
+    """The error for a key, with what was probably meant; ``more`` are keys that exist besides those of tables."""
+    name = canonical_key(key)
+    near = nearest(name, [*option_keys(), *_OF_FORMAT, *more], like_enough=_LIKE_ENOUGH)
+    near = near or nearest(name.replace("_", "-"), [*_table_keys(), *more], like_enough=_LIKE_ENOUGH)
+    if name in _REASONS:
+        hint = _REASONS[name]
+    elif near is not None:
+        hint = f"did you mean {_spelled_as(key, near)!r}?"
+    else:
+        hint = "docs/options.md lists the options. A note of your own has the prefix 'x.' or 'user.'"
+    return InvalidInputError(f"{f'{what}: ' if what else ''}there is no option {key!r}; {hint}")
+
+
+def _spelled_as(given: str, key: str) -> str:
+    return f"{SESSION_PREFIX}{key}" if given.startswith(SESSION_PREFIX) else key
+
+
+@cache
+def _table_keys() -> frozenset[str]:
+    paimon = (key for keys in (*PASSED_THROUGH.values(), *REFUSED_FEATURES.values()) for key in keys)
+    return frozenset((*option_keys(), *_OF_FORMAT, *paimon))
+
+
+def passed_through_documentation() -> str:
+    """A Markdown list of Paimon's options and what is done about them."""
+    lines = []
+    for what, keys in (*PASSED_THROUGH.items(), *REFUSED_FEATURES.items()):
+        lines.append(f"* {what} {', '.join(f'`{key}`' for key in sorted(keys))}")
+    by_prefix = (f"`{prefix}*`: {what}" for prefix, what in PREFIXES_PASSED_THROUGH.items())
+    return "\n".join([*lines, *(f"* {each}" for each in by_prefix)]) + "\n"

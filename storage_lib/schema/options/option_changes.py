@@ -1,0 +1,105 @@
+"""Which options of a table may still be changed once it is there, and which hold names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.external_paths import PATHS_OPTION, ROOT_PATH_OPTION, STRATEGY_OPTION
+from storage_lib.schema.options.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
+from storage_lib.schema.options.known_options import refuse_unknown_options
+from storage_lib.schema.options.secret_refusal import refuse_secret
+from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions, canonical_key
+
+_FIXED = frozenset(
+    {
+        "aggregation.remove-record-on-delete",
+        "bucket",
+        "bucket-function.type",
+        "bucket-key",
+        "data-file.path-directory",
+        "deletion-vectors.enabled",
+        "ignore-delete",
+        "merge-engine",
+        "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
+        "partition",
+        "partition.default-name",
+        "partition.legacy-name",
+        "path",
+        "primary-key",
+        "row-kind.field",
+        "rowkind.field",
+        "sequence.field",
+        "sequence.field.sort-order",
+        "type",
+        "write-mode",
+    }
+)
+_FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
+"""How rows are laid out, merged and logged: files and records that are there already were made by them."""
+_READERS_PREFIX = "log.scan"
+"""Of options that say how the log is read, and nothing of what is in it."""
+
+_NAMING_COLUMNS = ("bucket-key", "sequence.field", "partial-update.remove-record-on-sequence-group")
+
+
+def changed_options(options: Mapping[str, str], key: str, value: str | None) -> dict[str, str]:
+    """The options with one set, or removed where ``value`` is None.
+
+    Raises ``InvalidInputError`` for options that are fixed when a table is created, secrets, and values that can't be.
+    """
+    name = canonical_key(key)
+    if options.get(name) == value:
+        return dict(options)
+    is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
+    refuse_secret(name, value or "", "option")
+    if name == ROOT_PATH_OPTION:
+        message = f"option {key} is said of a table, by its name; set {PATHS_OPTION} and {STRATEGY_OPTION} instead"
+        raise InvalidInputError(message)
+    if value is not None and name not in options:
+        refuse_unknown_options((key,))
+    if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not is_changeable):
+        message = (
+            f"option {key} was fixed when the table was created, for its files and its log depend on it; create a "
+            "new table"
+        )
+        raise InvalidInputError(message)
+    changed = {other: text for other, text in options.items() if other != name}
+    if value is not None:
+        changed[name] = value
+    TableOptions.parse(changed)
+    return changed
+
+
+def options_naming(options: Mapping[str, str], column: str) -> list[str]:
+    """The keys of options that speak of a column."""
+    return [key for key, value in options.items() if column in (*_names_in_key(key), *_names_in_value(key, value))]
+
+
+def options_with_renamed(options: Mapping[str, str], column: str, new_name: str) -> dict[str, str]:
+    """The same options, speaking of a column by its new name."""
+
+    def renamed(text: str) -> str:
+        return ",".join(new_name if name == column else name for name in _names(text))
+
+    changed = {}
+    for key, value in options.items():
+        in_key, suffix = field_option(key)
+        new_key = f"{PREFIX}{renamed(in_key)}{suffix}" if column in _names_in_key(key) else key
+        changed[new_key] = renamed(value) if column in _names_in_value(key, value) else value
+    return changed
+
+
+def _names_in_key(key: str) -> list[str]:
+    names, suffix = field_option(key)
+    return _names(names) if suffix == SEQUENCE_GROUP else [names] if suffix else []
+
+
+def _names_in_value(key: str, value: str) -> list[str]:
+    _, suffix = field_option(key)
+    return _names(value) if key in _NAMING_COLUMNS or suffix == SEQUENCE_GROUP else []
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

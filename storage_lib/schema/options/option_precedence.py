@@ -1,0 +1,40 @@
+"""Who is heard when several places say one option: hint of the statement, table, session, connection, default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storage_lib.schema.options.external_paths import is_of_directories
+from storage_lib.schema.options.table_options import TableOptions, canonical_options
+
+
+def merged_options(
+    *,
+    hint: Mapping[str, str] | None = None,
+    table: Mapping[str, str] | None = None,
+    session: Mapping[str, str] | None = None,
+    connection: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """What holds, under the keys of this version: an earlier argument is heard before a later one.
+
+    Each may use older spellings, and the session's prefix. Defaults are not filled in: ``TableOptions.parse`` does.
+    Options of data directories are one choice: whoever says one of them replaces all.
+    """
+    merged: dict[str, str] = {}
+    for said in (connection, session, table, hint):
+        given = canonical_options(said)
+        if any(map(is_of_directories, given)):
+            merged = {key: value for key, value in merged.items() if not is_of_directories(key)}
+        merged |= given
+    return merged
+
+
+def effective_options(
+    *,
+    hint: Mapping[str, str] | None = None,
+    table: Mapping[str, str] | None = None,
+    session: Mapping[str, str] | None = None,
+    connection: Mapping[str, str] | None = None,
+) -> TableOptions:
+    """As ``merged_options``, read, with defaults; ``InvalidInputError`` as ``TableOptions.parse``."""
+    return TableOptions.parse(merged_options(hint=hint, table=table, session=session, connection=connection))

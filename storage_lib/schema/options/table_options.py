@@ -1,0 +1,869 @@
+"""Every option of a table: key, type, default, meaning; one line each. docs/options.md is made from this."""
+
+# ruff: noqa: RUF009  the calls in defaults only make fields
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.extensions import Extension, added_names
+from storage_lib.schema.options.external_paths import (
+    PATHS_OPTION,
+    ROOT_PATH_OPTION,
+    SPECIFIC_FS_OPTION,
+    STRATEGY_OPTION,
+    WEIGHTS_OPTION,
+    ExternalPathStrategy,
+)
+from storage_lib.schema.options.nearest import nearest
+from storage_lib.schema.options.option_values import (
+    parse_boolean,
+    parse_bucket_count,
+    parse_bucket_limit,
+    parse_by_level,
+    parse_bytes,
+    parse_count,
+    parse_directory_name,
+    parse_integer,
+    parse_level_count,
+    parse_millis,
+    parse_moment,
+    parse_names,
+    parse_replication,
+    parse_retention,
+    parse_size,
+    parse_text,
+    parse_wait,
+    parse_word,
+    parse_zstd_level,
+    spelled_bytes,
+    spelled_millis,
+)
+from storage_lib.schema.options.secret_text import MASK, holds_secret, without_password
+from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
+
+FILE_FORMATS = ("parquet", "orc", "avro")
+KAFKA_PREFIX = "log.kafka."
+REGISTRY_PREFIX = "log.schema-registry."
+OWN_PREFIX = "dynamic-table."
+UUID_OPTION = f"{OWN_PREFIX}uuid"
+"""Marks a table that this library made, and tells it from one of the same name that was dropped."""
+SESSION_PREFIX = "table-storage."
+_SECRET_WORDS = (
+    "password",
+    "secret",
+    "token",
+    "jaas",
+    "credential",
+    "access.key",
+    "account.key",
+    "sas.key",
+    "encryption.key",
+    "passphrase",
+    "passwd",
+    "private.key",
+    "keystore.key",
+    "key.pem",
+    "api.key",
+    "apikey",
+    "connection.string",
+    "user.info",
+    "authorization",
+)
+_INT_MAX = 2147483647
+
+
+class MergeEngine(StrEnum):
+    """How versions of one key become one row."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+    VALUE_COUNT = VALUE_COUNT
+
+
+class ChangelogProducer(StrEnum):
+    """Who writes the changelog files that other engines' streams read."""
+
+    NONE = "none"
+    INPUT = "input"
+    LOOKUP = "lookup"
+    FULL_COMPACTION = "full-compaction"
+
+
+class SortOrder(StrEnum):
+    """Which of two values of a sequence field is newer: the greater or the smaller."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+class WriteMode(StrEnum):
+    """What may be written into a table."""
+
+    CHANGE_LOG = "change-log"
+    APPEND_ONLY = APPEND_ONLY
+
+
+class LogFormat(StrEnum):
+    """How the log's values are spelled."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO = "debezium-avro"
+
+
+class LogKeyFormat(StrEnum):
+    """How the log's keys are spelled."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class LogSystem(StrEnum):
+    """Where the log is."""
+
+    NONE = "none"
+    KAFKA = "kafka"
+
+
+class CompactionStrategyName(StrEnum):
+    """Which rules say what to compact."""
+
+    UNIVERSAL = "universal"
+    LEVELED = "leveled"
+
+
+class LogConsistency(StrEnum):
+    """When changes in the log become visible."""
+
+    TRANSACTIONAL = "transactional"
+    EVENTUAL = "eventual"
+
+
+class ChangelogMode(StrEnum):
+    """Whether the log holds the row before an update too."""
+
+    AUTO = "auto"
+    UPSERT = "upsert"
+    ALL = "all"
+
+
+class UpdateBeforeSource(StrEnum):
+    """Where the rows before an update, and those that are deleted, come from in a log that holds them."""
+
+    LOOKUP = "lookup"
+    INPUT = "input"
+
+
+class StartupMode(StrEnum):
+    """Where a stream read starts."""
+
+    FULL = "full"
+    LATEST = "latest"
+    FROM_TIMESTAMP = "from-timestamp"
+
+
+class OnCorrupt(StrEnum):
+    """What becomes of a record of a topic that is no change."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    """It is passed over with a warning."""
+
+
+class ScanNormalize(StrEnum):
+    """How a stream of upserts gets the rows before them."""
+
+    NONE = "none"
+    LOOKUP = "lookup"
+    STATE = "state"
+
+
+class UntrackedScan(StrEnum):
+    """What a stream reader does when it crosses an untracked commit."""
+
+    IGNORE = "ignore"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+def _parse_log_system(text: str) -> LogSystem | str:
+    word = text.strip().lower()
+    return word if word in added_names(Extension.LOG_SYSTEMS) else parse_word(LogSystem)(text)
+
+
+def _option(key: str, default: object, parse: Callable[[str], object], text: str) -> Any:
+    return field(default=default, metadata={"key": key, "parse": parse, "text": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """A table's options as values. ``others`` keeps keys that this version gives no meaning to (Paimon's, mostly)."""
+
+    # fmt: off  one line an option
+    bucket: int = _option(
+        "bucket",
+        1,
+        parse_bucket_count,
+        "Buckets of every partition, and Kafka partitions of the log; -1: dynamic buckets of a table with a key, none "
+        "in particular of an append-only table, whose default it is.",
+    )
+    dynamic_bucket_target_row_num: int = _option(
+        "dynamic-bucket.target-row-num",
+        2_000_000,
+        parse_count,
+        "With bucket=-1 and a key: how many keys a bucket is meant to hold before new keys begin another one.",
+    )
+    dynamic_bucket_initial_buckets: int | None = _option(
+        "dynamic-bucket.initial-buckets",
+        None,
+        parse_count,
+        "With bucket=-1 and a key: buckets that the keys of a new partition are spread over from the start.",
+    )
+    dynamic_bucket_assigner_parallelism: int | None = _option(
+        "dynamic-bucket.assigner-parallelism",
+        None,
+        parse_count,
+        "With bucket=-1 and a key: tasks of a Spark write that assign buckets side by side, each with keys and buckets "
+        "of its own; default: `dynamic-bucket.initial-buckets`, or one.",
+    )
+    dynamic_bucket_max_buckets: int = _option(
+        "dynamic-bucket.max-buckets",
+        -1,
+        parse_bucket_limit,
+        "With bucket=-1 and a key: buckets of a partition above which new keys go to full ones; -1: no limit.",
+    )
+    write_mode: WriteMode = _option(
+        WRITE_MODE_OPTION,
+        WriteMode.CHANGE_LOG,
+        parse_word(WriteMode),
+        "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
+        "table.",
+    )
+    file_format: str = _option(
+        "file.format", "parquet", parse_text, "Format of new data files: parquet, orc, avro, or what a package adds."
+    )
+    file_compression: str = _option(
+        "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
+    )
+    file_compression_zstd_level: int = _option(
+        "file.compression.zstd-level", 1, parse_zstd_level, "Level of the zstd codec."
+    )
+    file_format_per_level: Mapping[int, str] | None = _option(
+        "file.format.per.level",
+        None,
+        parse_by_level,
+        "Formats of new data files at these levels of a table with a key, such as `0:avro,5:parquet`; elsewhere "
+        "`file.format`. A file that a compaction only moves to another level stays as it is.",
+    )
+    file_compression_per_level: Mapping[int, str] | None = _option(
+        "file.compression.per.level",
+        None,
+        parse_by_level,
+        "Codecs of new data files at these levels, such as `0:lz4,5:zstd`; elsewhere `file.compression`.",
+    )
+    file_root_path: str | None = _option(
+        ROOT_PATH_OPTION,
+        None,
+        parse_text,
+        "Where a new table's data files go, apart from its metadata: `<this>/<database>.db/<table>`, a path or a URL. "
+        "Kept as `data-file.external-paths` with `data-file.external-paths.strategy=round-robin`.",
+    )
+    data_file_external_paths: str | None = _option(
+        PATHS_OPTION,
+        None,
+        parse_text,
+        "Directories for data files apart from the table's own, as URLs with commas between them; no other table may "
+        "have them. Files that are there already stay where they are when it is changed.",
+    )
+    data_file_external_paths_strategy: ExternalPathStrategy = _option(
+        STRATEGY_OPTION,
+        ExternalPathStrategy.NONE,
+        parse_word(ExternalPathStrategy),
+        "Which of these directories a new file goes to: round-robin (the next one), weight-robin (by weight), "
+        "entropy-inject (the next one, in directories by a hash of its name), specific-fs (those of one scheme), or "
+        "none: the table's own directory.",
+    )
+    data_file_external_paths_specific_fs: str | None = _option(
+        SPECIFIC_FS_OPTION, None, parse_text, "The scheme that specific-fs takes, such as s3."
+    )
+    data_file_external_paths_weights: str | None = _option(
+        WEIGHTS_OPTION, None, parse_text, "Positive integers, one for each directory, that weight-robin goes by."
+    )
+    target_file_size_bytes: int = _option(
+        "target-file-size", 128 << 20, parse_size, "A data file is closed at this size."
+    )
+    write_buffer_size_bytes: int = _option(
+        "write-buffer-size", 256 << 20, parse_size, "Memory of a bucket's rows before they are flushed."
+    )
+    lookup_cache_max_memory_size: int = _option(
+        "lookup.cache-max-memory-size",
+        64 << 20,
+        parse_size,
+        "Memory for keys of data files that look-ups have read, in each opened table: later ones open only the files "
+        "that hold their keys. For keys of one integer column in Parquet.",
+    )
+    write_only: bool = _option(
+        "write-only", default=False, parse=parse_boolean, text="Writers leave compaction to dedicated jobs."
+    )
+    merge_engine: MergeEngine = _option(
+        "merge-engine",
+        MergeEngine.DEDUPLICATE,
+        parse_word(MergeEngine),
+        "How versions of one key become one row: deduplicate, partial-update, aggregation or first-row.",
+    )
+    changelog_producer: ChangelogProducer = _option(
+        "changelog-producer",
+        ChangelogProducer.NONE,
+        parse_word(ChangelogProducer),
+        "Writes changelog files for streams of Paimon's engines: input (rows as they are written), lookup (at the "
+        "compaction after each commit) or full-compaction (at each full compaction).",
+    )
+    changelog_row_deduplicate: bool = _option(
+        "changelog-producer.row-deduplicate",
+        default=False,
+        parse=parse_boolean,
+        text="Leave updates that change no value out of the changelog of lookup and full-compaction.",
+    )
+    full_compaction_delta_commits: int = _option(
+        "full-compaction.delta-commits",
+        1,
+        parse_count,
+        "With changelog-producer=full-compaction: writers compact fully after so many commits.",
+    )
+    force_lookup: bool = _option(
+        "force-lookup",
+        default=False,
+        parse=parse_boolean,
+        text="Compact level 0 at each commit, looking up what deeper levels hold, as changelog-producer=lookup does.",
+    )
+    sequence_field: tuple[str, ...] = _option(
+        "sequence.field", (), parse_names, "Columns that tell which version of a key is newer; default: the later one."
+    )
+    sequence_field_sort_order: SortOrder = _option(
+        "sequence.field.sort-order",
+        SortOrder.ASCENDING,
+        parse_word(SortOrder),
+        "ascending: the greater value of the sequence field is newer.",
+    )
+    ignore_delete: bool = _option(
+        "ignore-delete", default=False, parse=parse_boolean, text="Pass over rows of kind -U and -D."
+    )
+    partial_update_remove_record_on_delete: bool = _option(
+        "partial-update.remove-record-on-delete",
+        default=False,
+        parse=parse_boolean,
+        text="A -D removes the whole row of a partial-update table.",
+    )
+    partial_update_remove_record_on_sequence_group: tuple[str, ...] = _option(
+        "partial-update.remove-record-on-sequence-group",
+        default=(),
+        parse=parse_names,
+        text="Sequences of groups: a -D that is not older than the group's newest row removes the whole row.",
+    )
+    aggregation_remove_record_on_delete: bool = _option(
+        "aggregation.remove-record-on-delete",
+        default=False,
+        parse=parse_boolean,
+        text="A -D removes the whole row of an aggregation table, in place of taking its values back.",
+    )
+    num_levels: int | None = _option(
+        "num-levels", None, parse_level_count, "Levels of the LSM tree; default: the compaction trigger plus one."
+    )
+    num_sorted_run_compaction_trigger: int = _option(
+        "num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due."
+    )
+    num_sorted_run_stop_trigger: int | None = _option(
+        "num-sorted-run.stop-trigger",
+        None,
+        parse_count,
+        "Sorted runs of a bucket at which its writer compacts before it goes on; default: never.",
+    )
+    compaction_strategy: CompactionStrategyName = _option(
+        "compaction.strategy",
+        CompactionStrategyName.UNIVERSAL,
+        parse_word(CompactionStrategyName),
+        "universal: written least; leveled: read and kept least. Other engines compact their own way.",
+    )
+    compaction_level0_file_num_trigger: int = _option(
+        "compaction.level0-file-num-trigger", 4, parse_count, "Leveled: files of level 0 that make it due."
+    )
+    compaction_max_bytes_for_level_base: int = _option(
+        "compaction.max-bytes-for-level-base",
+        1 << 30,
+        parse_bytes,
+        "Leveled: the most that the first level below 0 is meant to hold.",
+    )
+    compaction_max_bytes_for_level_multiplier: int = _option(
+        "compaction.max-bytes-for-level-multiplier",
+        5,
+        parse_count,
+        "Leveled: how many times as much as the level above a level holds.",
+    )
+    compaction_max_size_amplification_percent: int = _option(
+        "compaction.max-size-amplification-percent",
+        200,
+        parse_count,
+        "Younger runs in percent of the oldest that make a full compaction due.",
+    )
+    compaction_min_file_num: int = _option(
+        "compaction.min.file-num",
+        5,
+        parse_count,
+        "Small files in a bucket of an append-only table that make joining due.",
+    )
+    compaction_size_ratio: int = _option(
+        "compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged."
+    )
+    manifest_target_file_size_bytes: int = _option(
+        "manifest.target-file-size", 8 << 20, parse_size, "A manifest is closed at this size."
+    )
+    manifest_merge_min_count: int = _option(
+        "manifest.merge-min-count", 30, parse_count, "Small manifests that make a commit fold them."
+    )
+    manifest_full_compaction_size_bytes: int = _option(
+        "manifest.full-compaction-threshold-size",
+        16 << 20,
+        parse_bytes,
+        "Manifest bytes since the last full rewrite that make the next due.",
+    )
+    metadata_stats_mode: str = _option(
+        "metadata.stats-mode", "truncate(16)", parse_text, "Statistics of a data file's columns."
+    )
+    partition_default_name: str = _option(
+        "partition.default-name",
+        "__DEFAULT_PARTITION__",
+        parse_directory_name,
+        "Directory of a null or blank partition value.",
+    )
+    partition_legacy_name: bool = _option(
+        "partition.legacy-name",
+        default=True,
+        parse=parse_boolean,
+        text="Name DATE partitions by epoch days; new tables are pinned to false.",
+    )
+    snapshot_num_retained_min: int = _option(
+        "snapshot.num-retained.min",
+        10,
+        parse_count,
+        "Snapshots that other writers' commits keep; new tables are pinned to the maximum.",
+    )
+    snapshot_num_retained_max: int = _option(
+        "snapshot.num-retained.max", _INT_MAX, parse_count, "Snapshots above which other writers' commits expire."
+    )
+    snapshot_time_retained_ms: int = _option(
+        "snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing."
+    )
+    changelog_num_retained_min: int | None = _option(
+        "changelog.num-retained.min",
+        None,
+        parse_count,
+        "Snapshots whose changelog is kept at least after they have expired; default: as snapshot.num-retained.min.",
+    )
+    changelog_num_retained_max: int | None = _option(
+        "changelog.num-retained.max",
+        None,
+        parse_count,
+        "Snapshots above which changelogs expire as well; default: as snapshot.num-retained.max.",
+    )
+    changelog_time_retained_ms: int | None = _option(
+        "changelog.time-retained",
+        None,
+        parse_millis,
+        "Age below which no changelog expires; default: as snapshot.time-retained.",
+    )
+    deletion_vectors_enabled: bool = _option(
+        "deletion-vectors.enabled",
+        default=False,
+        parse=parse_boolean,
+        text="Compactions mark old versions as deleted where they are, so that reads need not merge them.",
+    )
+    deletion_vectors_merge_on_read: bool = _option(
+        "deletion-vectors.merge-on-read",
+        default=False,
+        parse=parse_boolean,
+        text="With deletion vectors: whether batch reads show rows not yet compacted; new tables say true.",
+    )
+    source_split_target_size_bytes: int = _option(
+        "source.split.target-size", 128 << 20, parse_size, "A reader's share of a bucket, where its keys can be cut."
+    )
+    change_tracking: bool = _option(
+        "change-tracking",
+        default=True,
+        parse=parse_boolean,
+        text="Whether the log hears of changes; also an option of one write.",
+    )
+    row_kind_field: str = _option(
+        "row-kind.field", ROW_KIND_COLUMN, parse_text, "The reserved column that carries +I, -U, +U, -D."
+    )
+    log_system: LogSystem | str | None = _option(
+        "log.system",
+        None,
+        _parse_log_system,
+        "kafka, none, or what a package adds; default: kafka where bootstrap servers are known.",
+    )
+    log_kafka_bootstrap_servers: str | None = _option(
+        "log.kafka.bootstrap.servers", None, parse_text, "Kafka's host:port list; usually the connection's."
+    )
+    log_kafka_topic: str | None = _option("log.kafka.topic", None, parse_text, "The topic; default: database.table.")
+    log_kafka_replication_factor: int = _option(
+        "log.kafka.replication-factor", -1, parse_replication, "Of the topic; -1: the brokers' default."
+    )
+    log_retention_ms: int | None = _option(
+        "log.retention", None, parse_retention, "How long the log keeps changes; default: the brokers'."
+    )
+    log_consistency: LogConsistency = _option(
+        "log.consistency",
+        LogConsistency.TRANSACTIONAL,
+        parse_word(LogConsistency),
+        "transactional: visible with the snapshot, exactly once. eventual: visible when written, at least once, and "
+        "the files follow; see docs/guarantees.md.",
+    )
+    log_tier_interval_ms: int = _option(
+        "log.tier-interval",
+        60_000,
+        parse_millis,
+        "log.consistency=eventual: how often a stream brings the files up to the log.",
+    )
+    log_changelog_mode: ChangelogMode = _option(
+        "log.changelog-mode",
+        ChangelogMode.AUTO,
+        parse_word(ChangelogMode),
+        "upsert: the log holds what rows became; all: also what they were before; auto: upsert with a primary key, "
+        "all without.",
+    )
+    write_produce_update_before: UpdateBeforeSource = _option(
+        "write.produce-update-before",
+        UpdateBeforeSource.LOOKUP,
+        parse_word(UpdateBeforeSource),
+        "For log.changelog-mode=all with a primary key: lookup finds the row before each change in the table, input "
+        "takes it from the input. A commit whose changes do not follow from the stored rows (a +U without its -U, a "
+        "+I of a key that exists, a -U or -D of another row) is refused.",
+    )
+    log_format: LogFormat = _option(
+        "log.format",
+        LogFormat.DEBEZIUM_JSON,
+        parse_word(LogFormat),
+        "Format of the log's values: debezium-json, or debezium-avro with a schema registry "
+        "(log.schema-registry.url, .username, .password, usually the connection's).",
+    )
+    log_key_format: LogKeyFormat = _option(
+        "log.key.format",
+        LogKeyFormat.JSON,
+        parse_word(LogKeyFormat),
+        "Format of the log's keys: json, or avro with log.format=debezium-avro.",
+    )
+    log_transaction_timeout_ms: int = _option(
+        "log.transaction.timeout", 600_000, parse_wait, "After which Kafka aborts an open transaction."
+    )
+    log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
+    log_scan_timestamp_millis: int | None = _option(
+        "log.scan.timestamp-millis", None, parse_moment, "For log.scan=from-timestamp: epoch milliseconds."
+    )
+    log_scan_on_corrupt: OnCorrupt = _option(
+        "log.scan.on-corrupt",
+        OnCorrupt.FAIL,
+        parse_word(OnCorrupt),
+        "A record that somebody else has put into the log and nobody can read: fail, or skip it with a warning.",
+    )
+    lease_timeout_ms: int = _option(
+        "lease.timeout", 30_000, parse_wait, "A writer that shows no life for so long loses its turn."
+    )
+    lease_wait_timeout_ms: int = _option(
+        "lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn."
+    )
+    scan_normalize: ScanNormalize = _option(
+        "scan.normalize",
+        ScanNormalize.NONE,
+        parse_word(ScanNormalize),
+        "none: streams tell what the log holds; lookup: each change comes with the row before it, which is looked up "
+        "in the files (for a table with a primary key); state: in rows that the stream keeps for itself; also an "
+        "option of one read.",
+    )
+    scan_snapshot_id: int | None = _option(
+        "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."
+    )
+    scan_tag_name: str | None = _option("scan.tag-name", None, parse_text, "Read the snapshot that this tag keeps.")
+    scan_timestamp_millis: int | None = _option(
+        "scan.timestamp-millis", None, parse_moment, "Read the newest snapshot made up to then (epoch milliseconds)."
+    )
+    scan_on_untracked: UntrackedScan = _option(
+        "scan.on-untracked",
+        UntrackedScan.IGNORE,
+        parse_word(UntrackedScan),
+        "What a stream does when it comes to a commit that it is not told of (an untracked overwrite, drop or append): "
+        "nothing; warn: name it in the process's log; fail: end, before anything later is handed out; also an option "
+        "of one read.",
+    )
+    # fmt: on
+    log_kafka_client: Mapping[str, str] = field(default_factory=dict)
+    log_schema_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> TableOptions:
+        """Read options by key, older spellings too; ``log.kafka.*`` goes to the client as it is.
+
+        Raises ``InvalidInputError`` for a value that can't be, a key that looks like a slip of the pen, and features
+        that this version lacks.
+        """
+        values: dict[str, Any] = {}
+        client: dict[str, str] = {}
+        registry: dict[str, str] = {}
+        others: dict[str, str] = {}
+        for given, text in options.items():
+            key = canonical_key(given)
+            known = _BY_KEY.get(key)
+            if known is not None:
+                values[known.name] = _parsed(
+                    given, _OLDER_VALUES.get((key, str(text)), str(text)), known.metadata["parse"]
+                )
+            elif key.startswith(KAFKA_PREFIX):
+                client[key.removeprefix(KAFKA_PREFIX)] = str(text)
+            elif key.startswith(REGISTRY_PREFIX):
+                registry[key.removeprefix(REGISTRY_PREFIX)] = str(text)
+            else:
+                _refuse_slip(given, key)
+                others[key] = str(text)
+        parsed = cls(**values, log_kafka_client=client, log_schema_registry=registry, others=others)
+        parsed._refuse_unsupported()
+        return parsed
+
+    @property
+    def effective_changelog_num_retained_min(self) -> int:
+        """That of snapshots unless it is given."""
+        return self.changelog_num_retained_min or self.snapshot_num_retained_min
+
+    @property
+    def others_expire(self) -> bool:
+        """Whether the commits of other engines may expire snapshots."""
+        return self.snapshot_num_retained_min < _INT_MAX
+
+    @property
+    def effective_changelog_num_retained_max(self) -> int:
+        """That of snapshots unless it is given."""
+        return self.changelog_num_retained_max or self.snapshot_num_retained_max
+
+    @property
+    def effective_changelog_time_retained_ms(self) -> int:
+        """That of snapshots unless it is given."""
+        given = self.changelog_time_retained_ms
+        return self.snapshot_time_retained_ms if given is None else given
+
+    @property
+    def keeps_changelogs(self) -> bool:
+        """Whether the changelog of a snapshot outlives it: where any of its options keeps more than the snapshots'."""
+        return (
+            self.effective_changelog_num_retained_max > self.snapshot_num_retained_max
+            or self.effective_changelog_time_retained_ms > self.snapshot_time_retained_ms
+            or self.effective_changelog_num_retained_min > self.snapshot_num_retained_min
+        )
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether rows above level 0 are complete, so that of several such rows of a key the lowest level's counts.
+
+        Compactions of level 0 look up what deeper levels hold of its keys. Other engines do not read level 0 of such
+        tables, or their streams do not.
+        """
+        return (
+            self.changelog_producer is ChangelogProducer.LOOKUP
+            or self.deletion_vectors_enabled
+            or self.merge_engine is MergeEngine.FIRST_ROW
+            or self.force_lookup
+        )
+
+    @property
+    def compacts_at_commit(self) -> bool:
+        """Whether other engines, or their streams, see a commit only once it has been compacted."""
+        return self.looks_up or self.changelog_producer is ChangelogProducer.FULL_COMPACTION
+
+    @property
+    def newest_wins(self) -> bool:
+        """Whether of two versions of a key the one committed later is the row, as it is."""
+        return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
+
+    @property
+    def effective_log_system(self) -> LogSystem | str:
+        """``log.system``, or what follows from whether bootstrap servers are known."""
+        if self.log_system is not None:
+            return self.log_system
+        return LogSystem.NONE if self.log_kafka_bootstrap_servers is None else LogSystem.KAFKA
+
+    def effective_changelog_mode(self, *, has_primary_key: bool) -> ChangelogMode:
+        """``log.changelog-mode`` with ``auto`` resolved."""
+        if self.log_changelog_mode is not ChangelogMode.AUTO:
+            return self.log_changelog_mode
+        return ChangelogMode.UPSERT if has_primary_key else ChangelogMode.ALL
+
+    @property
+    def effective_num_levels(self) -> int:
+        """``num-levels``, or the compaction trigger plus one."""
+        return self.num_levels or self.num_sorted_run_compaction_trigger + 1
+
+    def _refuse_unsupported(self) -> None:
+        if self.file_format not in FILE_FORMATS:
+            known = (*FILE_FORMATS, *added_names(Extension.FILE_FORMATS))
+            if self.file_format not in known:
+                message = (
+                    f"option file.format={self.file_format} is not supported by this version; use {' or '.join(known)}"
+                )
+                raise InvalidInputError(message)
+        if self.log_key_format is LogKeyFormat.AVRO and self.log_format is not LogFormat.DEBEZIUM_AVRO:
+            message = f"option log.key.format=avro goes with log.format=debezium-avro, not {self.log_format}; use json"
+            raise InvalidInputError(message)
+
+
+_BY_KEY = {each.metadata["key"]: each for each in fields(TableOptions) if "key" in each.metadata}
+_ALIASES = {
+    "deduplicate.ignore-delete": "ignore-delete",
+    "first-row.ignore-delete": "ignore-delete",
+    "partial-update.ignore-delete": "ignore-delete",
+    "log.scan.timestamp-mills": "log.scan.timestamp-millis",
+    "log.scan.startup.mode": "log.scan",
+    "log.pk.changelog-mode": "log.changelog-mode",
+    "log.pk.key-format": "log.key.format",
+    "log.pkkey.key-format": "log.key.format",
+    "universal_sort_run_num_compaction_trigger": "num-sorted-run.compaction-trigger",
+    "universal_max_size_amplification_percent": "compaction.max-size-amplification-percent",
+    "universal_size_ratio": "compaction.size-ratio",
+    "level0_file_num_compaction_trigger": "compaction.level0-file-num-trigger",
+    "max_bytes_for_level_base": "compaction.max-bytes-for-level-base",
+    "max_bytes_for_level_multiplier": "compaction.max-bytes-for-level-multiplier",
+    "log.properties.bootstrap.servers": "log.kafka.bootstrap.servers",
+}
+_OLDER_KAFKA_PREFIX = "log.properties."
+_OLDER_VALUES = {
+    ("log.scan", "initial"): "full",
+    ("log.scan", "latest-offset"): "latest",
+    (WRITE_MODE_OPTION, "auto"): "change-log",
+}
+_OF_PAIMON = ("bucket-key", "path", "type", "rowkind.field")
+_SEPARATORS = re.compile(r"[-._ ]")
+_SLIPS_MAX = 2
+
+
+def canonical_key(key: str) -> str:
+    """The key as this version spells it: without the session prefix, older names replaced."""
+    stripped = key.removeprefix(SESSION_PREFIX)
+    known = _ALIASES.get(stripped, stripped)
+    if known.startswith(_OLDER_KAFKA_PREFIX):
+        return KAFKA_PREFIX + known.removeprefix(_OLDER_KAFKA_PREFIX)
+    return known
+
+
+def older_spellings() -> dict[str, str]:
+    """Keys that are read as others: FLIP-188's, RocksDB's as it names them, and older ones of Paimon."""
+    return {**_ALIASES, f"{_OLDER_KAFKA_PREFIX}*": f"{KAFKA_PREFIX}*"}
+
+
+def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """The options under the keys of this version."""
+    return {canonical_key(key): value for key, value in (options or {}).items()}
+
+
+def is_secret(key: str) -> bool:
+    """Whether an option of this name is a secret: its value must be neither stored nor shown."""
+    spelled = _SEPARATORS.sub(".", key.lower())
+    return any(word in spelled for word in _SECRET_WORDS)
+
+
+def is_secret_option(key: str, value: object) -> bool:
+    """Whether an option's value must be neither stored nor shown, by its name or by what it holds."""
+    return is_secret(key) or holds_secret(str(value))
+
+
+def secret_pattern() -> str:
+    """A regular expression, for Java too, that finds the names of options whose value must not be shown."""
+    return "(?i)" + "|".join(word.replace(".", "[-._ ]?") for word in _SECRET_WORDS)
+
+
+def names_a_secret(text: str) -> bool:
+    """Whether a text, such as a statement, may say a secret: it names an option that is one, or has one in a URL."""
+    return is_secret(text) or holds_secret(text)
+
+
+def option_keys() -> list[str]:
+    """The keys of all options of tables, sorted."""
+    return sorted(_BY_KEY)
+
+
+def masked(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with secrets replaced by asterisks."""
+    return {key: MASK if is_secret(key) else without_password(str(value)) for key, value in options.items()}
+
+
+def options_documentation() -> str:
+    """A Markdown table of every option."""
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    for key, each in sorted(_BY_KEY.items()):
+        default = "" if each.default is None else _spelled_default(each.default, each.metadata["parse"])
+        lines.append(f"| `{key}` | {default} | {each.metadata['text']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
+    """The default as a user would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and parse in (parse_bytes, parse_size):
+        return spelled_bytes(value)
+    if isinstance(value, int) and parse in (parse_millis, parse_retention, parse_wait):
+        return spelled_millis(value)
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:
+    try:
+        return parse(text)
+    except ValueError as error:
+        shown = MASK if is_secret(key) else repr(without_password(text))
+        message = f"option {key} is {shown}; {error}"
+        raise InvalidInputError(message) from error
+
+
+def _refuse_slip(given: str, key: str) -> None:
+    if key.startswith((OWN_PREFIX, "x.", "user.")) or key in _OF_PAIMON:
+        return
+    meant = _meant(key)
+    if meant is not None:
+        message = f"there is no option {given!r}; did you mean {meant!r}?"
+        raise InvalidInputError(message)
+
+
+@cache
+def _meant(key: str) -> str | None:
+    """The option of which ``key`` is a misspelling: other separators, or at most two slips.
+
+    Nearer than that no option of Paimon comes to one of ours, so its tables keep theirs.
+    """
+    for known in _BY_KEY:
+        if _SEPARATORS.sub("", known) == _SEPARATORS.sub("", key.lower()):
+            return known
+    near = nearest(key, _BY_KEY, like_enough=0.7)
+    return near if near is not None and _slips(near, key) <= _SLIPS_MAX else None
+
+
+def _slips(left: str, right: str) -> int:
+    """Letters added, left out, changed, or swapped with their neighbour (Damerau's distance)."""
+    before: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, letter in enumerate(left, 1):
+        line = [row]
+        for column, other in enumerate(right, 1):
+            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != other))
+            if row > 1 and column > 1 and letter == right[column - 2] and left[row - 2] == other:
+                cost = min(cost, before[column - 2] + 1)
+            line.append(cost)
+        before, last = last, line
+    return last[-1]

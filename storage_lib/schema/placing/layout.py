@@ -1,0 +1,150 @@
+"""How a table's rows are laid out: by which key they are merged, and into which buckets they go, in files and log.
+
+An ALTER that changes it rewrites the table under a schema which begins a layout of its own, numbered by that schema's
+id (docs/decisions/0024). The schema is in force once there is a snapshot of it, and as long as there is none, the one
+that it names as the layout before still is: so the snapshot decides, as always.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.table_options import OWN_PREFIX, canonical_key
+from storage_lib.schema.table_schema import (
+    APPEND_ONLY,
+    BUCKET_UNAWARE,
+    MERGE_ENGINE_OPTION,
+    VALUE_COUNT,
+    WRITE_MODE_OPTION,
+    TableSchema,
+    check_schema,
+)
+
+LAYOUT_OPTIONS = ("bucket", "bucket-key")
+"""The options that say where a row lies."""
+
+TOPIC_OPTION = "log.kafka.topic"
+_LAYOUT = f"{OWN_PREFIX}layout"
+_BEFORE = f"{OWN_PREFIX}layout-before"
+_EARLIER_TOPICS = f"{OWN_PREFIX}earlier-topics"
+_TOPIC_VERSION = re.compile(r"-v[0-9]+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChange:
+    """Another primary key (empty: the one that there is), other values of ``LAYOUT_OPTIONS`` (None: the default)."""
+
+    primary_key: tuple[str, ...] = ()
+    options: Mapping[str, str | None] | None = None
+
+
+def checked_layout_options(table: str, options: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The options by their canonical keys; ``InvalidInputError`` for one that is not of ``LAYOUT_OPTIONS``."""
+    checked = {canonical_key(key): value for key, value in options.items()}
+    for key in checked:
+        if key not in LAYOUT_OPTIONS:
+            message = (
+                f"table {table}: option {key} says nothing of where rows lie, so no rewriting changes it; a rewriting "
+                f"changes {' and '.join(LAYOUT_OPTIONS)}"
+            )
+            raise InvalidInputError(message)
+    return checked
+
+
+def layout_of(schema: TableSchema) -> int:
+    """The number of the layout that rows have under ``schema``: the id of the schema that began it."""
+    return int(schema.options.get(_LAYOUT, "0"))
+
+
+def begins_layout(schema: TableSchema) -> bool:
+    """Whether the table was, or was to be, rewritten under ``schema``: it is in force only with a snapshot of it."""
+    return _LAYOUT in schema.options and layout_of(schema) == schema.id
+
+
+def schema_id_before(schema: TableSchema) -> int:
+    """Of a schema that begins a layout: the one that the table was read under when it was rewritten."""
+    return int(schema.options[_BEFORE])
+
+
+def has_same_rows(one: TableSchema, other: TableSchema) -> bool:
+    """Whether files of one are files of the other, but for their buckets, and for names that have changed."""
+    return (_key_ids(one), one.counts_values) == (_key_ids(other), other.counts_values)
+
+
+def _key_ids(schema: TableSchema) -> tuple[int, ...]:
+    """The key by its columns' ids, which a renaming leaves as they are."""
+    return tuple(schema.field(name).id for name in schema.primary_keys)
+
+
+def topics_of(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
+    """Every topic that a table has had under one of its schemas, the oldest first."""
+    topics: dict[str, None] = {}
+    for schema in schemas:
+        topics |= dict.fromkeys(earlier_topics(schema))
+        if TOPIC_OPTION in schema.options:
+            topics[schema.options[TOPIC_OPTION]] = None
+    return tuple(topics)
+
+
+def earlier_topics(schema: TableSchema) -> tuple[str, ...]:
+    """The topics that held the table's log before, or were made for a layout that never came into force."""
+    said = schema.options.get(_EARLIER_TOPICS, "")
+    return tuple(said.split(",")) if said else ()
+
+
+def with_layout(
+    schema: TableSchema, change: LayoutChange, *, schema_id: int, topics: Sequence[str], time_millis: int
+) -> TableSchema:
+    """``schema`` with another layout, as version ``schema_id``; ``schema`` itself if it has that layout already.
+
+    ``topics`` are all that the table has had; a log begins anew in one of its own. Raises ``InvalidInputError``.
+    """
+    primary_keys = change.primary_key or schema.primary_keys
+    options = dict(schema.options)
+    for key, value in (change.options or {}).items():
+        options.pop(key, None)
+        if value is not None:
+            options[key] = value
+        elif key == "bucket":
+            options[key] = str(BUCKET_UNAWARE) if schema.is_append_only else "1"
+    if primary_keys != schema.primary_keys:
+        options = _options_with_key(schema, options)
+    fields = tuple(
+        replace(each, type=each.type.not_null()) if each.name in primary_keys else each for each in schema.fields
+    )
+    changed = replace(schema, primary_keys=primary_keys, fields=fields, options=options)
+    if changed == schema:
+        return schema
+    topic = schema.options.get(TOPIC_OPTION)
+    if topic is not None:
+        options[TOPIC_OPTION] = f"{_TOPIC_VERSION.sub('', topic) if layout_of(schema) else topic}-v{schema_id + 1}"
+    options |= {_LAYOUT: str(schema_id), _BEFORE: str(schema.id)}
+    if topics:
+        options[_EARLIER_TOPICS] = ",".join(topics)
+    changed = replace(changed, id=schema_id, options=options, time_millis=max(time_millis, schema.time_millis))
+    check_schema(changed)
+    return changed
+
+
+def as_before(schema: TableSchema, *, schema_id: int, topics: Sequence[str], time_millis: int) -> TableSchema:
+    """``schema`` again, as version ``schema_id``: after a schema whose layout never came into force."""
+    options = dict(schema.options)
+    others = [topic for topic in topics if topic != schema.options.get(TOPIC_OPTION)]
+    if others:
+        options[_EARLIER_TOPICS] = ",".join(others)
+    return replace(schema, id=schema_id, options=options, time_millis=max(time_millis, schema.time_millis))
+
+
+def _options_with_key(schema: TableSchema, options: dict[str, str]) -> dict[str, str]:
+    """What a table without a key says of itself does not hold of one with a key."""
+    if schema.primary_keys:
+        message = (
+            f"the table has the primary key ({', '.join(schema.primary_keys)}) already, by which its rows were merged, "
+            "so it can't have another; CREATE TABLE another one, and INSERT the rows of this one into it"
+        )
+        raise InvalidInputError(message)
+    said = {(MERGE_ENGINE_OPTION, VALUE_COUNT), (WRITE_MODE_OPTION, APPEND_ONLY), ("bucket", str(BUCKET_UNAWARE))}
+    return {"bucket": "1", **{key: value for key, value in options.items() if (key, value) not in said}}

@@ -1,0 +1,150 @@
+"""A table's partitions: their values, their bytes in metadata and their directories (docs/format.md, 1.2).
+
+The value is always recovered from the bytes, never from the directory: several values may share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.encoding.java_text import is_blank, java_float, java_local_date_time
+from storage_lib.schema.filter.literal import typed_literal
+from storage_lib.schema.table_schema import DataField, TableSchema
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+
+DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
+_ESCAPED = frozenset("\"#%'*/:=?\\{}[]^\x7f") | frozenset(map(chr, range(0x20)))
+DIRECTORY_NAME_BYTES_MAX = 255
+"""What local disks, HDFS and servers of S3 that keep files take."""
+_ESCAPED_BYTES = 3
+_EPOCH = date(1970, 1, 1)
+_NANO_DIGITS = 9
+
+
+class PartitionCodec:
+    """Translates the partitions of one table. Frozen in use; threads may share it."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._fields = schema.partition_fields
+        self._types = tuple(field.type for field in self._fields)
+        # Without the option, a table is a foreign writer's, and its DATE partitions are named by days.
+        self._legacy = schema.options.get("partition.legacy-name", "true").strip().lower() == "true"
+        self._default_name = schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME)
+
+    def encode(self, values: Mapping[str, object]) -> bytes:
+        """The bytes of the partition with these values, one for each partition column; text is read as their types.
+
+        Raises ``InvalidInputError`` for missing and unknown columns and for values of other types.
+        """
+        names = [field.name for field in self._fields]
+        if set(values) != set(names):
+            given = ", ".join(map(str, values))
+            message = f"a partition is named by ({', '.join(names)}), not by ({given}); name each of them"
+            raise InvalidInputError(message)
+        return encode_row([_typed(values[field.name], field) for field in self._fields], self._types)
+
+    def decode(self, partition: bytes) -> dict[str, object]:
+        """Values by column, in the partition columns' order; ``CorruptFileError`` if the bytes are no partition."""
+        values = decode_row(partition, self._types)
+        return {field.name: value for field, value in zip(self._fields, values, strict=True)}
+
+    def path(self, partition: bytes) -> str:
+        """``dt=2024-05-14/region=eu/``; empty for a table without partitions."""
+        return partition_path(
+            self._fields, decode_row(partition, self._types), legacy=self._legacy, default_name=self._default_name
+        )
+
+
+def partition_path(
+    fields: Sequence[DataField],
+    values: Sequence[object],
+    *,
+    legacy: bool = False,
+    default_name: str = DEFAULT_PARTITION_NAME,
+) -> str:
+    """The directory of a partition below the table, a slash at its end.
+
+    ``legacy`` spells values as older Paimon does (option ``partition.legacy-name``): dates as days since 1970.
+    """
+    parts = []
+    for field, value in zip(fields, values, strict=True):
+        text = "" if value is None else _spelled(value, field.type, legacy=legacy)
+        shown = default_name if is_blank(text) else _escaped(text)
+        parts.append(f"{_escaped(field.name)}={shown}/")
+    return "".join(parts)
+
+
+def too_long_value(field: DataField, values: pa.Array) -> str | None:
+    """A value of a partition column whose directory would have a longer name than file systems take; None: no such."""
+    if field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        return None
+    name_bytes = len(f"{_escaped(field.name)}=".encode())
+    lengths = pc.binary_length(values)
+    suspects = pc.greater(lengths, (DIRECTORY_NAME_BYTES_MAX - name_bytes) // _ESCAPED_BYTES)
+    if not pc.any(suspects).as_py():
+        return None
+    for value in values.filter(suspects, null_selection_behavior="drop").unique().to_pylist():
+        if name_bytes + len(_escaped(value).encode()) > DIRECTORY_NAME_BYTES_MAX:
+            return str(value)
+    return None
+
+
+def _typed(value: object, field: DataField) -> object:
+    return None if value is None and field.type.nullable else typed_literal(value, field)
+
+
+def _spelled(value: object, data_type: DataType, *, legacy: bool) -> str:  # noqa: PLR0911  one per type
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return java_float(value, single=data_type.root is TypeRoot.FLOAT)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            local = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+            return java_local_date_time(local) if legacy else _cast_timestamp(local, data_type.precision or 0)
+        case date():
+            return str((value - _EPOCH).days) if legacy else value.isoformat()
+        case time():
+            return str(_millis_of_day(value)) if legacy else _cast_time(value, data_type.precision or 0)
+        case bytes():
+            # Foreign writers name these by an address in memory, so that nobody finds them again.
+            message = f"a partition column can't be {data_type}: {value.hex()} has no name as a directory. Use a STRING"
+            raise InvalidInputError(message)
+        case _:
+            return str(value)
+
+
+def _cast_timestamp(value: datetime, precision: int) -> str:
+    """SQL's CAST to STRING: at least ``precision`` digits of a second, and no more zeros than that."""
+    text = value.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    fraction = f"{value.microsecond:06d}".ljust(_NANO_DIGITS, "0")
+    fraction = fraction[:precision] + fraction[precision:].rstrip("0")
+    return f"{text}.{fraction}" if fraction else text
+
+
+def _cast_time(value: time, precision: int) -> str:
+    """SQL's CAST to STRING: at most ``precision`` digits of a second, at least one if there may be any."""
+    text = value.strftime("%H:%M:%S")
+    if precision == 0:
+        return text
+    millis = f"{value.microsecond // 1000:03d}"
+    return f"{text}.{millis[0]}{millis[1:].rstrip('0')}"[: len(text) + 1 + precision]
+
+
+def _millis_of_day(value: time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+
+
+def _escaped(text: str) -> str:
+    if _ESCAPED.isdisjoint(text):
+        return text
+    return "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in text)

@@ -1,0 +1,1 @@
+"""The logical types of columns, their spelling, and their Arrow twins."""

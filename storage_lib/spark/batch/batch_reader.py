@@ -1,0 +1,89 @@
+"""Batch read: a Spark partition is a few splits of one snapshot, chosen when the query is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from storage_lib.spark.translation.spark_filters import split_filters
+from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from storage_lib.file_store.split import Split
+    from storage_lib.schema.filter.predicate import Predicate
+    from storage_lib.spark.tasks.table_cache import TableKey
+
+_TASK_BYTES = 16 * 1024 * 1024
+_SPLIT_OVERHEAD_BYTES = 1024 * 1024
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """Splits of one task; None is what Spark makes up when there are none."""
+
+    value: tuple[Split, ...] | None
+
+
+class TableBatchReader(DataSourceReader):
+    """Reads the columns of ``struct``; pickled into the tasks once it has been planned."""
+
+    def __init__(
+        self,
+        key: TableKey,
+        struct: StructType,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+    ) -> None:
+        self._key = key
+        self._columns = struct.fieldNames()
+        self._arrow_schema = arrow_schema_of(struct)
+        self._snapshot_id = snapshot_id
+        self._tag = tag
+        self._timestamp_millis = timestamp_millis
+        self._predicate: Predicate | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Answer what we can answer exactly; Spark evaluates the rest."""
+        self._predicate, left = split_filters(filters, self._key.table().schema)
+        return left
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The splits of the snapshot that survive the filters' pruning."""
+        table = self._key.table()
+        plan = table.plan(
+            filter=self._predicate,
+            snapshot_id=self._snapshot_id,
+            tag=self._tag,
+            timestamp_millis=self._timestamp_millis,
+        )
+        return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of one split that pass the pushed filters."""
+        table = self._key.table()
+        for split in partition.value or ():
+            for batch in table.read_split(split, columns=self._columns, filter=self._predicate):
+                if batch.num_rows:
+                    yield conform(batch, self._arrow_schema, table.name)
+
+
+def _packed(splits: Iterable[Split]) -> Iterator[tuple[Split, ...]]:
+    """Splits gathered into tasks: a table of many small partitions would cost Spark more to schedule than to read."""
+    task: list[Split] = []
+    weight = 0
+    for split in splits:
+        task.append(split)
+        weight += split.size_bytes + _SPLIT_OVERHEAD_BYTES
+        if weight >= _TASK_BYTES:
+            yield tuple(task)
+            task, weight = [], 0
+    if task:
+        yield tuple(task)

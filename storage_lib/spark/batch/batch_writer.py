@@ -1,0 +1,41 @@
+"""Batch write: the turn is taken when Spark plans the write, tasks write files and open log transactions, Spark's
+driver commits. One writer object serves one write; Spark pickles it from the planning process into all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.table.protocol.write_order import WriteOrder
+
+
+class TableBatchWriter(DataSourceArrowWriter):
+    """Writes under one order; ``commit_identifier`` makes a repetition harmless."""
+
+    def __init__(self, key: TableKey, order: WriteOrder, commit_identifier: int) -> None:
+        self._key = key
+        self._order = order
+        self._commit_identifier = commit_identifier
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """In a task: its rows into both stores."""
+        return write_task(self._key, self._order, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver, when all tasks have succeeded: one snapshot."""
+        finished = [message for message in messages_of(messages) if message is not None]
+        commit_tasks(self._key.table(), self._order, finished, self._commit_identifier)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver, when a task has failed for good: undo the others, give the turn back."""
+        give_up(self._key.table(), self._order.commit_user, messages_of(messages), self._order)

@@ -1,0 +1,97 @@
+"""What an incremental batch read asks for, in the options that Paimon names: which range, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.table.changelog.change_scan import ChangeMode
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.change_split import ChangeSplit
+
+BETWEEN = "incremental-between"
+BETWEEN_TIMESTAMP = "incremental-between-timestamp"
+SCAN_MODE = "incremental-between-scan-mode"
+RANGE_OPTIONS = (BETWEEN, BETWEEN_TIMESTAMP, SCAN_MODE)
+_MODES = {
+    "auto": ChangeMode.NET,
+    "diff": ChangeMode.NET,
+    "net": ChangeMode.NET,
+    "changelog": ChangeMode.EVERY,
+    "every": ChangeMode.EVERY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalRange:
+    """``snapshots`` are ids or tags, the first exclusive, the last inclusive; ``times`` are ``[start, end)``."""
+
+    snapshots: tuple[str, str] | None = None
+    times: tuple[int, int] | None = None
+    mode: ChangeMode = ChangeMode.NET
+
+    @classmethod
+    def parse(cls, said: Mapping[str, str]) -> IncrementalRange | None:
+        """The range that a statement's options name; None for an ordinary read.
+
+        Raises ``InvalidInputError`` naming the option.
+        """
+        if BETWEEN not in said and BETWEEN_TIMESTAMP not in said:
+            if SCAN_MODE in said:
+                message = f"option {SCAN_MODE} says how much of a range to read; name the range with {BETWEEN} as well"
+                raise InvalidInputError(message)
+            return None
+        if BETWEEN in said and BETWEEN_TIMESTAMP in said:
+            message = f"a read is of one range; give {BETWEEN} or {BETWEEN_TIMESTAMP}, not both"
+            raise InvalidInputError(message)
+        mode = _MODES.get(said.get(SCAN_MODE, "auto").lower())
+        if mode is None:
+            message = f"option {SCAN_MODE} = {said[SCAN_MODE]!r}; use one of {', '.join(_MODES)}"
+            raise InvalidInputError(message)
+        if BETWEEN in said:
+            return cls(snapshots=_pair(BETWEEN, said[BETWEEN]), mode=mode)
+        start, end = _pair(BETWEEN_TIMESTAMP, said[BETWEEN_TIMESTAMP])
+        return cls(times=(_millis(start), _millis(end)), mode=mode)
+
+    def plan(self, table: DynamicTable) -> tuple[ChangeSplit, ...]:
+        """The range as work for tasks; errors as ``DynamicTable.plan_changes``."""
+        if self.times is not None:
+            start, end = self.times
+            return table.plan_changes(start_timestamp_millis=start, end_timestamp_millis=end, mode=self.mode)
+        first, last = self.snapshots or ("0", "0")
+        return table.plan_changes(
+            start_snapshot_id=_snapshot_id(table, first), end_snapshot_id=_snapshot_id(table, last), mode=self.mode
+        )
+
+
+def _snapshot_id(table: DynamicTable, text: str) -> int:
+    return int(text) if text.isdigit() else table.file_store.tags.load(text).snapshot.id
+
+
+def _pair(key: str, text: str) -> tuple[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2 or not all(parts):
+        message = f"option {key} = {text!r} is no range; write start,end"
+        raise InvalidInputError(message)
+    return parts[0], parts[1]
+
+
+def _millis(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = (
+            f"option {BETWEEN_TIMESTAMP}: {text!r} is no moment; write epoch milliseconds, or a time with its zone "
+            "such as 2024-05-14T01:00:00Z"
+        )
+        raise InvalidInputError(message)
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,92 @@
+"""Compaction of a large table as a Spark job, a bucket at a time; committed as one snapshot, or not at all."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
+from storage_lib.spark.tasks.table_cache import TableKey, key_of
+from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from storage_lib.table.maintenance.inline_compaction import LOST_RACE_ERRORS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.file_store.compact import CompactionTask
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def compact(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    partition: Mapping[str, object] | None = None,
+    full: bool = True,
+    buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    tasks_max: int | None = None,
+) -> Snapshot | None:
+    """Compact ``partition`` or ``buckets`` (None: all) on the cluster; None if there was nothing to do.
+
+    ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
+    ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
+    Buckets that another compaction or overwrite changed meanwhile are left as they are; raises
+    ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
+    others committed, for a bucket whose values can't be merged (a sum too large).
+    """
+    tasks = table.plan_compaction(partition=partition, full=full, buckets=buckets)
+    if not tasks:
+        return None
+    key = key_of(table)
+    share_count = len(tasks) if tasks_max is None else min(len(tasks), tasks_max)
+    # The largest first, dealt out in turn: shares of about the same weight.
+    tasks.sort(key=lambda task: -sum(file.file_size for file in task.unit.files))
+    shares = [tasks[start::share_count] for start in range(share_count)]
+    with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
+        results = spark.sparkContext.parallelize(shares, share_count).flatMap(lambda share: _run(key, share)).collect()
+    done = [result for result in results if isinstance(result, CommitMessage)]
+    committed = table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
+    refused = next((result for result in results if isinstance(result, InvalidInputError)), None)
+    if refused is not None:
+        raise refused
+    return committed
+
+
+def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage | InvalidInputError]:
+    """In a Spark task. Values that can't be merged keep their own bucket from being compacted, no other."""
+    results: list[CommitMessage | InvalidInputError] = []
+    for task in share:
+        try:
+            message = key.table().run_compaction(task)
+        except InvalidInputError as error:
+            results.append(error)
+        else:
+            if message is not None:
+                results.append(message)
+    return results
+
+
+def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
+    """What the table's strategy picks, on half of the cores; None also where another commit was faster.
+
+    The other half is for whoever writes meanwhile: Spark can't take a core back from a task that has begun.
+    """
+    try:
+        return compact(spark, table, full=False, tasks_max=max(1, spark.sparkContext.defaultParallelism // 2))
+    except LOST_RACE_ERRORS:
+        return None
+
+
+def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
+    """``compact_if_due`` for a write that has happened, whatever becomes of this: a failure is a warning."""
+    try:
+        compact_if_due(spark, table)
+    except Exception as error:  # noqa: BLE001  of whatever kind, it must not look as if the rows were not written
+        message = f"table {table.name}: the rows are committed, but the compaction after it failed: {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)

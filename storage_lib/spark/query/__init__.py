@@ -1,0 +1,1 @@
+"""Analysis of streaming queries: their effect on changes, and the normalization that their sink needs."""

@@ -1,0 +1,1 @@
+"""The Spark session and its Python daemon, set up for the connector."""

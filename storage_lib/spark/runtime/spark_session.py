@@ -1,0 +1,74 @@
+"""A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools.
+
+On a local master nothing of it listens beyond this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from storage_lib.schema.options.secret_text import secret_text_pattern
+from storage_lib.schema.options.table_options import secret_pattern
+from storage_lib.spark.runtime.loopback import loopback_settings
+from storage_lib.spark.source.table_source import register
+
+STREAM_POOL = "dynamic-table-stream"
+MAINTENANCE_POOL = "dynamic-table-maintenance"
+_POOL_PROPERTY = "spark.scheduler.pool"
+
+_SETTINGS = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.timeType.enabled": "true",
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
+    "spark.ui.enabled": "false",
+    # A query that is wrong is told with its plan, and that with the options of its sources.
+    "spark.redaction.regex": secret_pattern(),
+    "spark.redaction.string.regex": secret_text_pattern(),
+    "spark.sql.redaction.options.regex": f"{secret_pattern()}|url|uri",
+}
+_LOCAL_SETTINGS = {
+    # A cluster's machines may get this library with the job only, too late for their daemon.
+    "spark.python.daemon.module": "storage_lib.spark.runtime.warm_daemon",
+}
+
+
+def session(
+    app_name: str = "dynamic tables", *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The running session, or a new one, with the sources registered.
+
+    ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
+    (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``). ``conf`` overrides our settings.
+    """
+    # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None:
+        builder = builder.master(master)
+    ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
+    for key, value in {**ours, **loopback_settings(master, {**ours, **(conf or {})}), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+@contextmanager
+def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
+    """Jobs that this thread starts in the body, and queries that it starts, run in ``pool``."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(_POOL_PROPERTY)
+    context.setLocalProperty(_POOL_PROPERTY, pool)
+    try:
+        yield
+    finally:
+        # pyspark takes None for "unset", which its annotation does not say.
+        context.setLocalProperty(_POOL_PROPERTY, before)  # type: ignore[arg-type, unused-ignore]

@@ -1,0 +1,1 @@
+"""Streaming sinks: their specification, checkpoint directory and heartbeat."""

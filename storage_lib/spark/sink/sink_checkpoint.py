@@ -1,0 +1,54 @@
+"""Where a sink's query keeps its checkpoint: in one directory until the table no longer agrees with it, then the next.
+
+<location>       the first one
+<location>-2     the one after the table was rolled back, dropped and made anew, or given the source's rows by an ingest
+
+A checkpoint says up to where the source was read, and so does the newest snapshot of the table. Where they differ, the
+table is right: the sink's source begins where that ends, which takes a query without a past.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from storage_lib.spark.stream.batch_sources import CheckpointSources
+from storage_lib.spark.stream.checkpoint_identity import TABLE_FILE
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_sources: bool) -> str:
+    """The newest checkpoint at ``location``, or a new one beside it if the table no longer agrees with that.
+
+    ``tells_sources``: the query's commits tell how far it has read. On a storage that only Spark reaches there is
+    nothing to compare: ``location`` itself.
+    """
+    past = CheckpointSources.of(location, table.address.options)
+    if past is None:
+        return location
+    number = 1
+    while past.files.exists(f"{_numbered(past.location, number + 1)}/metadata"):
+        number += 1
+    newest = CheckpointSources(past.files, _numbered(past.location, number))
+    why = _of_another_table(newest, table) or (newest.another_past(table) if tells_sources else None)
+    if why is not None:
+        number += 1
+        _LOGGER.warning("%s. A checkpoint is begun: %s", why, _numbered(location, number))
+    return _numbered(location, number)
+
+
+def _numbered(location: str, number: int) -> str:
+    location = location.rstrip("/")
+    return location if number == 1 else f"{location}-{number}"
+
+
+def _of_another_table(checkpoint: CheckpointSources, table: DynamicTable) -> str | None:
+    path = f"{checkpoint.location}/{TABLE_FILE}"
+    written_to = checkpoint.files.read_bytes(path).decode() if checkpoint.files.exists(path) else ""
+    if written_to in ("", table.uuid):
+        return None
+    return f"checkpoint {checkpoint.location} is of a table {table.name} that was dropped since"

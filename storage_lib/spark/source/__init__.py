@@ -1,0 +1,1 @@
+"""``format("dynamic_table")``: Spark's options and schema into readers and writers."""

@@ -1,0 +1,280 @@
+"""The options of one read or write: which table, and how. A key that is not the statement's own is the catalog's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.connection_options import is_option_of_connection
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.schema.options.known_options import FREE_PREFIXES, is_passed_through
+from storage_lib.schema.options.nearest import nearest
+from storage_lib.schema.options.table_options import TableOptions, canonical_key
+from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS, IncrementalRange
+from storage_lib.spark.stream.stream_reader import StreamScan
+from storage_lib.table.protocol.table_address import TableAddress
+from storage_lib.table.protocol.write_order import OverwriteScope, WriteOrder
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+SOURCE_NAME = "dynamic_table"
+
+WAREHOUSE = "warehouse"
+TABLE = "table"
+PATH = "path"
+STREAMING = "scan.streaming"
+SNAPSHOT_ID = "scan.snapshot-id"
+TAG_NAME = "scan.tag-name"
+SCAN_TIMESTAMP_MILLIS = "scan.timestamp-millis"
+BRANCH = "branch"
+STARTUP = "log.scan"
+TIMESTAMP_MILLIS = "log.scan.timestamp-millis"
+NORMALIZE = "scan.normalize"
+ON_UNTRACKED = "scan.on-untracked"
+STATE_DIRECTORY = "scan.normalize.state-directory"
+ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
+CHANGE_TRACKING = "change-tracking"
+COMMIT_USER = "commit-user"
+COMMIT_IDENTIFIER = "commit-identifier"
+OVERWRITE_PARTITION = "overwrite-partition"
+BASED_ON = "based-on-snapshot"
+ORDER = "write-order"
+ADDS_UP = "adds-up-answer"
+WHOLE_COMMITS = "scan.whole-commits"
+CHECKPOINT = "checkpointlocation"
+UUID = "table-uuid"
+_OF_SPARK = frozenset({"queryname", "outputmode"})
+"""Spark's own, which it hands on."""
+_FILE_SCHEMES = ("file://", "file:")
+
+_OF_STATEMENT = frozenset(
+    {
+        WAREHOUSE,
+        TABLE,
+        PATH,
+        STREAMING,
+        SNAPSHOT_ID,
+        TAG_NAME,
+        SCAN_TIMESTAMP_MILLIS,
+        BRANCH,
+        *RANGE_OPTIONS,
+        STARTUP,
+        TIMESTAMP_MILLIS,
+        NORMALIZE,
+        ON_UNTRACKED,
+        STATE_DIRECTORY,
+        ROWS_PER_TRIGGER_MAX,
+        CHANGE_TRACKING,
+        COMMIT_USER,
+        COMMIT_IDENTIFIER,
+        OVERWRITE_PARTITION,
+        BASED_ON,
+        ORDER,
+        ADDS_UP,
+        WHOLE_COMMITS,
+        CHECKPOINT,
+        UUID,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementOptions:
+    """What a statement says beside its table's own options. None: not said.
+
+    ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
+    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``DynamicTable.new_commit``; ``order`` is a commit that
+    was started already.
+    """
+
+    address: TableAddress
+    table_uuid: str | None = None
+    streaming: bool = False
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+    changes: IncrementalRange | None = None
+    scan: StreamScan = field(default_factory=StreamScan)
+    change_tracking: bool | None = None
+    commit_user: str | None = None
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+    overwrite: OverwriteScope = field(default_factory=OverwriteScope)
+    based_on: int | None = None
+    order: WriteOrder | None = None
+    adds_up: bool = False
+    checkpoint_location: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> StatementOptions:
+        """Read Spark's options, whose keys come in lower case. Raises ``InvalidInputError`` naming the option."""
+        said = {canonical_key(key.lower()): value for key, value in options.items()}
+        address = _address(said)
+        _refuse_unknown(address.options)
+        return cls(
+            address=address,
+            table_uuid=said.get(UUID),
+            streaming=_boolean(said, STREAMING) or False,
+            snapshot_id=_integer(said, SNAPSHOT_ID),
+            tag=said.get(TAG_NAME),
+            timestamp_millis=_integer(said, SCAN_TIMESTAMP_MILLIS),
+            changes=IncrementalRange.parse(said),
+            scan=StreamScan(
+                startup=_startup(said),
+                timestamp_millis=_integer(said, TIMESTAMP_MILLIS),
+                rows_per_trigger_max=_positive(said, ROWS_PER_TRIGGER_MAX),
+                normalize=_normalize(said),
+                on_untracked=_on_untracked(said),
+                state_directory=said.get(STATE_DIRECTORY),
+                whole_commits=_boolean(said, WHOLE_COMMITS) or False,
+            ),
+            change_tracking=_boolean(said, CHANGE_TRACKING),
+            commit_user=said.get(COMMIT_USER),
+            commit_identifier=_identifier(said),
+            overwrite=_scope(said),
+            based_on=_integer(said, BASED_ON),
+            order=None if said.get(ORDER) is None else WriteOrder.from_json(said[ORDER]),
+            adds_up=_boolean(said, ADDS_UP) or False,
+            checkpoint_location=said.get(CHECKPOINT),
+        )
+
+
+def options_of(table: DynamicTable) -> dict[str, str]:
+    """The options that lead ``parse`` to this table, and to no other that takes its place.
+
+    What is a statement's own key is left out: to the catalog it was a default for new tables, not an order. So is
+    what ``parse`` would not know.
+    """
+    address = table.address
+    unknown = _unknown(address.options)
+    catalog = {key: value for key, value in address.options.items() if key not in _OF_STATEMENT and key not in unknown}
+    return {**catalog, WAREHOUSE: address.warehouse, TABLE: address.name, UUID: table.uuid}
+
+
+def _unknown(catalog: Mapping[str, str]) -> list[str]:
+    """Keys that nobody heeds in a statement: neither a table's options nor the connection's; Paimon's do nothing."""
+    others = TableOptions.parse(catalog).others
+    return [
+        key
+        for key in others
+        if not key.startswith(FREE_PREFIXES) and (not is_option_of_connection(key) or is_passed_through(key))
+    ]
+
+
+def _is_of_spark(key: str) -> bool:
+    return key in _OF_SPARK or key.startswith("__")
+
+
+def _refuse_unknown(catalog: Mapping[str, str]) -> None:
+    """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
+    for key in _unknown(catalog):
+        near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP}))
+        hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
+        message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
+        raise InvalidInputError(message)
+
+
+def _address(said: Mapping[str, str]) -> TableAddress:
+    address = _plain_address(said)
+    if BRANCH not in said:
+        return address
+    if "$branch_" in address.name:
+        message = f"table {address.name} names a branch already; leave option {BRANCH} = {said[BRANCH]!r} out"
+        raise InvalidInputError(message)
+    name, *system_table = address.name.split("$", maxsplit=1)
+    return replace(address, name="$".join([name, f"branch_{said[BRANCH]}", *system_table]))
+
+
+def _plain_address(said: Mapping[str, str]) -> TableAddress:
+    catalog = {key: value for key, value in said.items() if key not in _OF_STATEMENT and not _is_of_spark(key)}
+    if TABLE in said and WAREHOUSE in said:
+        return TableAddress(warehouse=_local(said[WAREHOUSE]), name=said[TABLE], options=catalog)
+    if PATH in said:
+        return _address_of_path(said[PATH], catalog)
+    message = (
+        f'format("{SOURCE_NAME}") needs .option("warehouse", <directory>) with .option("table", "db.name"), '
+        'or .option("path", <warehouse>/db.db/name)'
+    )
+    raise InvalidInputError(message)
+
+
+def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
+    parent, _, name = _local(path).rstrip("/").rpartition("/")
+    warehouse, _, database = parent.rpartition("/")
+    if not warehouse or not database.endswith(".db"):
+        message = f"path {path!r} is no table's; a table lies at <warehouse>/<database>.db/<name>"
+        raise InvalidInputError(message)
+    return TableAddress(warehouse=warehouse, name=f"{database.removesuffix('.db')}.{name}", options=catalog)
+
+
+def _local(path: str) -> str:
+    """A local path as Spark's users may spell it (``file:/a``, ``file:///a``), without its scheme."""
+    for scheme in _FILE_SCHEMES:
+        path = path.removeprefix(scheme)
+    return path
+
+
+def _startup(said: Mapping[str, str]) -> str | None:
+    """Where a stream starts, older spellings too."""
+    return str(TableOptions.parse({STARTUP: said[STARTUP]}).log_scan) if STARTUP in said else None
+
+
+def _normalize(said: Mapping[str, str]) -> str | None:
+    return str(TableOptions.parse({NORMALIZE: said[NORMALIZE]}).scan_normalize) if NORMALIZE in said else None
+
+
+def _on_untracked(said: Mapping[str, str]) -> str | None:
+    if ON_UNTRACKED not in said:
+        return None
+    return str(TableOptions.parse({ON_UNTRACKED: said[ON_UNTRACKED]}).scan_on_untracked)
+
+
+def _positive(said: Mapping[str, str], key: str) -> int | None:
+    value = _integer(said, key)
+    if value is not None and value < 1:
+        message = f"option {key} = {value}; use 1 or more, or leave it out for no limit"
+        raise InvalidInputError(message)
+    return value
+
+
+def _integer(said: Mapping[str, str], key: str) -> int | None:
+    if key not in said:
+        return None
+    try:
+        return int(said[key])
+    except ValueError as error:
+        message = f"option {key} = {said[key]!r} is no whole number"
+        raise InvalidInputError(message) from error
+
+
+def _identifier(said: Mapping[str, str]) -> int:
+    identifier = _integer(said, COMMIT_IDENTIFIER)
+    return BATCH_COMMIT_IDENTIFIER if identifier is None else identifier
+
+
+def _boolean(said: Mapping[str, str], key: str) -> bool | None:
+    if key not in said:
+        return None
+    value = said[key].lower()
+    if value not in ("true", "false"):
+        message = f"option {key} = {said[key]!r}; use true or false"
+        raise InvalidInputError(message)
+    return value == "true"
+
+
+def _scope(said: Mapping[str, str]) -> OverwriteScope:
+    if OVERWRITE_PARTITION not in said:
+        return OverwriteScope()
+    try:
+        values = json.loads(said[OVERWRITE_PARTITION])
+        return OverwriteScope.of(values)
+    except (ValueError, AttributeError) as error:
+        message = (
+            f"option {OVERWRITE_PARTITION} = {said[OVERWRITE_PARTITION]!r} is no JSON object; "
+            'write {"dt": "2024-05-14"}, or {} for the whole table'
+        )
+        raise InvalidInputError(message) from error

@@ -1,0 +1,200 @@
+"""``format("dynamic_table")``: turns Spark's options and schema into readers and writers of one table."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError
+from storage_lib.io.environment import system_environment
+from storage_lib.spark.batch.batch_reader import TableBatchReader
+from storage_lib.spark.batch.batch_writer import TableBatchWriter
+from storage_lib.spark.batch.changes_reader import TableChangesReader
+from storage_lib.spark.batch.system_table_reader import SystemTableReader, system_struct
+from storage_lib.spark.source.statement_options import (
+    OVERWRITE_PARTITION,
+    SCAN_TIMESTAMP_MILLIS,
+    SNAPSHOT_ID,
+    SOURCE_NAME,
+    STARTUP,
+    STATE_DIRECTORY,
+    STREAMING,
+    TAG_NAME,
+    StatementOptions,
+)
+from storage_lib.spark.stream.changelog_source import ChangelogSource
+from storage_lib.spark.stream.checkpoint_identity import query_id_of
+from storage_lib.spark.stream.stream_reader import TableStreamReader
+from storage_lib.spark.stream.stream_writer import BatchPlan, TableStreamWriter
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.tasks.table_cache import key_of, table_at
+from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
+from storage_lib.spark.translation.spark_schema import check_read_schema, check_write_schema, struct_of
+from storage_lib.table.protocol.write_order import OverwriteScope
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.table_address import TableAddress
+    from storage_lib.table.protocol.write_order import WriteOrder
+
+_REGISTERED = "dynamic_table.registered"
+_REGISTERING = threading.Lock()
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``dynamic_table`` and ``debezium_json`` formats of this session. Any number of times, from any thread."""
+    with _REGISTERING:
+        if spark.conf.get(_REGISTERED, None) is not None:
+            return
+        # Spark refuses a name that the active session knows, whichever session it is registered in.
+        with active_session(spark):
+            spark.dataSource.register(DynamicTableSource)
+            spark.dataSource.register(ChangelogSource)
+        _tell_streams_apart()
+        spark.conf.set(_REGISTERED, "true")
+
+
+class DynamicTableSource(DataSource):
+    """One read or write of one table."""
+
+    _planned_elsewhere = False
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(...)``."""
+        return SOURCE_NAME
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Spark makes a source in one Python process and unpickles it in others."""
+        self.__dict__.update(state)
+        self._planned_elsewhere = True
+
+    def schema(self) -> StructType:
+        """The table's columns; a stream shows the row kind as well."""
+        said = StatementOptions.parse(self.options)
+        table, system_table = _table_and_system_table(said.address, said.table_uuid)
+        if system_table is not None:
+            return system_struct(table, system_table)
+        if said.changes is not None:
+            return struct_of(table.schema, row_kind_column=table.options.row_kind_field)
+        return struct_of(table.schema, row_kind_column=table.stream_row_kind_column if said.streaming else None)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
+        said = StatementOptions.parse(self.options)
+        table, system_table = _table_and_system_table(said.address, said.table_uuid)
+        if system_table is not None:
+            return SystemTableReader(key_of(table), system_table, schema)
+        if said.changes is not None:
+            check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
+            return TableChangesReader(key_of(table), schema, said.changes)
+        check_read_schema(table.name, table.schema, schema, None)
+        return TableBatchReader(
+            key_of(table), schema, snapshot_id=said.snapshot_id, tag=said.tag, timestamp_millis=said.timestamp_millis
+        )
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """A stream read of the columns in ``schema``, which ends with the row kind where rows have one."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address, said.table_uuid)
+        if (said.snapshot_id, said.tag, said.timestamp_millis) != (None, None, None):
+            message = (
+                f"table {table.name}: {SNAPSHOT_ID}, {TAG_NAME} and {SCAN_TIMESTAMP_MILLIS} are for batch reads; a "
+                f"stream starts where {STARTUP} says, at the newest snapshot by default"
+            )
+            raise InvalidInputError(message)
+        check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column, is_stream=True)
+        if said.scan.state_directory is None and table.keeps_stream_state(said.scan.normalize):
+            message = (
+                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has heard, and "
+                f"in Spark any task may need them: say where by {STATE_DIRECTORY} "
+                "(read_stream(..., state_directory=...)), a directory of this stream alone "
+                "that all machines reach, such as one beside its checkpoint"
+            )
+            raise InvalidInputError(message)
+        return TableStreamReader(key_of(table), schema, said.scan)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
+        """A batch write; the turn is taken here, before any task runs."""
+        said = StatementOptions.parse(self.options)
+        table = table_at(said.address, said.table_uuid)
+        if said.overwrite.partitions is not None and not overwrite:
+            message = f"table {table.name}: {OVERWRITE_PARTITION} says what an overwrite replaces; this is an append"
+            raise InvalidInputError(message)
+        check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
+        order = said.order or self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
+        return TableBatchWriter(key_of(table), order, said.commit_identifier)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
+        """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""
+        spare_what_is_imported()
+        said = StatementOptions.parse(self.options)
+        if said.commit_user is None and said.checkpoint_location is None:
+            message = (
+                f"table {said.address.name}: a stream into it needs .option('checkpointLocation', <directory>): "
+                "the query's id in there is what makes its commits exactly once"
+            )
+            raise InvalidInputError(message)
+        user = said.commit_user or query_id_of(said.checkpoint_location or "")
+        plan = None
+        if not self._planned_elsewhere:
+            table = table_at(said.address, said.table_uuid)
+            check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
+            order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
+            order = replace(order, identifiers_ascend=True)
+            plan = BatchPlan(key=key_of(table), order=order, adds_up=said.adds_up)
+        return TableStreamWriter(said.address, user, said.checkpoint_location, plan, tracked=said.change_tracking)
+
+    def _open(
+        self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
+    ) -> WriteOrder:
+        user = commit_user or system_environment().new_name()
+        order = table.new_commit(
+            commit_user=user, tracked=said.change_tracking, overwrite=overwrite, based_on=said.based_on
+        )
+        if order.turn is not None:
+            keep_alive(table, order.turn)
+        return order
+
+
+def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[DynamicTable, str | None]:
+    """The table, and which of its system tables is meant, if one is."""
+    name = TableName.parse(address.name)
+    if name.system_table is None:
+        return table_at(address, uuid), None
+    return table_at(replace(address, name=str(replace(name, system_table=None))), uuid), name.system_table
+
+
+def _tell_streams_apart() -> None:
+    """Let ``spark.readStream.format("dynamic_table")`` say that it is a stream.
+
+    Spark asks a Python source for its schema without telling what for, but a stream read has one column more. The
+    reader's ``format`` is the only place that knows both the source's name and that it is a stream.
+    """
+    original = DataStreamReader.format
+    if getattr(original, "knows_dynamic_tables", False):
+        return
+
+    @wraps(original)
+    def format_of_stream(self: DataStreamReader, source: str) -> DataStreamReader:
+        reader = original(self, source)
+        return reader.option(STREAMING, "true") if source.lower() == SOURCE_NAME else reader
+
+    format_of_stream.knows_dynamic_tables = True  # type: ignore[attr-defined]
+    DataStreamReader.format = format_of_stream  # type: ignore[method-assign]

@@ -1,0 +1,140 @@
+"""Which records of foreign topics a micro-batch holds, as Spark's checkpoint says: for the snapshot that it becomes.
+
+<checkpoint>/offsets/<batch>     up to where each source is read by that batch; written before the batch runs
+<checkpoint>/commits/<batch>     written after the batch's commit
+
+Each file has a version, a line of settings, and a line of JSON a source; ours name themselves in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.io.file_io_factory import file_io_of, warehouse_root
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.table.protocol.source_offsets import SourceRange
+
+if TYPE_CHECKING:
+    from storage_lib.io.file_io import FileIO
+    from storage_lib.table.dynamic_table import DynamicTable
+
+SOURCE = "source"
+"""The key under which an offset of ours says whose it is, beside partition -> offset."""
+
+_TOPIC_ID = "topic-id"
+"""The key under which it says, where Kafka does, which topic of that name."""
+
+_HEADER_LINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSources:
+    """The foreign sources of one query."""
+
+    files: FileIO
+    location: str
+
+    @classmethod
+    def of(cls, checkpoint_location: str, options: Mapping[str, str]) -> CheckpointSources | None:
+        """Those of a checkpoint; None for one on a storage that only Spark reaches, whose snapshots tell no sources.
+
+        ``options`` are the catalog's: how to reach a store.
+        """
+        try:
+            return cls(file_io_of(checkpoint_location, options), warehouse_root(checkpoint_location))
+        except InvalidInputError:
+            return None
+
+    def ranges(self, batch_id: int) -> tuple[SourceRange, ...]:
+        """What a micro-batch holds."""
+        ends = self._ends(batch_id)
+        starts = self._ends(batch_id - 1) if ends else {}
+        return tuple(SourceRange(source=name, start=starts.get(name), end=end) for name, end in ends.items())
+
+    def refuse_another_past(self, table: DynamicTable) -> None:
+        """Refuse a checkpoint that does not go on where the table ends: rows would be left out, or come twice.
+
+        Raises ``InvalidInputError`` with the remedy.
+        """
+        if (why := self.another_past(table)) is not None:
+            message = (
+                f"{why}. Start the stream with a new checkpoint_location, and with read_changelog("
+                "start=table.source_offsets(...)), as a streaming sink does by itself: it goes on where the table ends"
+            )
+            raise InvalidInputError(message)
+
+    def another_past(self, table: DynamicTable) -> str | None:
+        """In what the checkpoint does not go on where the table ends; None if it does."""
+        newest = self._newest("offsets")
+        if newest is None:
+            return None
+        is_done = self._newest("commits") == newest
+        for each in self.ranges(newest):
+            # A batch that is not done may have its snapshot already.
+            allowed = (each.end,) if is_done else (each.start, each.end)
+            reached = table.source_offsets(each.source)
+            if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
+                return (
+                    f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
+                    f"{self.location} goes on from {_text(allowed[0])}: the table was rolled back, or its source was "
+                    "read by somebody else"
+                )
+        return None
+
+    def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
+        """For a query whose commits do not tell how far it has read: refuse sources that the table tells of.
+
+        Somebody else has read them into it, exactly once, and may be rewound; this one would write the same records
+        again beside them, older ones last. Of the batch ``batch_id``, or of the newest that was begun.
+
+        Raises ``InvalidInputError`` with the remedy.
+        """
+        batch = self._newest("offsets") if batch_id is None else batch_id
+        for each in () if batch is None else self.ranges(batch):
+            reached = table.source_offsets(each.source)
+            if reached is not None:
+                message = (
+                    f"table {table.name} has source {each.source!r} up to {_text(reached)}, read by ingest or by a "
+                    "stream that tells how far it has read. A stream in mode update or complete, or into an eventual "
+                    "log, does not, so its rows would come again. Read the source in one way: by ingest, by "
+                    "output_mode='append' into a transactional table, or into a table of its own; or say by option "
+                    "source=<another name> that this is another source"
+                )
+                raise InvalidInputError(message)
+
+    def _ends(self, batch_id: int) -> dict[str, LogOffsets]:
+        if batch_id < 0:
+            return {}
+        try:
+            text = self.files.read_bytes(f"{self.location}/offsets/{batch_id}").decode()
+        except NotFoundError:
+            return {}
+        found = [json.loads(line) for line in text.splitlines()[_HEADER_LINES:] if line.startswith("{")]
+        return {str(offset[SOURCE]): offsets_in(offset) for offset in found if SOURCE in offset}
+
+    def _newest(self, directory: str) -> int | None:
+        names = (entry.name for entry in self.files.list_directory(f"{self.location}/{directory}"))
+        return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:
+    """The spelling of a topic's offset in a checkpoint."""
+    return {
+        **{str(partition): offset for partition, offset in sorted(offsets.next_offsets.items())},
+        SOURCE: source,
+        **({} if offsets.log_id is None else {_TOPIC_ID: offsets.log_id}),
+    }
+
+
+def offsets_in(offset: Mapping[str, Any]) -> LogOffsets:
+    """Read what ``offset_of`` wrote."""
+    places = {int(partition): int(at) for partition, at in offset.items() if partition not in (SOURCE, _TOPIC_ID)}
+    return LogOffsets(places, offset.get(_TOPIC_ID))
+
+
+def _text(offsets: LogOffsets | None) -> str:
+    return "nothing of it" if offsets is None else str(offsets)

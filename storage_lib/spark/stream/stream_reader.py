@@ -1,0 +1,170 @@
+"""Stream read: Spark's offsets are stream positions in JSON, its input partitions stream splits.
+
+    {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
+
+The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
+a query that crashed in its first batch would otherwise ask anew for a start that has moved meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.spark.translation.spark_schema import ROW_POSITION, arrow_schema_of, conform
+from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.stream.hybrid_source import StreamSplit
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.table.stream.hybrid_source import HybridSource
+
+START = {"start": "log.scan"}
+ROWS_UNLIMITED = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamScan:
+    """Where a stream read starts, how much of it one micro-batch takes, what it is told beside the log.
+
+    None: as the table says, no limit.
+    """
+
+    startup: str | None = None
+    timestamp_millis: int | None = None
+    rows_per_trigger_max: int | None = None
+    normalize: str | None = None
+    on_untracked: str | None = None
+    state_directory: str | None = None
+    whole_commits: bool = False
+
+
+_POSITION_BITS = 36
+"""Of a position those that count the rows of one split, up to 68 billion; the others number the split."""
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """One task's share of a micro-batch: splits in order, each with its number among all of the micro-batch."""
+
+    value: tuple[tuple[int, StreamSplit], ...]
+
+
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the columns of ``struct``, the row kind among them. Keeps no state that a restart would miss."""
+
+    def __init__(self, key: TableKey, struct: StructType, scan: StreamScan) -> None:
+        self._key = key
+        self._arrow_schema = arrow_schema_of(struct)
+        self._scan = scan
+        self._target: StreamPosition | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """The same for every query: the place itself is chosen by the first batch."""
+        return START
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """The rows of one micro-batch."""
+        return ReadMaxRows(self._scan.rows_per_trigger_max or ROWS_UNLIMITED)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """How far the next micro-batch goes; ``start`` itself if nothing is new."""
+        self._key.refuse_if_gone()
+        source = self._source()
+        if start == START:
+            return self._offset(source.initial_position())
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED else None
+        begin = self._position(start)
+        until = None if self._target is None else self._target.offsets
+        end = source.latest_position(begin, max_rows=rows_max, until=until)
+        reached = end if self._target is None else not_beyond(end, begin, self._target)
+        return start if reached == begin else self._offset(reached)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Fix the end of this run: what is committed from now on is the next run's."""
+        table = self._key.table()
+        offsets = None if table.log is None else table.log.latest_offsets()
+        self._target = StreamPosition(snapshot_id=table.file_store.snapshots.latest_id() or 0, offsets=offsets)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """What lies between, as one Spark partition for each split.
+
+        What several snapshots changed in one bucket is one partition: Spark keeps the order of rows within these only.
+        """
+        if start == START:
+            return []
+        splits = self._source().plan(self._position(start), self._position(end))
+        adds_only = self._key.table().schema.is_append_only
+        together: dict[object, list[tuple[int, StreamSplit]]] = {}
+        for number, split in enumerate(splits):
+            changed = split.changes or split.difference
+            place = number if changed is None or adds_only else (changed.partition, changed.bucket)
+            together.setdefault(place, []).append((number, split))
+        return [StreamPartition(tuple(each)) for each in together.values()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of one partition with their kinds, in order within each bucket, and their positions if asked for."""
+        source = self._source()
+        for number, split in partition.value:
+            position = number << _POSITION_BITS
+            for batch in source.read(split):
+                if batch.num_rows:
+                    yield conform(self._with_positions(batch, position), self._arrow_schema, self._key.name)
+                    position += batch.num_rows
+
+    def _with_positions(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        if ROW_POSITION not in self._arrow_schema.names or ROW_POSITION in batch.schema.names:
+            return batch
+        return batch.append_column(ROW_POSITION, pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64)))
+
+    def _source(self) -> HybridSource:
+        scan = self._scan
+        return self._key.table().stream_plan(
+            startup=scan.startup,
+            timestamp_millis=scan.timestamp_millis,
+            normalize=scan.normalize,
+            on_untracked=scan.on_untracked,
+            state_directory=scan.state_directory,
+            whole_commits=scan.whole_commits,
+        )
+
+    @staticmethod
+    def _offset(position: StreamPosition) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(position.to_json())
+        return value
+
+    @staticmethod
+    def _position(offset: Mapping[str, Any]) -> StreamPosition:
+        return StreamPosition.from_json(json.dumps(offset))
+
+
+def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:
+    """``end``, but no later than ``target``, and never before ``start``."""
+    if end.offsets is None or target.offsets is None:
+        if end.offsets is None and end.split_index is None and start.split_index is None:
+            return replace(end, snapshot_id=max(start.snapshot_id, min(end.snapshot_id, target.snapshot_id)))
+        return end
+    if start.offsets is None:
+        return end
+    first = start.offsets
+    capped: Mapping[int, int] = {
+        bucket: max(first.of(bucket), min(offset, target.offsets.of(bucket)))
+        for bucket, offset in end.offsets.next_offsets.items()
+    }
+    if any(first.of(bucket) != offset for bucket, offset in capped.items()):
+        return replace(end, offsets=LogOffsets(capped, end.offsets.log_id))
+    if end.watched_snapshot_id is None:
+        return start
+    # Nothing to read, but perhaps something was said that is not to be said again.
+    watched = max(start.watched_snapshot_id or 0, min(end.watched_snapshot_id, target.snapshot_id))
+    return replace(start, watched_snapshot_id=watched)

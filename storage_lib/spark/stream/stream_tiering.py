@@ -1,0 +1,65 @@
+"""Files beside a stream whose rows go to the log first: a thread of the driver that tiers the log by interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import RetryableError
+from storage_lib.spark.stream.beside_stream import BesideStream
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_LOOK_SECONDS = 1.0
+_OVERDUE_INTERVALS = 2
+
+
+class StreamTiering(BesideStream):
+    """Brings the files up to the log every ``interval_seconds``, and once more when the stream has ended.
+
+    What a round fails with stands in ``error`` until one ends well: the next reads the same records again.
+    """
+
+    def __init__(self, table: DynamicTable, commit_user: str, *, interval_seconds: float) -> None:
+        super().__init__(thread_name="stream-tiering", interval_seconds=interval_seconds)
+        self._table = table
+        self._commit_user = f"{commit_user}-tier-log"
+
+    def stop(self, timeout_seconds: float = 60.0) -> None:
+        """Ask the thread to tier once more and to end, and wait for that."""
+        super().stop(timeout_seconds)
+
+    def _run(self, until: Callable[[], bool]) -> None:
+        waited, is_over = 0.0, False
+        while not is_over:
+            pause = min(_LOOK_SECONDS, self._interval_seconds)
+            is_over = self._stopping.wait(pause) or until()
+            waited += pause
+            if is_over or waited >= self._interval_seconds:
+                waited = 0.0
+                self._tier()
+
+    def _tier(self) -> None:
+        try:
+            # Compaction is another thread's.
+            if self._table.tier_log(compact=False, commit_user=self._commit_user) is not None:
+                self.snapshot_count += 1
+        except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
+            self.error = error
+        else:
+            self.error = None
+
+
+def tier_if_overdue(table: DynamicTable) -> None:
+    """After a micro-batch: tier the log if nobody else has for two intervals.
+
+    A stream that ``write_stream`` did not start has nobody beside it. What may pass is left to the next micro-batch.
+    """
+    newest = table.file_store.snapshots.latest()
+    now = table.environment.clock.now_millis()
+    if newest is not None and now - newest.time_millis < _OVERDUE_INTERVALS * table.options.log_tier_interval_ms:
+        return
+    with suppress(RetryableError):
+        table.tier_log(compact=False)

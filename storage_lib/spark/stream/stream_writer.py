@@ -1,0 +1,117 @@
+"""Stream write: each micro-batch is one commit (query id, batch id), so a replayed batch is found and not repeated.
+
+planning process   streamWriter()  take the turn, put the log in order    one writer object per micro-batch
+tasks              write()         files, log records in open transactions
+commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
+                                                                           the tasks' messages
+
+With ``log.consistency=eventual`` there is no turn, and tasks write visible log records only: nothing is left to commit.
+A replayed batch is written again, and the files are made of the log beside the stream (``StreamTiering``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from storage_lib.spark.stream.batch_sources import CheckpointSources
+from storage_lib.spark.stream.stream_tiering import tier_if_overdue
+from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.table_cache import TableKey, table_at
+from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
+from storage_lib.table.protocol.table_address import TableAddress
+from storage_lib.table.protocol.write_order import WriteOrder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage_lib.log_store.log_offsets import LogOffsets
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.source_offsets import SourceRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """What the planning process knows of a micro-batch; ``adds_up`` as ``StreamPlan.adds_up``."""
+
+    key: TableKey
+    order: WriteOrder
+    adds_up: bool = False
+
+
+class TableStreamWriter(DataSourceStreamArrowWriter):
+    """``plan`` is None in the commit process, which learns it from the tasks; ``tracked`` as the statement says."""
+
+    def __init__(
+        self,
+        address: TableAddress,
+        commit_user: str,
+        checkpoint_location: str | None,
+        plan: BatchPlan | None,
+        *,
+        tracked: bool | None = None,
+    ) -> None:
+        self._address = address
+        self._commit_user = commit_user
+        self._checkpoint_location = checkpoint_location
+        self._plan = plan
+        self._tracked = tracked
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """In a task: its rows into both stores."""
+        if self._plan is None:
+            message = "this writer was made to commit a micro-batch; only the one that planned it can write"
+            raise RuntimeError(message)
+        return write_task(self._plan.key, self._plan.order, iterator, adds_up=self._plan.adds_up)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
+        finished = [message for message in messages_of(messages) if message is not None]
+        sources = self._sources(batchId)
+        if finished:
+            table, order = finished[0].key.table(), finished[0].order
+            self._refuse_told_sources(table, batchId, tracked=order.tracked)
+            commit_tasks(table, order, finished, batchId, defers_tiering=True, sources=sources)
+            if table.log_comes_first and order.writes_log:
+                tier_if_overdue(table)
+            return
+        table = table_at(self._address)
+        give_up(table, self._commit_user, [])
+        self._refuse_told_sources(
+            table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
+        )
+        if sources:
+            order = replace(table.new_commit(commit_user=self._commit_user), identifiers_ascend=True)
+            table.commit_write(order, [], batchId, defers_tiering=True, sources=sources)
+
+    def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
+        """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
+        known = self._checkpoint_sources()
+        ranges = () if known is None else known.ranges(batch_id)
+        if batch_id == 0:
+            # A query's first batch only says where it begins: where the table ends, if it goes on there.
+            table = table_at(self._address)
+            ranges = tuple(replace(each, start=_agreed(table.source_offsets(each.source), each.end)) for each in ranges)
+        return ranges if any(each.start != each.end for each in ranges) else ()
+
+    def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
+        """Of a stream into an eventual log, at its first batch, which is empty: so nothing is in the log yet."""
+        known = self._checkpoint_sources() if tracked and table.log_comes_first else None
+        if known is not None:
+            known.refuse_told_sources(table, batch_id)
+
+    def _checkpoint_sources(self) -> CheckpointSources | None:
+        if self._checkpoint_location is None:
+            return None
+        return CheckpointSources.of(self._checkpoint_location, self._address.options)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
+        """On the driver, when a task or the commit has failed: undo the others, give the turn back."""
+        give_up(table_at(self._address), self._commit_user, messages_of(messages))
+
+
+def _agreed(reached: LogOffsets | None, begun: LogOffsets) -> LogOffsets | None:
+    return begun if begun.is_same_place(reached) else None

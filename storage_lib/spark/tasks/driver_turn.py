@@ -1,0 +1,67 @@
+"""The driver's side of a turn: kept alive until its tasks beat for it, and left in order when a write is given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import StorageError
+
+if TYPE_CHECKING:
+    from storage_lib.spark.tasks.table_tasks import TaskMessage
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.turn import Turn
+    from storage_lib.table.protocol.write_order import WriteOrder
+
+
+def keep_alive(table: DynamicTable, turn: Turn) -> None:
+    """Beat for ``turn`` from this process until it is over; returns at once.
+
+    Spark's planning process takes the turn and lives on between micro-batches, but never hears of the commit, which
+    happens in another process; so the thread watches the lease itself. It gives up after ``lease.wait-timeout``: a
+    turn whose write was forgotten must not stop other writers for ever.
+    """
+    seconds = table.options.lease_timeout_ms / 1000 / 6
+    beats_max = int(table.options.lease_wait_timeout_ms / 1000 / seconds) + 1
+
+    def beat_until_over() -> None:
+        pause = threading.Event()
+        for _ in range(beats_max):
+            pause.wait(seconds)
+            with suppress(StorageError, OSError):
+                if table.lease.newest() != turn.number or table.lease.holder() is None:
+                    return
+                table.lease.beat(turn)
+
+    threading.Thread(target=beat_until_over, name=f"turn-{turn.number}", daemon=True).start()
+
+
+def give_up(
+    table: DynamicTable, commit_user: str, messages: Sequence[TaskMessage | None], order: WriteOrder | None = None
+) -> None:
+    """Undo a write that Spark aborts.
+
+    Without a None in ``messages`` every task had finished and a commit was at least begun: it undoes itself if it
+    fails, and if its outcome is unknown nothing may be deleted. Otherwise no commit was begun, and the finished tasks'
+    files go. Killed tasks may have left log transactions open, which would hold committed readers up, so the turn is
+    opened once more: taking over one's own turn ends them.
+    """
+    finished = [message for message in messages if message is not None]
+    if messages and len(finished) == len(messages):
+        return
+    order = finished[0].order if finished else order
+    # Spark reports why the write failed; what can't be tidied now, the next opener of the table does.
+    with suppress(StorageError):
+        if _holds_turn(table, commit_user) and (order is None or order.writes_log):
+            again = table.new_commit(commit_user=commit_user)
+            table.abort_write(again, [])
+    if order is not None:
+        with suppress(StorageError):
+            table.abort_write(order, [message.written for message in finished])
+
+
+def _holds_turn(table: DynamicTable, commit_user: str) -> bool:
+    holder = table.lease.holder()
+    return holder is not None and holder.startswith(f"{commit_user}/")

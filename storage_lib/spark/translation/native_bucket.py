@@ -1,0 +1,86 @@
+"""The bucket of a row as an expression that Spark's JVM computes by itself, for keys of whole numbers, dates and text.
+
+Spark's ``hash`` of bytes is the hash by which Paimon places a row: Murmur3 by 4-byte words, seed 42, over the bucket
+key as a BinaryRow (docs/format.md, 1.10). So the key's bytes are spelled here, in hexadecimal: eight bytes of header,
+eight for each column, then the texts that do not fit into those, each padded to a multiple of eight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StringType
+
+from storage_lib.schema.types.data_types import TypeRoot
+from storage_lib.spark.translation.predicate_column import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import StructType
+
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.schema.types.data_field import DataField
+
+_SPELLED: dict[TypeRoot, DataType] = {
+    TypeRoot.INTEGER: IntegerType(),
+    TypeRoot.BIGINT: LongType(),
+    TypeRoot.DATE: DateType(),
+    TypeRoot.VARCHAR: StringType(),
+}
+_SLOT_BYTES = 8
+_HEADER = "00" * _SLOT_BYTES
+# Of more columns the header is longer.
+_COLUMNS_MAX = 56
+_INLINE_BYTES_MAX = 7
+_INLINE_MARK = 0x80
+_WORD = 0xFFFFFFFF
+
+
+def native_bucket(rows: StructType, schema: TableSchema) -> Column | None:
+    """The bucket (int) of rows of this type; None where the JVM can't tell it and ``bucket_of`` has to."""
+    fields = schema.bucket_key_fields
+    by_hash = schema.options.get("bucket-function.type", "default").lower() == "default"
+    if schema.counts_values or not by_hash or not 0 < len(fields) <= _COLUMNS_MAX or schema.bucket_count < 1:
+        return None
+    types = {field.name: field.dataType for field in rows.fields}
+    if any(field.type.root not in _SPELLED or types.get(field.name) != _SPELLED[field.type.root] for field in fields):
+        return None
+    row = sql.unhex(sql.concat(*_binary_row(fields)))
+    # The sign of a remainder is the dividend's, in Spark as in Java.
+    return sql.abs(sql.hash(row) % sql.lit(schema.bucket_count)).cast("int")
+
+
+def _binary_row(fields: Sequence[DataField]) -> list[Column]:
+    """The pieces of the row in hexadecimal, in order. A null, which the write refuses by name, may go anywhere."""
+    slots, texts = [], []
+    end = sql.lit((1 + len(fields)) * _SLOT_BYTES)
+    for field in fields:
+        value = quoted(field.name)
+        if field.type.root is TypeRoot.VARCHAR:
+            text = sql.coalesce(value, sql.lit(""))
+            length = sql.octet_length(text)
+            padded = sql.ceil(length / sql.lit(_SLOT_BYTES)).cast("int") * _SLOT_BYTES
+            is_inline = length <= _INLINE_BYTES_MAX
+            inline = sql.concat(
+                sql.rpad(sql.hex(text), 2 * _INLINE_BYTES_MAX, "0"), sql.hex(length.cast("bigint") + _INLINE_MARK)
+            )
+            slots.append(
+                sql.when(is_inline, inline).otherwise(sql.concat(_little_endian(length, 4), _little_endian(end, 4)))
+            )
+            texts.append(sql.when(is_inline, sql.lit("")).otherwise(sql.rpad(sql.hex(text), 2 * padded, "0")))
+            end = end + sql.when(is_inline, sql.lit(0)).otherwise(padded)
+        elif field.type.root is TypeRoot.BIGINT:
+            slots.append(_little_endian(sql.coalesce(value, sql.lit(0)), _SLOT_BYTES))
+        else:
+            number = sql.unix_date(value) if field.type.root is TypeRoot.DATE else value
+            whole = sql.coalesce(number, sql.lit(0)).cast("bigint").bitwiseAND(sql.lit(_WORD))
+            slots.append(_little_endian(whole, _SLOT_BYTES))
+    return [sql.lit(_HEADER), *slots, *texts]
+
+
+def _little_endian(number: Column, byte_count: int) -> Column:
+    """A whole number's lowest bytes, lowest first, in hexadecimal."""
+    digits = sql.lpad(sql.hex(number.cast("bigint")), 2 * _SLOT_BYTES, "0")
+    return sql.concat(*[sql.substring(digits, 2 * (_SLOT_BYTES - place) - 1, 2) for place in range(byte_count)])

@@ -1,0 +1,79 @@
+"""A predicate of ours as a Spark column: Spark pushes what it can back to the reader and evaluates the rest."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as sql
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter import comparisons as ours
+from storage_lib.schema.filter.predicate import And, Not, Or, Predicate
+from storage_lib.schema.types.data_types import TypeRoot
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from storage_lib.schema.table_schema import TableSchema
+
+_COMPARISONS: dict[type[Predicate], Callable[[Any, Any], Any]] = {
+    ours.Equal: operator.eq,
+    ours.NotEqual: operator.ne,
+    ours.LessThan: operator.lt,
+    ours.LessOrEqual: operator.le,
+    ours.GreaterThan: operator.gt,
+    ours.GreaterOrEqual: operator.ge,
+}
+
+
+def column_of(predicate: Predicate, schema: TableSchema) -> Column:
+    """The same condition in Spark, also for NaN, which Spark takes for the largest number.
+
+    Raises ``InvalidInputError`` if a column or a value does not fit the table.
+    """
+    return _column(predicate.validated(schema), schema)
+
+
+def quoted(name: str) -> Column:
+    """The column of this name, whatever characters are in it."""
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+def _column(predicate: Predicate, schema: TableSchema) -> Column:
+    match predicate:
+        case And(left, right):
+            return _column(left, schema) & _column(right, schema)
+        case Or(left, right):
+            return _column(left, schema) | _column(right, schema)
+        case Not(child):
+            return ~_column(child, schema)
+        case _:
+            return _condition(predicate, schema)
+
+
+def _condition(predicate: Predicate, schema: TableSchema) -> Column:
+    """A predicate about one column."""
+    comparison = _COMPARISONS.get(type(predicate))
+    if comparison is not None:
+        name, value = predicate.column, predicate.value  # type: ignore[attr-defined]
+        condition = comparison(quoted(name), sql.lit(value))
+        is_above = isinstance(predicate, ours.GreaterThan | ours.GreaterOrEqual)
+        return condition & ~sql.isnan(quoted(name)) if is_above and _is_floating(name, schema) else condition
+    match predicate:
+        case ours.IsNull(name):
+            return quoted(name).isNull()
+        case ours.IsNotNull(name):
+            return quoted(name).isNotNull()
+        case ours.In(name, values):
+            return quoted(name).isin(list(values))
+        case ours.StartsWith(name, prefix):
+            return quoted(name).startswith(prefix)
+        case _:
+            message = f"{predicate!r} has no counterpart in Spark; filter the data frame instead"
+            raise InvalidInputError(message)
+
+
+def _is_floating(name: str, schema: TableSchema) -> bool:
+    return schema.field(name).type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)

@@ -1,0 +1,101 @@
+"""Filters that Spark pushes down, as predicates of ours; what can't be said exactly stays with Spark.
+
+Floating point columns are left to Spark but for null checks: to Spark NaN equals itself and is larger than any
+number, to Arrow neither holds, and a pruned row would never come back. So are decimals of many digits: on its way
+to us Spark rounds them to the 28 digits that Python's decimals have by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import datasource as spark
+
+from storage_lib.schema.filter.comparisons import (
+    Equal,
+    GreaterOrEqual,
+    GreaterThan,
+    In,
+    IsNotNull,
+    IsNull,
+    LessOrEqual,
+    LessThan,
+    NotEqual,
+    StartsWith,
+)
+from storage_lib.schema.filter.predicate import And, Predicate
+from storage_lib.schema.types.data_types import TypeRoot
+
+if TYPE_CHECKING:
+    from storage_lib.schema.table_schema import TableSchema
+
+_COMPARISONS: dict[type[spark.Filter], Callable[[str, object], Predicate]] = {
+    spark.EqualTo: Equal,
+    spark.GreaterThan: GreaterThan,
+    spark.GreaterThanOrEqual: GreaterOrEqual,
+    spark.LessThan: LessThan,
+    spark.LessThanOrEqual: LessOrEqual,
+}
+_NEGATED: dict[type[spark.Filter], Callable[[str, object], Predicate]] = {
+    spark.EqualTo: NotEqual,
+    spark.GreaterThan: LessOrEqual,
+    spark.GreaterThanOrEqual: LessThan,
+    spark.LessThan: GreaterOrEqual,
+    spark.LessThanOrEqual: GreaterThan,
+}
+_LEFT_TO_SPARK = (TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.TIME)
+_ROUNDED_DIGITS = 28
+
+
+def split_filters(filters: Iterable[spark.Filter], schema: TableSchema) -> tuple[Predicate | None, list[spark.Filter]]:
+    """The conjunction of all filters that we can answer exactly, and those that Spark must still evaluate."""
+    answered: list[Predicate] = []
+    left: list[spark.Filter] = []
+    for each in filters:
+        predicate = predicate_of(each, schema)
+        if predicate is None:
+            left.append(each)
+        else:
+            answered.append(predicate)
+    return (reduce(And, answered) if answered else None), left
+
+
+def predicate_of(pushed: spark.Filter, schema: TableSchema) -> Predicate | None:
+    """The same condition as a predicate; None if there is none that means exactly the same."""
+    negated = isinstance(pushed, spark.Not)
+    inner = pushed.child if isinstance(pushed, spark.Not) else pushed
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
+    types = {field.name: field.type.root for field in schema.fields}
+    if len(path) != 1 or path[0] not in types:
+        return None
+    column = path[0]
+    if isinstance(inner, spark.IsNull | spark.IsNotNull):
+        return IsNull(column) if isinstance(inner, spark.IsNull) is not negated else IsNotNull(column)
+    if types[column] in _LEFT_TO_SPARK or _may_be_rounded(getattr(inner, "value", None)):
+        return None
+    comparison = (_NEGATED if negated else _COMPARISONS).get(type(inner))
+    if comparison is not None:
+        value = getattr(inner, "value", None)
+        return None if value is None else comparison(column, value)
+    return None if negated else _special(inner, column)
+
+
+def _may_be_rounded(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return any(_may_be_rounded(each) for each in value)
+    return isinstance(value, Decimal) and len(value.as_tuple().digits) >= _ROUNDED_DIGITS
+
+
+def _special(pushed: spark.Filter, column: str) -> Predicate | None:
+    if isinstance(pushed, spark.In):
+        # A null in the list makes the comparison unknown, never true.
+        values = tuple(value for value in pushed.value if value is not None)
+        return In(column, values) if values else None
+    if isinstance(pushed, spark.EqualNullSafe):
+        return IsNull(column) if pushed.value is None else Equal(column, pushed.value)
+    if isinstance(pushed, spark.StringStartsWith):
+        return StartsWith(column, pushed.value)
+    return None

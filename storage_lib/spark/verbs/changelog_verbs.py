@@ -1,0 +1,52 @@
+"""``read_changelog``: a foreign CDC topic as a streaming data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from storage_lib.log_store.external.foreign_topic import START, START_ID
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
+from storage_lib.spark.source.table_source import register
+from storage_lib.spark.stream.changelog_source import SOURCE_NAME
+from storage_lib.spark.tasks.active_session import active_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.log_store.log_offsets import LogOffsets
+
+
+def read_changelog(
+    spark: SparkSession,
+    *,
+    topic: str,
+    schema: str | StructType,
+    options: Mapping[str, str],
+    rows_per_trigger_max: int | None = None,
+    start: LogOffsets | None = None,
+) -> DataFrame:
+    """A topic of changes as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
+
+    ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
+    ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
+    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``); ``start``, such as what
+    ``table.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``,
+    ``debezium-json-schema``, ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the
+    columns of the keys in ``primary-key``, and a deletion has no others. ``source`` is what a table remembers the
+    topic by, if not its name.
+    """
+    register(spark)
+    columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    wanted = StructType([*columns.fields, StructField(ROW_KIND_COLUMN, StringType(), nullable=False)])
+    given = {**options, "topic": topic}
+    if start is not None:
+        given[START] = start.to_json()
+        if start.log_id is not None:
+            given[START_ID] = start.log_id
+    if rows_per_trigger_max is not None:
+        given["maxRowsPerTrigger"] = str(rows_per_trigger_max)
+    with active_session(spark):
+        return spark.readStream.format(SOURCE_NAME).schema(wanted).options(**given).load()

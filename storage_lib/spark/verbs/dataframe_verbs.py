@@ -1,0 +1,217 @@
+"""Read and write a table as a data frame: what ``format("dynamic_table")`` can't ask Spark for is done here.
+
+Columns are cut before Spark sees the table, rows are brought to the tasks that own their buckets, and input is
+checked and computed before the turn is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.io.environment import system_environment
+from storage_lib.schema.filter.filter_text import as_predicate
+from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.table_source import register
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.translation.predicate_column import column_of, quoted
+from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from storage_lib.spark.translation.spark_schema import check_write_schema, struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.schema.filter.filter_text import Filter
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.write_order import WriteOrder
+
+
+def read(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,  # noqa: A002  the name it has everywhere in the library
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_millis: int | None = None,
+) -> DataFrame:
+    """A snapshot of the table (default: the newest when the query is planned) as a data frame.
+
+    It is named by its id, a tag, or a moment (epoch milliseconds): the newest made up to then.
+
+    Only ``columns`` are read: Spark can't tell a Python source which ones a query needs, so naming them pays.
+    Raises ``InvalidInputError`` for an unknown column.
+    """
+    register(spark)
+    options = said.options_of(table)
+    named = {said.SNAPSHOT_ID: snapshot_id, said.TAG_NAME: tag, said.SCAN_TIMESTAMP_MILLIS: timestamp_millis}
+    options |= {key: str(value) for key, value in named.items() if value is not None}
+    wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
+    predicate = as_predicate(filter)
+    needed = wanted + sorted((frozenset() if predicate is None else predicate.columns) - set(wanted))
+    with active_session(spark):
+        df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
+    if predicate is not None:
+        df = df.where(column_of(predicate, table.schema))
+    return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df
+
+
+def read_stream(
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    columns: Sequence[str] | None = None,
+    startup: str | None = None,
+    timestamp_millis: int | None = None,
+    rows_per_trigger_max: int | None = None,
+    normalize: str | None = None,
+    on_untracked: str | None = None,
+    state_directory: str | None = None,
+    has_position: bool = False,
+    whole_commits: bool = False,
+) -> DataFrame:
+    """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
+
+    ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; ``normalize`` ``lookup`` tells
+    each change with the row before it (``none``: as the log has it), and so does ``state``, out of the rows that the
+    stream keeps for itself in ``state_directory``, a path or URL that is its alone and that all tasks reach;
+    ``on_untracked`` ``warn`` or ``fail`` at a commit that the stream is not told of (``ignore``: neither); default:
+    what the table says. ``has_position`` adds the column ``_row_position``, by which ``write_stream`` puts rows back
+    into order after a join or a repartition. With ``whole_commits`` no micro-batch ends within a commit.
+    """
+    register(spark)
+    options = said.options_of(table)
+    given = {
+        said.STARTUP: startup,
+        said.TIMESTAMP_MILLIS: timestamp_millis,
+        said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
+        said.NORMALIZE: normalize,
+        said.ON_UNTRACKED: on_untracked,
+        said.STATE_DIRECTORY: state_directory,
+        said.WHOLE_COMMITS: "true" if whole_commits else None,
+    }
+    options |= {key: str(value) for key, value in given.items() if value is not None}
+    kind = table.stream_row_kind_column
+    struct = struct_of(table.schema, columns, row_kind_column=kind, has_position=has_position)
+    with active_session(spark):
+        return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
+
+
+def write(
+    df: DataFrame,
+    table: DynamicTable,
+    *,
+    mode: str = "append",
+    partition: Mapping[str, object] | None = None,
+    change_tracking: bool | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    compaction: bool | None = None,
+    based_on: int | None = None,
+    order: WriteOrder | None = None,
+) -> Snapshot | None:
+    """Write a data frame as one commit; the snapshot, None if there was nothing to write.
+
+    ``mode`` is ``append`` or ``overwrite``; an overwrite replaces ``partition`` (None: the partitions that the rows
+    are in, ``{}``: the whole table). ``change_tracking`` False keeps it out of the log; None: as the table says. With
+    a ``commit_identifier``, a repetition under the same ``commit_user`` returns the snapshot of the first one. What is
+    due is compacted after an append, as a job and a snapshot of its own, unless the table is ``write-only`` or
+    ``compaction`` is False; that never makes the write fail.
+
+    ``based_on``: an append of rows that were made of this snapshot's, refused by ``CommitConflictError`` if the table
+    has changed since (``DynamicTable.new_commit``). ``order``: the commit was started already, by ``new_commit`` with
+    the same ``commit_user``, and is ended here: for rows that have to be computed within the turn.
+
+    Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
+    other errors of ``DynamicTable.append`` as they are.
+    """
+    _check_write(df, table, mode, partition=partition, says_base=based_on is not None or order is not None)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
+    user = commit_user or (order.commit_user if order else system_environment().new_name())
+    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    if commit_identifier is not None:
+        earlier = table.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+    given = {
+        said.COMMIT_USER: user,
+        said.COMMIT_IDENTIFIER: identifier,
+        said.CHANGE_TRACKING: None if change_tracking is None else json.dumps(change_tracking),
+        said.OVERWRITE_PARTITION: None if partition is None else json.dumps(dict(partition), default=str),
+        said.BASED_ON: based_on,
+        said.ORDER: None if order is None else order.to_json(),
+    }
+    options = said.options_of(table) | {key: str(value) for key, value in given.items() if value is not None}
+    register(df.sparkSession)
+    tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+    distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+    with (
+        active_session(df.sparkSession),
+        _given_back(table, order),
+        storage_errors_of_spark(),
+        _computed(distributed, wanted=mode == "append" and order is None),
+    ):
+        distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
+    snapshot = table.file_store.snapshots.find_commit(user, identifier)
+    compacts = mode == "append" or table.options.compacts_at_commit
+    if compacts and (not table.options.write_only if compaction is None else compaction):
+        compact_after_write(df.sparkSession, table)
+    return snapshot
+
+
+def _check_write(
+    df: DataFrame, table: DynamicTable, mode: str, *, partition: Mapping[str, object] | None, says_base: bool
+) -> None:
+    if mode not in ("append", "overwrite"):
+        message = f"mode {mode!r}: write knows append and overwrite"
+        raise InvalidInputError(message)
+    if partition is not None and mode == "append":
+        message = f"table {table.name}: partition says what an overwrite replaces; an append takes each row's own"
+        raise InvalidInputError(message)
+    if mode == "overwrite" and says_base:
+        message = f"table {table.name}: based_on and order are for appends; an overwrite replaces what is there"
+        raise InvalidInputError(message)
+    if df.isStreaming:
+        message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"
+        raise InvalidInputError(message)
+
+
+@contextmanager
+def _given_back(table: DynamicTable, order: WriteOrder | None) -> Iterator[None]:
+    """Beat for a turn that was taken before, while the body computes; give it back if that fails before any task."""
+    if order is None or order.turn is None:
+        yield
+        return
+    keep_alive(table, order.turn)
+    try:
+        yield
+    except BaseException:
+        # Why the write failed matters more than a turn that ends by itself.
+        with suppress(StorageError):
+            table.abort_write(order, [])
+        raise
+
+
+@contextmanager
+def _computed(df: DataFrame, *, wanted: bool) -> Iterator[None]:
+    """Compute ``df`` before the body, if ``wanted``: nobody should wait for a turn whose holder is still computing."""
+    if not wanted:
+        yield
+        return
+    df.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        df.count()
+        yield
+    finally:
+        df.unpersist()

@@ -1,0 +1,229 @@
+"""``write_stream``: a stream into a table, exactly once from its checkpoint, with compaction beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
+from storage_lib.spark.query.stream_plan import StreamPlan
+from storage_lib.spark.query.write_plan import prepared
+from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
+from storage_lib.spark.sink.sink_spec import OUTPUT_MODES
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.table_source import register
+from storage_lib.spark.stream.batch_sources import CheckpointSources
+from storage_lib.spark.stream.checkpoint_identity import settled_query_id
+from storage_lib.spark.stream.stream_tiering import StreamTiering
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.spark.translation.spark_schema import check_write_schema
+from storage_lib.spark.verbs.dataframe_verbs import write
+from storage_lib.spark.verbs.stream_settings import quick_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def write_stream(
+    df: DataFrame,
+    table: DynamicTable,
+    *,
+    checkpoint_location: str,
+    output_mode: str = "append",
+    trigger_seconds: float = 0.0,
+    available_now: bool = False,
+    change_tracking: bool | None = None,
+    query_name: str | None = None,
+    compaction: bool | None = None,
+    compaction_interval_seconds: float = 10.0,
+    tier_interval_seconds: float | None = None,
+    position_column: str | None = None,
+) -> TableStream:
+    """Start writing a streaming data frame; each micro-batch is one commit of (query id, batch id).
+
+    ``output_mode`` ``append`` takes the rows with their kinds; ``update`` upserts changed results by the table's key;
+    ``complete`` replaces the whole table every time. ``trigger_seconds`` 0 runs batch after batch; ``available_now``
+    stops when all that is there now has been written. Compaction runs beside the stream unless the table is
+    ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a micro-batch is in the log at least
+    once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
+
+    In ``append`` mode the snapshots tell up to where the topics of ``read_changelog`` are in the table, so that a
+    rollback rewinds them: a checkpoint from before it is refused. The other modes, and streams into an eventual log, do
+    not tell it, and are refused where somebody else has: the topic's records would come again.
+
+    Of several changes of a key in one micro-batch the last one counts. Where a join or a repartition may change their
+    order, they are sorted by ``_row_position`` (``read_stream(..., has_position=True)``), or by ``position_column``, a
+    column of whole numbers that grows with the changes of a key; without either the write is refused. It is refused as
+    well where it would need the row before each change and ``read_stream`` does not give it (``normalize``).
+
+    Raises ``InvalidInputError`` before anything starts for a data frame or a checkpoint that does not fit the table.
+    """
+    _check(df, table, checkpoint_location, output_mode)
+    plan = StreamPlan()
+    if output_mode != "complete":
+        df, plan = prepared(df, table, position_column=position_column, change_tracking=change_tracking)
+    check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
+    spark = df.sparkSession
+    register(spark)
+    user = settled_query_id(spark, checkpoint_location, table)
+    tracked = _is_tracked(table, change_tracking=change_tracking)
+    past = CheckpointSources.of(checkpoint_location, table.address.options)
+    if past is not None:
+        told = tells_sources(table, output_mode=output_mode, change_tracking=change_tracking)
+        (past.refuse_another_past if told else past.refuse_told_sources)(table)
+    if output_mode == "append":
+        options = said.options_of(table) | {said.COMMIT_USER: user}
+        if plan.adds_up:
+            options[said.ADDS_UP] = "true"
+        if change_tracking is not None:
+            options[said.CHANGE_TRACKING] = str(change_tracking).lower()
+        distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+        writer = distributed.writeStream.format(said.SOURCE_NAME).options(**options)
+    else:
+        if plan.adds_up:
+            message = (
+                f"table {table.name}: {plan.adds_up_reason}; such changes are written by output_mode='append', not by "
+                f"{output_mode!r}"
+            )
+            raise InvalidInputError(message)
+        writer = df.writeStream.outputMode(output_mode).foreachBatch(
+            _commit_batch(table, output_mode, user, past, change_tracking=change_tracking)
+        )
+    writer = writer.option("checkpointLocation", checkpoint_location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
+        query = _triggered(writer, trigger_seconds, available_now=available_now).start()
+    beside = compaction if compaction is not None else not table.options.write_only
+    interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
+    return TableStream(
+        query,
+        table,
+        user,
+        StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
+        StreamTiering(table, user, interval_seconds=interval) if tracked and table.log_comes_first else None,
+    )
+
+
+def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
+    """Whether a stream's commits tell up to where its sources are in the table."""
+    tracked = _is_tracked(table, change_tracking=change_tracking)
+    return output_mode == "append" and not (tracked and table.log_comes_first)
+
+
+class TableStream:
+    """A running stream into a table. Everything that pyspark's ``StreamingQuery`` has is there under the same name."""
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        table: DynamicTable,
+        commit_user: str,
+        compaction: StreamCompaction | None,
+        tiering: StreamTiering | None = None,
+    ) -> None:
+        self.query = query
+        self.commit_user = commit_user
+        self.compaction = compaction
+        self.tiering = tiering
+        self._table = table
+        for beside in (compaction, tiering):
+            if beside is not None:
+                beside.start(until=lambda: not query.isActive)
+
+    def __getattr__(self, name: str) -> Any:
+        """``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
+        return getattr(self.query, name)
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  Spark's name
+        """Wait until the stream ends; raises what it failed with as the error of ours that it was, if it was one."""
+        try:
+            ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
+        except Exception as error:
+            ours = storage_error_in(str(error))
+            if ours is None:
+                raise
+            raise ours from error
+        if not self.query.isActive:
+            self._stop_what_is_beside()
+        return ended
+
+    def stop(self) -> None:
+        """Stop the stream and what is beside it, and give back the turn of an interrupted micro-batch."""
+        self.query.stop()
+        self._stop_what_is_beside()
+        give_up(self._table, self.commit_user, [])
+
+    def _stop_what_is_beside(self) -> None:
+        for beside in (self.tiering, self.compaction):
+            if beside is not None:
+                beside.stop()
+
+    def error(self) -> Exception | None:
+        """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""
+        failure = self.query.exception()
+        return None if failure is None else storage_error_in(str(failure)) or failure
+
+
+def _is_tracked(table: DynamicTable, *, change_tracking: bool | None) -> bool:
+    return table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
+
+
+def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_mode: str) -> None:
+    if not df.isStreaming:
+        message = f"table {table.name}: this data frame is not a stream; use storage_lib.spark.write(df, table)"
+        raise InvalidInputError(message)
+    if output_mode not in OUTPUT_MODES:
+        message = f"table {table.name}: output_mode {output_mode!r} is none of {', '.join(OUTPUT_MODES)}"
+        raise InvalidInputError(message)
+    if output_mode == "update" and not table.schema.primary_keys:
+        message = f"table {table.name} has no primary key to update by; use output_mode='complete'"
+        raise InvalidInputError(message)
+    if not checkpoint_location:
+        message = f"table {table.name}: a stream needs a checkpoint_location, a directory that is its alone"
+        raise InvalidInputError(message)
+
+
+def _commit_batch(
+    table: DynamicTable,
+    output_mode: str,
+    commit_user: str,
+    past: CheckpointSources | None,
+    *,
+    change_tracking: bool | None,
+) -> Callable[[DataFrame, int], None]:
+    """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
+
+    def commit_batch(batch: DataFrame, batch_id: int) -> None:
+        if table.committed(commit_user, batch_id) is not None:
+            # A replay. Nothing is to be written, but a stateful query's state has to get to the end of this batch, too.
+            batch.write.format("noop").mode("append").save()
+            return
+        if past is not None:
+            past.refuse_told_sources(table, batch_id)
+        write(
+            batch,
+            table,
+            mode="overwrite" if output_mode == "complete" else "append",
+            partition={} if output_mode == "complete" else None,
+            change_tracking=change_tracking,
+            commit_user=commit_user,
+            commit_identifier=batch_id,
+            compaction=False,
+        )
+
+    return commit_batch
+
+
+def _triggered(writer: DataStreamWriter, trigger_seconds: float, *, available_now: bool) -> DataStreamWriter:
+    if available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")

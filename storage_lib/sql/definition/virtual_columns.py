@@ -1,0 +1,118 @@
+"""Computed columns and watermarks: kept in a table's options, evaluated by Spark whenever the table is read.
+
+column.<name>.expression    what a computed column is
+column.<name>.comment       what it means
+watermark.<column>          how late a row may be, as ``5 SECOND``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.event_time import DELAY_UNIT_MILLIS, WATERMARK_PREFIX, watermarks
+from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
+from storage_lib.sql.text.query_tables import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COLUMN = "column."
+_EXPRESSION = ".expression"
+_COMMENT = ".comment"
+_OF_JAVA = ("java_method", "reflect", "try_reflect")
+
+
+def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
+    """What is stored. Raises ``InvalidInputError`` for a strategy that is no delay."""
+    options: dict[str, str] = {}
+    for each in computed:
+        options[f"{_COLUMN}{each.name}{_EXPRESSION}"] = each.expression.text
+        if each.comment is not None:
+            options[f"{_COLUMN}{each.name}{_COMMENT}"] = each.comment
+    for watermark in watermarks:
+        options[f"{WATERMARK_PREFIX}{watermark.column}"] = delay_of(watermark)
+    return options
+
+
+def delay_of(watermark: Watermark) -> str:
+    """``ts - INTERVAL '5' SECOND`` as ``5 SECOND``, ``ts`` as ``0 SECOND``; ``InvalidInputError`` for anything else."""
+    text = watermark.strategy.text
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except SqlglotError:
+        tree = None
+    column = tree.this if isinstance(tree, exp.Sub) else tree
+    if isinstance(column, exp.Column) and column.name.lower() == watermark.column.lower():
+        if not isinstance(tree, exp.Sub):
+            return "0 SECOND"
+        interval = tree.expression
+        amount = interval.this.name if isinstance(interval, exp.Interval) and interval.this is not None else ""
+        unit = str(interval.args.get("unit") or "").upper().rstrip("S") if isinstance(interval, exp.Interval) else ""
+        if amount.isdigit() and unit in DELAY_UNIT_MILLIS:
+            return f"{amount} {unit}"
+    message = (
+        f"WATERMARK FOR {watermark.column} AS {text}: a watermark follows its column at a distance; write "
+        f"{watermark.column} - INTERVAL '5' SECOND (or another unit), or {watermark.column} alone"
+    )
+    raise InvalidInputError(message)
+
+
+def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
+    """Name -> expression of a table's computed columns, in the order in which they were declared."""
+    return {
+        key[len(_COLUMN) : -len(_EXPRESSION)]: value
+        for key, value in options.items()
+        if key.startswith(_COLUMN) and key.endswith(_EXPRESSION)
+    }
+
+
+def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
+    """Raise ``InvalidInputError`` for a computed column that does more than compute: each reader's Spark evaluates it.
+
+    Refused are queries within it, calls of Java, variables of the driver, and what cannot be read.
+    """
+    for name, expression in computed_columns(options).items():
+        try:
+            tree: exp.Expr | None = sqlglot.parse_one(f"SELECT ({expression})", dialect="spark")
+        except SqlglotError:
+            tree = None
+        queries = [] if tree is None else list(tree.find_all(exp.Select))
+        is_one = isinstance(tree, exp.Select) and len(tree.expressions) == len(queries) == 1
+        names = {each.name.lower() for each in tree.find_all(exp.Anonymous)} if tree is not None else set()
+        if not is_one or tree is None or tree.find(exp.Table) or "${" in expression or names & {*_OF_JAVA}:
+            message = (
+                f"table {table}: computed column {name!r} AS ({expression}) is more than an expression over the "
+                "table's columns: no query, no call of Java and no variable may stand in it"
+            )
+            raise InvalidInputError(message)
+
+
+def computed_comment(options: Mapping[str, str], name: str) -> str | None:
+    """What is said of a computed column."""
+    return options.get(f"{_COLUMN}{name}{_COMMENT}")
+
+
+def is_virtual(key: str) -> bool:
+    """Whether an option belongs to a computed column or a watermark."""
+    return key.startswith(WATERMARK_PREFIX) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
+
+
+def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Mapping[str, str]) -> DataFrame:
+    """The data frame with these computed columns behind the others, and, if it is a stream, its table's watermark."""
+    if computed:
+        df = df.selectExpr("*", *[f"({expression}) AS {quoted(name)}" for name, expression in computed.items()])
+    if df.isStreaming:
+        from pyspark.sql.types import TimestampNTZType
+
+        for column, delay in watermarks(options).items():
+            if df.schema[column].dataType == TimestampNTZType():
+                # Spark has watermarks for moments only; written into a TIMESTAMP column it is the same again.
+                df = df.withColumn(column, df[quoted(column)].cast("timestamp"))
+            df = df.withWatermark(column, delay.lower())
+    return df

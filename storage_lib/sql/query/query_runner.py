@@ -1,0 +1,197 @@
+"""Runs a query: each table of ours becomes a view of Spark's, in the query's own text, and Spark does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.sql.query.relations import Relation, StreamReads, relation_of
+from storage_lib.sql.state.session_state import SessionState, ViewText
+from storage_lib.sql.state.settings import RuntimeMode
+from storage_lib.sql.state.spark_words import errors_in_words
+from storage_lib.sql.text.mapped_text import MappedText
+from storage_lib.sql.text.query_tables import Query, TableReference, quoted
+from storage_lib.sql.text.source_text import SourceText
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_VIEW_DEPTH_MAX = 32
+_FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binaryfile")
+
+
+@dataclass
+class Rewritten:
+    """A query as Spark gets it. ``views`` are to be dropped; ``streams`` are what it reads as streams, by their places.
+
+    A stream inside a temporary view has a negative number for a place.
+    """
+
+    text: MappedText = field(default_factory=MappedText)
+    views: list[str] = field(default_factory=list)
+    streams: dict[int, Relation] = field(default_factory=dict)
+    reads: StreamReads = field(default_factory=StreamReads)
+
+    @property
+    def changes(self) -> dict[int, Relation]:
+        """The streams whose rows are changes, not only more rows."""
+        return {place: each for place, each in self.streams.items() if each.row_kind_column is not None}
+
+
+@contextmanager
+def rewritten(
+    state: SessionState,
+    query: Query,
+    *,
+    streaming: bool | None = None,
+    projected: str | None = None,
+    reads: StreamReads | None = None,
+) -> Iterator[Rewritten]:
+    """The query with views in place of tables, while the body runs. ``projected`` is put at the end of its columns."""
+    is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
+    result = Rewritten(reads=reads or StreamReads())
+    try:
+        with errors_in_words():
+            _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
+        yield result
+    finally:
+        for view in result.views:
+            state.spark.catalog.dropTempView(view)
+
+
+def dataframe_of(
+    state: SessionState,
+    query: Query,
+    source: SourceText,
+    *,
+    streaming: bool | None = None,
+    prefix: str = "",
+) -> DataFrame:
+    """The query's answer, not computed yet; ``prefix`` stands before it, as EXPLAIN does.
+
+    Raises ``NotFoundError`` and ``InvalidInputError`` with the place in ``source``, the statement that it stands in.
+    """
+    with rewritten(state, query, streaming=streaming) as found:
+        return sql_of(state, found, source, prefix=prefix)
+
+
+def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix: str = "") -> DataFrame:
+    """Let Spark analyse a rewritten query."""
+    whole = found.text.behind(prefix) if prefix else found.text
+    with errors_in_words(source, whole):
+        return state.analysed(whole.text)
+
+
+def _rewrite(
+    state: SessionState,
+    query: Query,
+    result: Rewritten,
+    origin: int | None,
+    *,
+    is_streaming: bool,
+    projected: str | None = None,
+    depth: int = 0,
+) -> None:
+    """Append the query with its tables replaced. ``origin`` is its place in the statement; None: in another one."""
+    if depth > _VIEW_DEPTH_MAX:
+        message = "temporary views lead back to themselves; drop one of them"
+        raise InvalidInputError(message)
+    at = query.start
+    edits: list[tuple[int, int, TableReference | str | None]] = []
+    edits += [(each.start, each.end, each) for each in query.tables]
+    edits += [(start, end, None) for start, end in query.qualifiers]
+    if projected is not None and query.shape.projection_end is not None:
+        edits.append((query.shape.projection_end, query.shape.projection_end, projected))
+
+    def copy(until: int) -> None:
+        text = query.text[at - query.start : until - query.start]
+        result.text.add(text, None if origin is None else origin + at - query.start)
+
+    for start, end, what in sorted(edits, key=lambda edit: edit[:2]):
+        copy(start)
+        at = start
+        if isinstance(what, str):
+            result.text.add(what)
+        elif what is not None and not _replace(state, query, what, result, is_streaming=is_streaming, depth=depth):
+            copy(end)
+        at = end
+    copy(query.start + len(query.text))
+
+
+def _replace(
+    state: SessionState,
+    query: Query,
+    reference: TableReference,
+    result: Rewritten,
+    *,
+    is_streaming: bool,
+    depth: int,
+) -> bool:
+    """Append what stands for a table; False if it is none of ours and stays as it is."""
+    view = state.view(reference.parts)
+    if view is not None:
+        _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
+        return True
+    relation = relation_of(state, query, reference, streaming=is_streaming, reads=result.reads)
+    if relation is None:
+        _check_sparks(state, reference)
+        return False
+    name = state.new_view_name()
+    relation.df.createOrReplaceTempView(name)
+    result.views.append(name)
+    if relation.is_stream:
+        result.streams[reference.start if depth == 0 else -len(result.streams) - 1] = relation
+    aliased = quoted(name) + _alias(reference)
+    # A sample stands before the name that a table is given; inside parentheses the name is given first.
+    result.text.add(f"({aliased})" if reference.is_sampled and reference.alias is None else aliased)
+    return True
+
+
+def _inline(
+    state: SessionState,
+    view: ViewText,
+    reference: TableReference,
+    result: Rewritten,
+    *,
+    is_streaming: bool,
+    depth: int,
+) -> None:
+    if reference.hint or reference.as_of is not None:
+        message = f"{reference} is a temporary view; hints and AS OF belong to the tables inside it"
+        raise InvalidInputError(message)
+    columns = view.statement.columns
+    if columns:
+        result.text.add("(SELECT * FROM ")
+    result.text.add("(")
+    _rewrite(state, view.statement.query, result, None, is_streaming=is_streaming, depth=depth + 1)
+    result.text.add(")")
+    if columns:
+        result.text.add(f" AS {quoted(reference.parts[-1])}({', '.join(quoted(each) for each in columns)}))")
+    result.text.add(_alias(reference))
+
+
+def _alias(reference: TableReference) -> str:
+    """The table's own name, by which columns call it, unless the query gives it another."""
+    return f" AS {quoted(reference.parts[-1])}" if reference.alias is None else ""
+
+
+def _check_sparks(state: SessionState, reference: TableReference) -> None:
+    """Refuse a name that neither we nor Spark know, and clauses of ours at a table of Spark's."""
+    if not _is_file(state, reference.parts) and not state.is_sparks(reference.parts):
+        raise state.not_found(reference.parts)
+    if reference.hint or reference.as_of is not None:
+        message = f"{reference} is a table of Spark's; hints and AS OF are for dynamic tables"
+        raise InvalidInputError(message)
+
+
+def _is_file(state: SessionState, parts: Sequence[str]) -> bool:
+    """Whether this is Spark's way to name files, as in parquet.`/data/orders`."""
+    return len(parts) == 2 and parts[0].lower() in _FILE_FORMATS and not state.catalog.database_exists(parts[0])
+
+
+def names_of_changes(changes: Sequence[Relation]) -> str:
+    """The tables, for a message."""
+    return ", ".join(sorted({each.name for each in changes}))

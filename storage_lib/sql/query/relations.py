@@ -1,0 +1,218 @@
+"""One table of a query as a data frame, as its hint, AS OF and the session's settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.event_time import watermarks
+from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.table_options import canonical_key
+from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
+from storage_lib.sql.definition.virtual_columns import computed_columns, with_virtual_columns
+from storage_lib.sql.state.session_state import SessionState
+from storage_lib.sql.state.settings import RUNTIME_MODE, RuntimeMode
+from storage_lib.sql.state.spark_words import errors_in_words
+from storage_lib.sql.text.query_clauses import AsOf
+from storage_lib.sql.text.query_tables import Query, TableReference
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.catalog.catalog import Catalog
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_BATCH_ONLY = (said.SNAPSHOT_ID, said.TAG_NAME, said.SCAN_TIMESTAMP_MILLIS, *RANGE_OPTIONS)
+_STREAM_ONLY = (
+    said.STARTUP,
+    said.TIMESTAMP_MILLIS,
+    said.NORMALIZE,
+    said.ON_UNTRACKED,
+    said.STATE_DIRECTORY,
+    said.ROWS_PER_TRIGGER_MAX,
+)
+_NONE = "none"
+READ_HINTS = (RUNTIME_MODE, said.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamReads:
+    """How the tables of a streaming query are read, where their hints leave it open.
+
+    ``has_position``: streams tell the order of their rows; ``whole_commits``: they stop only where commits end.
+    ``pinned``: snapshots by table (0: of the empty one).
+    """
+
+    normalize: str | None = None
+    state_directory: str | None = None
+    has_position: bool = False
+    whole_commits: bool = False
+    pinned: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A table as a data frame. ``row_kind_column`` is the column that says what each row of a stream means."""
+
+    df: DataFrame
+    name: str
+    row_kind_column: str | None = None
+    is_stream: bool = False
+
+
+def relation_of(
+    state: SessionState, query: Query, reference: TableReference, *, streaming: bool, reads: StreamReads
+) -> Relation | None:
+    """The table that a query names; None if it is none of ours.
+
+    Raises ``InvalidInputError`` for hints that there are not or that contradict each other.
+    """
+    home = state.home_of(reference.parts)
+    if home is None:
+        return None
+    catalog, name = home
+    table_name = TableName.parse(name)
+    hint = _checked_hint(name, reference)
+    is_stream = _is_stream(hint, streaming=streaming)
+    options = {key: value for key, value in hint.items() if key != RUNTIME_MODE}
+    if reference.as_of is not None:
+        options |= _as_of_options(state, reference.as_of)
+    if table_name.system_table is not None:
+        return _system_table(state, catalog, table_name, options)
+    table = catalog.load_table(name)
+    if options.get(said.BRANCH) is not None:
+        table = table.branch(options.pop(said.BRANCH))
+    is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
+    _refuse_of_streams(name, options, is_stream=is_stream)
+    if is_stream:
+        options |= _heard(state, table, options, reads)
+    df = _stream(state, table, query, options, reads) if is_stream else _snapshot(state, table, query, options, reads)
+    return Relation(
+        df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
+        name=name,
+        row_kind_column=table.stream_row_kind_column if is_stream else None,
+        is_stream=is_stream,
+    )
+
+
+def _heard(state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads) -> Mapping[str, str]:
+    """What the hint, the table and the session say of a stream, and what follows from the query where they don't."""
+    heard = state.options_heard(table, hint)
+    options = {key: heard[key] for key in _STREAM_ONLY if key in heard}
+    if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
+        # The table's own none is what its streams do unless there is a reason.
+        del options[said.NORMALIZE]
+    if reads.normalize is not None and said.NORMALIZE not in options:
+        options[said.NORMALIZE] = reads.normalize
+    if reads.state_directory is not None and said.STATE_DIRECTORY not in options:
+        options[said.STATE_DIRECTORY] = f"{reads.state_directory}/{table.name}"
+    if reads.whole_commits:
+        options[said.WHOLE_COMMITS] = "true"
+    return options
+
+
+def _is_stream(hint: Mapping[str, str], *, streaming: bool) -> bool:
+    mode = hint.get(RUNTIME_MODE)
+    if mode is None:
+        return streaming
+    if mode not in tuple(RuntimeMode):
+        message = f"hint {RUNTIME_MODE} = {mode!r}{did_you_mean(mode, [str(each) for each in RuntimeMode])}"
+        raise InvalidInputError(message)
+    return mode == RuntimeMode.STREAMING
+
+
+def _refuse_of_streams(name: str, options: Mapping[str, str], *, is_stream: bool) -> None:
+    for key in _STREAM_ONLY if not is_stream else ():
+        if key in options:
+            message = (
+                f"hint {key} of table {name} is for reading changes, and this is a read of one snapshot; "
+                f"SET '{RUNTIME_MODE}' = 'streaming', or give the hint '{RUNTIME_MODE}' = 'streaming' beside it"
+            )
+            raise InvalidInputError(message)
+
+
+def _checked_hint(name: str, reference: TableReference) -> dict[str, str]:
+    hint = {canonical_key(key): value for key, value in reference.hint.items()}
+    for key in hint:
+        if key not in READ_HINTS:
+            message = f"a read of table {name} has no hint {key!r}{did_you_mean(key, READ_HINTS)}"
+            raise InvalidInputError(message)
+    if reference.as_of is not None and any(key in _BATCH_ONLY for key in hint):
+        message = f"table {name}: AS OF and a hint both say what to read; leave one of them out"
+        raise InvalidInputError(message)
+    return hint
+
+
+def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
+    if as_of.is_time:
+        with errors_in_words():
+            row = state.analysed(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
+        if row is None or row[0] is None:
+            message = f"TIMESTAMP AS OF {as_of.expression} is no moment; write '2024-05-14 01:00:00' or the like"
+            raise InvalidInputError(message)
+        return {said.SCAN_TIMESTAMP_MILLIS: str(row[0])}
+    version = as_of.expression.strip("'\"")
+    return {said.SNAPSHOT_ID if version.isdigit() else said.TAG_NAME: version}
+
+
+def _system_table(state: SessionState, catalog: Catalog, name: TableName, options: Mapping[str, str]) -> Relation:
+    if options:
+        message = f"{name} is a system table, which is read as it is; leave {', '.join(options)} out"
+        raise InvalidInputError(message)
+    table = catalog.load_table(str(name.plain))
+    found = said.options_of(table) | {said.TABLE: str(name)}
+    return Relation(df=state.spark.read.format(said.SOURCE_NAME).options(**found).load(), name=str(name))
+
+
+def _snapshot(
+    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
+) -> DataFrame:
+    reader = state.spark.read.format(said.SOURCE_NAME)
+    if not options:
+        # Of an older snapshot the columns are its own.
+        reader = reader.schema(struct_of(table.schema, _needed(table, query)))
+        pinned = reads.pinned.get(table.name, state.pinned.get(table.name))
+        if pinned:
+            options = {said.SNAPSHOT_ID: str(pinned)}
+        elif table.name in reads.pinned:
+            return reader.options(**said.options_of(table)).load().where("false")
+    return reader.options(**said.options_of(table), **options).load()
+
+
+def _stream(
+    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
+) -> DataFrame:
+    struct = struct_of(
+        table.schema,
+        _needed(table, query),
+        row_kind_column=table.stream_row_kind_column,
+        has_position=reads.has_position or ROW_POSITION in query.words,
+    )
+    reader = state.spark.readStream.format(said.SOURCE_NAME).schema(struct)
+    return reader.options(**said.options_of(table), **options).load()
+
+
+def _needed(table: DynamicTable, query: Query) -> list[str]:
+    """The columns that the query may need: Spark can't tell a Python source, so the query's words have to."""
+    names = [each.name for each in table.schema.fields]
+    if query.has_star:
+        return names
+    computed = " ".join(_computed(table, query).values()).lower()
+    late = watermarks(table.schema.options)
+    needed = [name for name in names if name.lower() in query.words or name.lower() in computed or name in late]
+    return needed or names[:1]
+
+
+def _computed(table: DynamicTable, query: Query) -> dict[str, str]:
+    """The computed columns that the query may need, and the one that a watermark follows."""
+    options = table.schema.options
+    return {
+        name: expression
+        for name, expression in computed_columns(options).items()
+        if query.has_star or name.lower() in query.words or name in watermarks(options)
+    }

@@ -1,0 +1,40 @@
+"""Trees of the grammar as statements: one function a rule, found by the rule's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from lark import Tree
+
+from storage_lib.sql.read.read_alter_statements import ALTER_READERS
+from storage_lib.sql.read.read_row_statements import ROW_READERS
+from storage_lib.sql.read.read_show_describe import LOOK_READERS
+from storage_lib.sql.read.read_table_statements import TABLE_READERS
+from storage_lib.sql.statements.alter_statements import AlterTable
+from storage_lib.sql.statements.row_statements import RowStatement
+from storage_lib.sql.statements.show_describe import LookStatement
+from storage_lib.sql.statements.table_statements import TableStatement
+from storage_lib.sql.text.grammar import parse_tree
+from storage_lib.sql.text.source_text import SourceText
+from storage_lib.sql.text.tree_values import Node
+
+Statement: TypeAlias = TableStatement | AlterTable | RowStatement | LookStatement
+
+_READERS: Mapping[str, Callable[[SourceText, Node], Statement]] = {
+    **TABLE_READERS,
+    **ALTER_READERS,
+    **ROW_READERS,
+    **LOOK_READERS,
+}
+
+
+def parse(text: str, *, first_line: int = 1) -> Statement:
+    """What a statement says, as a value. Looks at nothing but the text.
+
+    Raises ``SqlSyntaxError`` with line, column and what was expected; ``first_line`` is where the text begins.
+    """
+    source = SourceText(text=text, first_line=first_line)
+    tree = parse_tree(source)
+    (statement,) = (child for child in tree.children if isinstance(child, Tree))
+    return _READERS[str(statement.data)](source, statement)

@@ -1,0 +1,1 @@
+"""Statements at work: each checks against the catalog, then acts."""

@@ -1,0 +1,80 @@
+"""Commits rows that a statement makes of a table's own, so that nobody's commit in between is taken back.
+
+first     read snapshot S ─▶ make the rows ─▶ turn ─▶ has anything changed since S?  no ─▶ commit
+                                                                                  yes ─▶ give the turn back, and
+again     turn ─▶ read its base snapshot ─▶ make the rows ─▶ commit                  (others wait meanwhile)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import CommitConflictError, StorageError
+from storage_lib.io.environment import system_environment
+from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.verbs.dataframe_verbs import write
+from storage_lib.sql.state.session_state import SessionState
+from storage_lib.sql.state.spark_words import errors_in_words
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def commit_changed_rows(
+    state: SessionState,
+    table: DynamicTable,
+    rows_of: Callable[[], AbstractContextManager[DataFrame]],
+    *,
+    change_tracking: bool | None,
+) -> Snapshot | None:
+    """Append what ``rows_of`` makes of the snapshot that ``table`` is pinned to; None if nothing changes.
+
+    It is called once more, inside the turn, if another commit comes between.
+    """
+    user, identifier = state.identity.user, state.identity.identifier
+    read = table.file_store.snapshots.latest_id() or 0
+    try:
+        with _pinned(state, table, read), rows_of() as rows, errors_in_words():
+            return write(
+                rows,
+                table,
+                change_tracking=change_tracking,
+                based_on=read,
+                commit_user=user,
+                commit_identifier=identifier,
+            )
+    except CommitConflictError:
+        pass
+    user = user or system_environment().new_name()
+    order = table.new_commit(commit_user=user, tracked=change_tracking, in_turn=True)
+    if order.turn is not None:
+        keep_alive(table, order.turn)
+    try:
+        with _pinned(state, table, order.base_snapshot_id or 0), rows_of() as rows, errors_in_words():
+            return write(
+                rows,
+                table,
+                change_tracking=change_tracking,
+                order=order,
+                commit_user=user,
+                commit_identifier=identifier,
+            )
+    except BaseException:
+        # Why the statement failed matters more than a turn that ends by itself.
+        with suppress(StorageError):
+            table.abort_write(order, [])
+        raise
+
+
+@contextmanager
+def _pinned(state: SessionState, table: DynamicTable, snapshot_id: int) -> Iterator[None]:
+    state.pinned[table.name] = snapshot_id
+    try:
+        yield
+    finally:
+        del state.pinned[table.name]

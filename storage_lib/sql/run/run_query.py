@@ -1,0 +1,27 @@
+"""SELECT and EXPLAIN."""
+
+from __future__ import annotations
+
+from storage_lib.sql.query.query_runner import dataframe_of
+from storage_lib.sql.run.run_insert import explained_stream
+from storage_lib.sql.state.result import Result, rows_of
+from storage_lib.sql.state.session_state import SessionState
+from storage_lib.sql.state.settings import RuntimeMode
+from storage_lib.sql.statements.row_statements import Explain, Select
+from storage_lib.sql.text.source_text import SourceText
+
+
+def run_select(state: SessionState, statement: Select, source: SourceText) -> Result:
+    """The query as a data frame, analysed but not computed."""
+    return Result(dataframe=dataframe_of(state, statement.query, source))
+
+
+def run_explain(state: SessionState, statement: Explain, source: SourceText) -> Result:
+    """Spark's plan of a query, as text; of a streaming INSERT also what it does beside the query, and why."""
+    plan = ""
+    if statement.insert is not None and state.settings.runtime_mode is RuntimeMode.STREAMING:
+        plan = explained_stream(state, statement.insert, source)
+    df = dataframe_of(state, statement.query, source, prefix=f"EXPLAIN {statement.mode} ")
+    row = df.first()
+    texts = [*([plan] if plan else []), "" if row is None else str(row[0])]
+    return Result(rows=rows_of(("plan",), [(text,) for text in texts]))

@@ -1,0 +1,184 @@
+"""DESCRIBE and SHOW: what there is, as rows of text."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.filter.literal import typed_literal
+from storage_lib.schema.options.event_time import watermarks
+from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.table_options import TableOptions, masked
+from storage_lib.sql.definition.create_text import create_text_of
+from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
+from storage_lib.sql.state.result import Result, rows_of
+from storage_lib.sql.state.session_state import SessionState
+from storage_lib.sql.statements.parts import PartitionClause
+from storage_lib.sql.statements.show_describe import (
+    Describe,
+    DescribeDatabase,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowOptions,
+    ShowPartitions,
+    ShowTables,
+    ShowViews,
+    Use,
+)
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def run_describe(state: SessionState, statement: Describe) -> Result:
+    """The columns of a table, or with EXTENDED all that is known of it or of one partition."""
+    view = state.view(statement.table.parts)
+    if view is not None:
+        message = f"{statement.table} is a temporary view; SELECT * FROM {statement.table} LIMIT 0 shows its columns"
+        raise InvalidInputError(message)
+    table = state.load(statement.table)
+    if not statement.extended:
+        return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), _columns(table)))
+    spec = None if statement.partition is None else static_values(table, statement.partition)
+    return Result(rows=rows_of(("field", "value"), list(table.describe(spec).items())))
+
+
+def static_values(table: DynamicTable, partition: PartitionClause) -> dict[str, object]:
+    """The values of a partition that has to be named whole or in part; ``InvalidInputError`` for one without value."""
+    if partition.dynamic:
+        message = (
+            f"table {table.name}: PARTITION ({partition.dynamic[0]}) lacks a value; write {partition.dynamic[0]} = ..."
+        )
+        raise InvalidInputError(message)
+    for name in partition.values:
+        if name not in table.schema.partition_keys:
+            message = (
+                f"table {table.name} has no partition column {name!r}{did_you_mean(name, table.schema.partition_keys)}"
+            )
+            raise InvalidInputError(message)
+    return dict(partition.values)
+
+
+def _columns(table: DynamicTable) -> list[tuple[str | None, ...]]:
+    lines: list[tuple[str | None, ...]] = []
+    late = watermarks(table.schema.options)
+    for field in table.schema.fields:
+        roles = ["primary key"] * (field.name in table.schema.primary_keys)
+        roles += ["partition"] * (field.name in table.schema.partition_keys)
+        roles += [f"watermark {late[field.name]} behind"] if field.name in late else []
+        type_ = str(field.type.with_nullable(nullable=True))
+        lines.append((field.name, type_, str(field.type.nullable).lower(), ", ".join(roles), field.description))
+    for name, expression in computed_columns(table.schema.options).items():
+        comment = computed_comment(table.schema.options, name)
+        lines.append((name, f"AS ({expression})", "true", "computed", comment))
+    return lines
+
+
+def run_describe_database(state: SessionState, statement: DescribeDatabase) -> Result:
+    """A database's properties."""
+    if statement.database not in state.catalog.list_databases():
+        raise no_database(state, statement.database)
+    properties = state.catalog.database_properties(statement.database)
+    lines = [("name", statement.database), *properties.items()]
+    lines.append(("tables", str(len(state.catalog.list_tables(statement.database)))))
+    return Result(rows=rows_of(("field", "value"), list(lines)))
+
+
+def no_database(state: SessionState, database: str) -> NotFoundError:
+    """There is no such database."""
+    return NotFoundError(f"there is no database {database}{did_you_mean(database, state.catalog.list_databases())}")
+
+
+def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:
+    """All databases."""
+    return _listed("database", state.catalog.list_databases(), statement.pattern)
+
+
+def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
+    """The tables of a database, and the session's own."""
+    database = statement.database or state.database
+    if statement.database is not None and database not in state.catalog.list_databases():
+        raise no_database(state, database)
+    pattern = statement.pattern
+    tables = state.catalog.list_tables(database)
+    lines: list[tuple[str | None, ...]] = [(database, name.partition(".")[2], "false") for name in tables]
+    lines += [("", name, "true") for name in [*state.temporary.names(), *sorted(state.views)]]
+    found = [line for line in lines if matches(str(line[1]), pattern)]
+    return Result(rows=rows_of(("database", "table", "temporary"), found))
+
+
+def run_show_views(state: SessionState, statement: ShowViews) -> Result:  # noqa: ARG001  as its siblings
+    """The session's temporary views."""
+    return _listed("view", sorted(str(each.statement.view) for each in state.views.values()), None)
+
+
+def run_show_create(state: SessionState, statement: ShowCreateTable) -> Result:
+    """The statement that makes such a table."""
+    return Result(rows=rows_of(("statement",), [(create_text_of(state.load(statement.table)),)]))
+
+
+def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Result:
+    """One line a partition, as ``dt=2024-05-14/hr=3``."""
+    table = state.load(statement.table)
+    if not table.schema.partition_keys:
+        message = f"table {table.name} is not partitioned"
+        raise InvalidInputError(message)
+    wanted = {} if statement.partition is None else static_values(table, statement.partition)
+    keys = table.schema.partition_keys
+    typed = {
+        key: value if value is None else typed_literal(value, table.schema.field(key)) for key, value in wanted.items()
+    }
+    rows = table.partitions().select(list(keys)).to_pylist()
+    found = [row for row in rows if all(row[key] == value for key, value in typed.items())]
+    default = table.options.partition_default_name
+    names = ["/".join(f"{key}={default if row[key] is None else row[key]}" for key in keys) for row in found]
+    return _listed("partition", sorted(names), None)
+
+
+def run_show_columns(state: SessionState, statement: ShowColumns) -> Result:
+    """The names of a table's columns."""
+    table = state.load(statement.table)
+    names = [field.name for field in table.schema.fields]
+    return _listed("column", [*names, *computed_columns(table.schema.options)], None)
+
+
+def run_show_options(state: SessionState, statement: ShowOptions) -> Result:
+    """All options that tables have, or those that one table was given; secrets masked."""
+    if statement.table is None:
+        known = [each for each in fields(TableOptions) if "key" in each.metadata]
+        lines: list[tuple[str | None, ...]] = [
+            (str(each.metadata["key"]), str(each.metadata["text"]))
+            for each in known
+            if matches(str(each.metadata["key"]), statement.pattern)
+        ]
+        return Result(rows=rows_of(("option", "meaning"), sorted(lines, key=str)))
+    options = masked(state.load(statement.table).schema.options)
+    found = [(key, value) for key, value in sorted(options.items()) if matches(key, statement.pattern)]
+    return Result(rows=rows_of(("option", "value"), [line for line in found if not is_virtual(line[0])]))
+
+
+def run_use(state: SessionState, statement: Use) -> Result:
+    """Let names without a database mean this one."""
+    if statement.database not in (state.database, *state.catalog.list_databases()):
+        raise no_database(state, statement.database)
+    state.database = statement.database
+    return Result(message=f"database {statement.database}")
+
+
+def _listed(column: str, names: Iterable[str], pattern: str | None) -> Result:
+    return Result(rows=rows_of((column,), [(name,) for name in names if matches(name, pattern)]))
+
+
+def matches(name: str, pattern: str | None) -> bool:
+    """Whether a name matches: ``*`` and ``|`` as Spark has them, ``%`` and ``_`` as Flink has; case does not count."""
+    if pattern is None:
+        return True
+    if "%" in pattern:
+        like = "".join(".*" if each == "%" else "." if each == "_" else re.escape(each) for each in pattern)
+        return re.fullmatch(like, name, re.IGNORECASE) is not None
+    return any(fnmatch.fnmatchcase(name.lower(), each.strip().lower()) for each in pattern.split("|"))

@@ -1,0 +1,186 @@
+"""CREATE and DROP of tables, views and databases."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from storage_lib.catalog.catalog import Catalog
+from storage_lib.catalog.table_drift import declared_differences
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.schema.evolution.schema_changes import SetComment
+from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.schema.table_schema import typed_columns
+from storage_lib.spark.translation.spark_schema import arrow_schema_of
+from storage_lib.sql.definition.check_virtual_columns import check_virtual_columns
+from storage_lib.sql.definition.table_definition import descriptor_of
+from storage_lib.sql.query.query_runner import dataframe_of
+from storage_lib.sql.run.foreign_tables import FOREIGN_FORMAT, create_foreign_table, drop_sparks, is_sparks
+from storage_lib.sql.run.run_insert import run_insert
+from storage_lib.sql.state.result import Result
+from storage_lib.sql.state.session_state import SessionState, ViewText
+from storage_lib.sql.statements.parts import Target
+from storage_lib.sql.statements.row_statements import Insert
+from storage_lib.sql.statements.table_statements import (
+    CommentOnTable,
+    CreateDatabase,
+    CreateTable,
+    CreateView,
+    DropDatabase,
+    DropTable,
+    DropView,
+)
+from storage_lib.sql.text.source_text import SourceText
+
+
+def run_create_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
+    """Make the table and its log; then fill it, if a query says with what."""
+    if FOREIGN_FORMAT in statement.options or statement.using is not None:
+        return create_foreign_table(state, statement, source)
+    if statement.or_replace:
+        message = (
+            f"table {statement.table}: CREATE OR REPLACE would drop a table with all its rows and its log; DROP TABLE "
+            "IF EXISTS it first"
+        )
+        raise InvalidInputError(message)
+    if statement.query is not None and (statement.columns or statement.like is not None):
+        message = f"table {statement.table}: AS takes the query's columns; leave the columns and LIKE out"
+        raise InvalidInputError(message)
+    catalog, name = _home(state, statement)
+    if catalog.table_exists(name) and not statement.if_not_exists:
+        message = f"table {name} exists already; drop it first, or write CREATE TABLE IF NOT EXISTS"
+        raise AlreadyExistsError(message)
+    if statement.query is not None:
+        return _create_as(state, statement, source, catalog, name)
+    return _created(state, statement, catalog, name)
+
+
+def _home(state: SessionState, statement: CreateTable) -> tuple[Catalog, str]:
+    if statement.temporary:
+        return state.temporary.catalog(), state.temporary.full_name(statement.table.parts)
+    if len(statement.table.parts) == 1 and state.view(statement.table.parts) is not None:
+        message = f"{statement.table} is a temporary view, which would hide the table; drop the view first"
+        raise AlreadyExistsError(message)
+    return state.catalog, state.full_name(statement.table.parts)
+
+
+def _created(state: SessionState, statement: CreateTable, catalog: Catalog, name: str) -> Result:
+    was_there = catalog.table_exists(name)
+    descriptor = descriptor_of(state, statement)
+    shown = statement.table if statement.temporary else name
+    check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
+    table = catalog.create_table(name, descriptor, if_not_exists=statement.if_not_exists)
+    if statement.temporary:
+        state.temporary.add(statement.table.parts[-1])
+    if not was_there:
+        return Result(message=f"table {shown} created")
+    differences = declared_differences(table, descriptor)
+    warning = f"; WARNING: it is not as declared, and was not changed: {'; '.join(differences)}" if differences else ""
+    return Result(message=f"table {shown} is there already{warning}")
+
+
+def _create_as(state: SessionState, statement: CreateTable, source: SourceText, catalog: Catalog, name: str) -> Result:
+    if catalog.table_exists(name):
+        return Result(message=f"table {name} is there already; nothing was written into it")
+    if statement.query is None:
+        message = "there is no query to take columns from"
+        raise InvalidInputError(message)
+    df = dataframe_of(state, statement.query, source)
+    # As Spark's own CREATE TABLE AS: that these rows have a value everywhere says nothing of the rows to come.
+    columns = arrow_schema_of(df.schema.toNullable())
+    kind = TableOptions.parse(statement.options).row_kind_field
+    schema = pa.schema([column for column in columns if column.name != kind])
+    descriptor = descriptor_of(state, statement, of_query=schema)
+    check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
+    catalog.create_table(name, descriptor)
+    if statement.temporary:
+        state.temporary.add(statement.table.parts[-1])
+    try:
+        return run_insert(state, Insert(target=Target(table=statement.table), query=statement.query), source)
+    except BaseException:
+        catalog.drop_table(name, if_exists=True)
+        raise
+
+
+def run_create_view(state: SessionState, statement: CreateView, source: SourceText) -> Result:
+    """Remember the view's text; it is put into each query that names it."""
+    if not statement.temporary:
+        message = (
+            f"view {statement.view}: only temporary views can be made, which this session keeps; write CREATE "
+            "TEMPORARY VIEW"
+        )
+        raise InvalidInputError(message)
+    if len(statement.view.parts) != 1:
+        message = (
+            f"temporary view {statement.view}: the session's own views have no database; name it "
+            f"{statement.view.parts[-1]}"
+        )
+        raise InvalidInputError(message)
+    name = statement.view.parts[0].lower()
+    if name in state.views and statement.if_not_exists:
+        return Result(message=f"view {statement.view} is there already")
+    if name in state.views and not statement.or_replace:
+        message = f"there is a view {statement.view}; drop it, or write CREATE OR REPLACE TEMPORARY VIEW"
+        raise AlreadyExistsError(message)
+    if state.temporary.home_of(name) is not None:
+        message = f"there is a temporary table {statement.view}; drop it, or choose another name"
+        raise AlreadyExistsError(message)
+    if any(each.parts == statement.view.parts for each in statement.query.tables) and name in state.views:
+        message = f"view {statement.view} would read itself; give one of them another name"
+        raise InvalidInputError(message)
+    df = dataframe_of(state, statement.query, source)
+    if statement.columns and len(statement.columns) != len(df.columns):
+        message = f"view {statement.view} names {len(statement.columns)} columns, and its query gives {len(df.columns)}"
+        raise InvalidInputError(message)
+    state.views[name] = ViewText(statement=statement, source=source)
+    return Result(message=f"view {statement.view} created")
+
+
+def run_create_database(state: SessionState, statement: CreateDatabase) -> Result:
+    """Make a database."""
+    properties = {} if statement.comment is None else {"comment": statement.comment}
+    state.catalog.create_database(statement.database, properties, if_not_exists=statement.if_not_exists)
+    return Result(message=f"database {statement.database} created")
+
+
+def run_drop_table(state: SessionState, statement: DropTable) -> Result:
+    """Drop a table with its log and files; a temporary one first, as it hides the other."""
+    parts = statement.table.parts
+    if statement.temporary or (len(parts) == 1 and state.temporary.home_of(parts[0]) is not None):
+        dropped = state.temporary.drop(parts[-1], if_exists=statement.if_exists)
+        return Result(message=f"temporary table {statement.table} {'dropped' if dropped else 'is not there'}")
+    if state.view(parts) is not None:
+        message = f"{statement.table} is a temporary view; write DROP VIEW"
+        raise InvalidInputError(message)
+    name = state.full_name(parts)
+    was_there = state.catalog.table_exists(name)
+    if not was_there and is_sparks(state, statement.table):
+        return drop_sparks(state, statement.table)
+    try:
+        state.catalog.drop_table(name, if_exists=statement.if_exists)
+    except NotFoundError:
+        raise state.not_found(parts) from None
+    return Result(message=f"table {name} {'dropped' if was_there else 'is not there'}")
+
+
+def run_drop_view(state: SessionState, statement: DropView) -> Result:
+    """Forget a view."""
+    found = state.views.pop(statement.view.parts[-1].lower(), None)
+    if found is None and not statement.if_exists:
+        message = f"there is no temporary view {statement.view}{did_you_mean(str(statement.view), state.views)}"
+        raise NotFoundError(message)
+    return Result(message=f"view {statement.view} {'is not there' if found is None else 'dropped'}")
+
+
+def run_drop_database(state: SessionState, statement: DropDatabase) -> Result:
+    """Drop a database, with its tables if CASCADE says so."""
+    if statement.if_exists and not state.catalog.database_exists(statement.database):
+        return Result(message=f"database {statement.database} is not there")
+    state.catalog.drop_database(statement.database, if_exists=statement.if_exists, cascade=statement.cascade)
+    return Result(message=f"database {statement.database} dropped")
+
+
+def run_comment_on(state: SessionState, statement: CommentOnTable) -> Result:
+    """Change a table's comment."""
+    table = state.load(statement.table).alter(SetComment(statement.comment))
+    return Result(message=f"table {table.name} altered")

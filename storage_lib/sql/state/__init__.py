@@ -1,0 +1,1 @@
+"""State of a session and its results: names, settings, temporary tables, rows, errors."""

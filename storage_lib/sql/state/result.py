@@ -1,0 +1,61 @@
+"""What a statement gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.sql.state.spark_words import errors_in_words
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.spark.verbs.stream_verbs import TableStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Rows, a running stream, or neither.
+
+    ``message`` is one line for a person. ``rows`` are what DESCRIBE, SHOW and the like say, ``dataframe`` is a query's
+    answer, not computed yet. ``stream`` is what a streaming INSERT has started. ``snapshot_id`` is the snapshot that a
+    write has made (None: there was nothing to write, or nothing was written), ``row_count`` the records in it.
+    """
+
+    message: str = ""
+    rows: pa.Table | None = None
+    dataframe: DataFrame | None = None
+    stream: TableStream | None = None
+    snapshot_id: int | None = None
+    row_count: int | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether ``to_arrow`` gives any columns."""
+        return self.rows is not None or self.dataframe is not None
+
+    def to_arrow(self) -> pa.Table:
+        """The rows, all of them; a query's are computed at each call. An empty table without columns if there are none.
+
+        Raises ``InvalidInputError`` for a query that never ends, and the errors of the read.
+        """
+        if self.rows is not None:
+            return self.rows
+        if self.dataframe is None:
+            return pa.table({})
+        if self.dataframe.isStreaming:
+            message = (
+                "this query reads a stream, which has no end: write it into a table by INSERT INTO, use "
+                "result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot"
+            )
+            raise InvalidInputError(message)
+        with errors_in_words():
+            return self.dataframe.toArrow()
+
+
+def rows_of(columns: tuple[str, ...], rows: list[tuple[str | None, ...]]) -> pa.Table:
+    """Lines of text as a table."""
+    return pa.table({name: pa.array([row[index] for row in rows], pa.string()) for index, name in enumerate(columns)})

@@ -1,0 +1,142 @@
+"""What a session knows, for all that run its statements: where names lead, what was set, which views there are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from storage_lib.catalog.catalog import Catalog
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.option_precedence import merged_options
+from storage_lib.spark.runtime.restricted_sql import refuse_commands, refuse_statement
+from storage_lib.sql.state.settings import SessionSettings
+from storage_lib.sql.state.temporary_tables import TemporaryTables
+from storage_lib.sql.statements.parts import NamedTable
+from storage_lib.sql.statements.table_statements import CreateView
+from storage_lib.sql.text.source_text import SourceText
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+DEFAULT_DATABASE = "default"
+DEFAULT_CATALOG = "dynamic_tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewText:
+    """A temporary view: its statement, and the text in which that has its places."""
+
+    statement: CreateView
+    source: SourceText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitIdentity:
+    """Who commits, where the caller says so: the same pair commits once."""
+
+    user: str | None = None
+    identifier: int | None = None
+
+
+@dataclass
+class SessionState:
+    """One session's. Not for several threads.
+
+    ``pinned``: the snapshots (0: of the empty table) that queries without a hint of their own read of some tables.
+    ``restricted``: the SQL is somebody else's and may only read tables (``restricted_sql``).
+    """
+
+    spark: SparkSession
+    catalog: Catalog
+    catalog_name: str = DEFAULT_CATALOG
+    database: str = DEFAULT_DATABASE
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    views: dict[str, ViewText] = field(default_factory=dict)
+    temporary: TemporaryTables = field(default_factory=TemporaryTables)
+    pinned: dict[str, int] = field(default_factory=dict)
+    identity: CommitIdentity = field(default_factory=CommitIdentity)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    restricted: bool = False
+
+    def full_name(self, parts: Sequence[str]) -> str:
+        """``database.table`` of one to three parts; ``NotFoundError`` for another catalog's."""
+        if len(parts) == 3:
+            if parts[0] != self.catalog_name:
+                message = f"there is no catalog {parts[0]!r}; this session's is {self.catalog_name!r}"
+                raise NotFoundError(message)
+            parts = parts[1:]
+        return ".".join(parts) if len(parts) == 2 else f"{self.database}.{parts[0]}"
+
+    def view(self, parts: Sequence[str]) -> ViewText | None:
+        """The temporary view of that name; None if there is none."""
+        return self.views.get(parts[0].lower()) if len(parts) == 1 else None
+
+    def home_of(self, parts: Sequence[str]) -> tuple[Catalog, str] | None:
+        """The catalog that has a table, and its name there, ``$`` and what follows included; None if none has it."""
+        if len(parts) == 1:
+            temporary = self.temporary.home_of(parts[0])
+            if temporary is not None:
+                return temporary
+        try:
+            name = TableName.parse(self.full_name(parts))
+        except (InvalidInputError, NotFoundError):
+            return None
+        return (self.catalog, str(name)) if self.catalog.table_exists(str(name.plain)) else None
+
+    def load(self, named: NamedTable) -> DynamicTable:
+        """The table of that name. Raises ``NotFoundError`` naming the nearest, ``InvalidInputError`` for a view."""
+        home = self.home_of(named.parts)
+        if home is None:
+            raise self.not_found(named.parts)
+        catalog, name = home
+        return catalog.load_table(name)
+
+    def not_found(self, parts: Sequence[str]) -> NotFoundError | InvalidInputError:
+        """There is no such table; or it is none, but a view."""
+        if self.view(parts) is not None:
+            return InvalidInputError(f"{parts[0]} is a temporary view, which can only be read; name a table")
+        if self.is_sparks(parts):
+            message = f"{'.'.join(parts)} is a table of Spark's, which can be read, inserted into and dropped here"
+            return InvalidInputError(message)
+        name = self.full_name(parts)
+        database, _, table = name.rpartition(".")
+        there = [each.partition(".")[2] for each in self.catalog.list_tables(database)]
+        if len(parts) == 1:
+            there += [*self.temporary.names(), *self.views]
+        near = did_you_mean(table, there)
+        return NotFoundError(f"there is no table {name}{near}")
+
+    def is_sparks(self, parts: Sequence[str]) -> bool:
+        """Whether Spark's own catalog has a table of that name."""
+        try:
+            return self.spark.catalog.tableExists(".".join(f"`{part.replace('`', '``')}`" for part in parts))
+        except PySparkException:  # not even a name to Spark
+            return False
+
+    def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
+        """What a statement's hint, the table and this session say, the first one that says it; by canonical keys.
+
+        The connection and the defaults come after these: what is missing here, ``table.options`` tells.
+        """
+        return merged_options(hint=hint, table=table.schema.options, session=self.settings.table_options)
+
+    def analysed(self, text: str) -> DataFrame:
+        """What Spark makes of its SQL; ``InvalidInputError`` where a restricted session may not run it."""
+        if self.restricted:
+            refuse_statement(self.spark, text)
+        df = self.spark.sql(text)
+        if self.restricted:
+            refuse_commands(df)
+        return df
+
+    def new_view_name(self) -> str:
+        """A name for a view of Spark's that nobody else has."""
+        return f"dynamic_table_{id(self)}_{next(self.numbers)}"

@@ -1,0 +1,152 @@
+"""What SET says: of the session's own keys, of options for tables (``table-storage.<key>``), and of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.known_options import refuse_unknown_options
+from storage_lib.schema.options.nearest import did_you_mean, nearest
+from storage_lib.schema.options.option_values import parse_millis
+from storage_lib.schema.options.secret_refusal import refuse_secret
+from storage_lib.schema.options.table_options import SESSION_PREFIX, TableOptions, canonical_key, masked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RUNTIME_MODE = "execution.runtime-mode"
+CHECKPOINTS = "execution.checkpointing.dir"
+CHECKPOINT_INTERVAL = "execution.checkpointing.interval"
+PIPELINE_NAME = "pipeline.name"
+SPARK_PREFIX = "spark."
+
+
+class RuntimeMode(StrEnum):
+    """Whether a query reads one snapshot, or all changes without an end."""
+
+    BATCH = "batch"
+    STREAMING = "streaming"
+
+
+OWN_SETTINGS: Mapping[str, tuple[str, str]] = {
+    RUNTIME_MODE: (
+        "batch",
+        "batch: a query reads one snapshot; streaming: it reads changes, and INSERT starts a query",
+    ),
+    CHECKPOINTS: ("", "the directory below which each streaming INSERT has its checkpoint"),
+    CHECKPOINT_INTERVAL: ("0 ms", "the time between two micro-batches of a streaming INSERT; 0: one after the other"),
+    PIPELINE_NAME: ("", "the name of the next streaming INSERT, and of its checkpoint; default: the table's"),
+}
+"""Default and meaning of the session's own keys."""
+
+
+@dataclass
+class SessionSettings:
+    """The settings of one session; those of Spark live in Spark."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    table_options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runtime_mode(self) -> RuntimeMode:
+        """Batch, unless it was set otherwise."""
+        return RuntimeMode(self.own.get(RUNTIME_MODE, RuntimeMode.BATCH))
+
+    def value(self, key: str) -> str:
+        """One of the session's own settings, or its default."""
+        return self.own.get(key, OWN_SETTINGS[key][0])
+
+    @property
+    def trigger_seconds(self) -> float:
+        """The time between two micro-batches."""
+        return parse_millis(self.value(CHECKPOINT_INTERVAL)) / 1000
+
+    def set(self, key: str, value: str, spark: SparkSession) -> None:
+        """Set one; ``InvalidInputError`` for a key that there is not, and for a value that can't be."""
+        if key.startswith(SPARK_PREFIX):
+            spark.conf.set(key, value)
+        elif key.startswith(SESSION_PREFIX):
+            self.table_options[canonical_key(key)] = _checked_option(key, value)
+        elif key in OWN_SETTINGS:
+            self.own[key] = _checked_setting(key, value)
+        else:
+            raise _unknown(key)
+
+    def reset(self, key: str | None, spark: SparkSession) -> None:
+        """Back to the default: one setting, or all but Spark's."""
+        if key is None:
+            self.own.clear()
+            self.table_options.clear()
+        elif key.startswith(SPARK_PREFIX):
+            spark.conf.unset(key)
+        elif key.startswith(SESSION_PREFIX):
+            self.table_options.pop(canonical_key(key), None)
+        elif key in OWN_SETTINGS:
+            self.own.pop(key, None)
+        else:
+            raise _unknown(key)
+
+    def shown(self, key: str | None, spark: SparkSession) -> list[tuple[str, str]]:
+        """One setting, or all but Spark's, with their values."""
+        if key is not None and key.startswith(SPARK_PREFIX):
+            return list(masked({key: _of_spark(key, spark)}).items())
+        own = {name: self.value(name) for name in OWN_SETTINGS}
+        options = {f"{SESSION_PREFIX}{name}": value for name, value in masked(self.table_options).items()}
+        if key is None:
+            return sorted({**own, **options}.items())
+        if key.startswith(SESSION_PREFIX):
+            return [(key, options.get(f"{SESSION_PREFIX}{canonical_key(key)}", ""))]
+        if key not in own:
+            raise _unknown(key)
+        return [(key, own[key])]
+
+
+def _of_spark(key: str, spark: SparkSession) -> str:
+    """What Spark goes by, its default included; empty for a key that has none."""
+    try:
+        return spark.conf.get(key) or ""
+    except PySparkException:
+        return ""
+
+
+def _checked_option(key: str, value: str) -> str:
+    refuse_secret(key, value, "setting", "give it to the catalog (the connection), not to the session, which shows it")
+    refuse_unknown_options((key,))
+    TableOptions.parse({canonical_key(key): value})
+    return value
+
+
+def _checked_setting(key: str, value: str) -> str:
+    if key == RUNTIME_MODE:
+        try:
+            return RuntimeMode(value.lower())
+        except ValueError as error:
+            message = f"setting {key} = {value!r}{did_you_mean(value, [str(each) for each in RuntimeMode])}"
+            raise InvalidInputError(message) from error
+    if key == CHECKPOINT_INTERVAL:
+        try:
+            parse_millis(value)
+        except ValueError as error:
+            message = f"setting {key} = {value!r}; {error}"
+            raise InvalidInputError(message) from error
+    return value
+
+
+def _unknown(key: str) -> InvalidInputError:
+    near = nearest(key, [*OWN_SETTINGS, *(f"{SESSION_PREFIX}{each}" for each in option_keys())])
+    hint = (
+        f"; did you mean {near!r}?"
+        if near is not None
+        else (f"; there are {', '.join(OWN_SETTINGS)}, {SESSION_PREFIX}<option of a table> and {SPARK_PREFIX}<Spark's>")
+    )
+    return InvalidInputError(f"there is no setting {key!r}{hint}")
+
+
+def option_keys() -> list[str]:
+    """The keys of all options of tables."""
+    return sorted(each.metadata["key"] for each in fields(TableOptions) if "key" in each.metadata)

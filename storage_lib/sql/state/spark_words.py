@@ -1,0 +1,97 @@
+"""Spark's errors about a statement as ours: what is wrong, and where in the text that the user wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
+
+from storage_lib.errors import InvalidInputError, SqlSyntaxError, StorageError
+from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.sql.text.mapped_text import MappedText
+from storage_lib.sql.text.source_text import SourceText
+
+_PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
+_ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+_NOT_THE_STATEMENTS = "[INTERNAL_ERROR"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+@contextmanager
+def errors_in_words(source: SourceText | None = None, rewritten: MappedText | None = None) -> Iterator[None]:
+    """Raise errors of ours that Spark wrapped as they were, and Spark's about the statement as ours.
+
+    ``source`` is what the user wrote, ``rewritten`` what Spark was given.
+    """
+    with _without_pages_of_json():
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            ours = storage_error_in(str(error))
+            if ours is None and isinstance(error, ParseException | AnalysisException):
+                ours = _in_words(error, source, rewritten)
+            if ours is None and isinstance(error, PySparkException) and error.getCondition() is not None:
+                ours = InvalidInputError(_problem(str(error)))
+            if ours is None and isinstance(error, Py4JJavaError):
+                ours = _in_words_of_java(error)
+            if ours is None:
+                raise
+            raise ours from error
+
+
+@contextmanager
+def _without_pages_of_json() -> Iterator[None]:
+    """Keep quiet the loggers by which Spark's Python side writes each error about a query to standard error as well."""
+    with ExitStack() as stack:
+        for name in _LOGGERS:
+            # Asked of PySparkLogger: what logging makes under these names in its place breaks Spark's own errors.
+            logger = PySparkLogger.getLogger(name)
+            stack.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
+        yield
+
+
+def _in_words_of_java(error: Py4JJavaError) -> StorageError | None:
+    """What Spark says of the statement where its Python side knows no class for it; None if it is not about that."""
+    cause = error.java_exception
+    while cause is not None:
+        text = cause.getMessage() or ""
+        if _ERROR_CLASS.match(text) and not text.startswith(_NOT_THE_STATEMENTS):
+            return InvalidInputError(_problem(text))
+        cause = cause.getCause()
+    return None
+
+
+def _in_words(error: PySparkException, source: SourceText | None, rewritten: MappedText | None) -> StorageError | None:
+    kind: Callable[[str], StorageError] = SqlSyntaxError if isinstance(error, ParseException) else InvalidInputError
+    problem = _problem(str(error))
+    place = _origin(error, rewritten)
+    if source is None or place is None:
+        return kind(problem)
+    line, column = source.place(place)
+    return kind(f"line {line}, column {column}: {problem}\n{source.pointed(place)}")
+
+
+def _problem(text: str) -> str:
+    """The first paragraph, without class, state and Spark's own picture of the statement."""
+    first = re.split(r"\n\n|\n== (?:SQL|DataFrame)|; line \d|;\n", text.strip(), maxsplit=1)[0]
+    return _PLACE.sub("", _STATE.sub("", _ERROR_CLASS.sub("", first))).strip().rstrip(".;").strip()
+
+
+def _origin(error: PySparkException, rewritten: MappedText | None) -> int | None:
+    if rewritten is None:
+        return None
+    for context in error.getQueryContext() or ():
+        offset = context.startIndex()
+        if offset >= 0:
+            return rewritten.origin_of(offset)
+    found = _PLACE.search(str(error))
+    if found is None:
+        return None
+    lines = rewritten.text.splitlines(keepends=True)
+    return rewritten.origin_of(sum(len(each) for each in lines[: int(found[1]) - 1]) + int(found[2]))

@@ -1,0 +1,285 @@
+"""Incremental reads: what changed between two snapshots, or in ``[t1, t2)``, without reading what did not.
+
+    every   what each commit changed, in commit order: the rows that it appended, or, where it replaced files, the
+            difference it made. Compactions change nothing.
+    net     at most one change a key; without a key, as many changes of a row as its count changed by. A bucket that
+            was only appended to is read from the appended files; one that was overwritten meanwhile is compared as it
+            was with what it has become.
+
+``+I`` and ``+U`` are as they were written: an insert may be of a key that is there. Applying the changes to the
+content at the start gives the content at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.file_store.commit_changes import deleted
+from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.encoding.moment_text import moment_text
+from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.schema.placing.layout import has_same_rows, layout_of
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table.changelog.content_difference import ContentDifference, Place, places_that_differ
+from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
+from storage_lib.table.changes.comparable_frame import comparable_frame
+from storage_lib.table.changes.multiset_change import summed_changes
+from storage_lib.table.protocol.change_split import ChangeSplit, ChangeStep
+from storage_lib.table.protocol.log_part import REWROTE
+
+_ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
+
+
+class ChangeMode(StrEnum):
+    """How much of what happened in between is told."""
+
+    NET = "net"
+    EVERY = "every"
+
+
+class ChangeScan:
+    """Plans and reads the changes of one branch of a table. Threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        schema: TableSchema,
+        options: TableOptions,
+        file_store: FileStore,
+        changes: SnapshotChanges,
+        difference: ContentDifference,
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._file_store = file_store
+        self._changes = changes
+        self._difference = difference
+        self._row_kind_column = options.row_kind_field
+        # Only then is the newest row of a key, in the order of commits, the row that the table shows.
+        self._newest_wins = options.newest_wins
+        # Without a key, rows add up.
+        self._adds_up = not schema.primary_keys
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The table's columns and, last, the row kind (string)."""
+        return self._schema.arrow_schema.append(pa.field(self._row_kind_column, pa.string(), nullable=False))
+
+    def plan_range(
+        self, *, snapshots: tuple[int | None, int | None], times: tuple[int | None, int | None], mode: str
+    ) -> tuple[ChangeSplit, ...]:
+        """``plan`` for a range as users name it: by snapshot ids or by times, the end left out or not."""
+        try:
+            chosen = ChangeMode(mode)
+        except ValueError as error:
+            message = f"table {self._table}: mode {mode!r} is none; use {' or '.join(ChangeMode)}"
+            raise InvalidInputError(message) from error
+        (first, last), (start, end) = snapshots, times
+        if (
+            (first is None) == (start is None)
+            or (last is not None and start is not None)
+            or (end is not None and first is not None)
+        ):
+            message = (
+                f"table {self._table}: changes are asked for by snapshot (start_snapshot_id, end_snapshot_id) or by "
+                "time (start_timestamp_millis, end_timestamp_millis); give the start of one of these, and its "
+                "end if wanted"
+            )
+            raise InvalidInputError(message)
+        if start is not None:
+            first, last = self.range_of_times(start, end)
+        return self.plan(first or 0, last, chosen)
+
+    def range_of_times(self, start_millis: int, end_millis: int | None) -> tuple[int, int]:
+        """The snapshots (first exclusive, last inclusive) made in ``[start, end)``, epoch milliseconds.
+
+        Raises ``SnapshotExpiredError`` if some of these may have been expired.
+        """
+        if end_millis is not None and end_millis < start_millis:
+            message = (
+                f"table {self._table}: changes from {moment_text(start_millis)} to {moment_text(end_millis)} "
+                "go backwards; swap the times"
+            )
+            raise InvalidInputError(message)
+        history = self._file_store.snapshots
+        start_id = history.last_before(start_millis)
+        earliest = history.earliest_id()
+        if earliest is not None and start_id < earliest and earliest > 1:
+            message = (
+                f"table {self._table}: the earliest snapshot kept is {earliest}, made at "
+                f"{moment_text(history.load(earliest).time_millis)}; whether others were made between "
+                f"{moment_text(start_millis)} and then is not known any more. Ask for a later start, or "
+                "keep snapshots longer (a consumer, a tag)"
+            )
+            raise SnapshotExpiredError(message)
+        end_id = (history.latest_id() or 0) if end_millis is None else history.last_before(end_millis)
+        return start_id, max(start_id, end_id)
+
+    def plan(self, start_id: int, end_id: int | None, mode: ChangeMode) -> tuple[ChangeSplit, ...]:
+        """What changed after snapshot ``start_id`` (0: the empty table) up to ``end_id`` (default: the newest).
+
+        One split a bucket that has changes. Raises ``SnapshotExpiredError`` and ``NotFoundError`` for the snapshots,
+        ``InvalidInputError`` for a range that goes backwards.
+        """
+        newest = self._file_store.snapshots.latest_id() or 0
+        last = newest if end_id is None else end_id
+        if start_id < 0 or last < start_id:
+            message = (
+                f"table {self._table}: changes from snapshot {start_id} to {last} go backwards; swap the snapshots"
+            )
+            raise InvalidInputError(message)
+        snapshots = self._file_store.snapshots.load_all(range(start_id + 1, last + 1))
+        self._refuse_rewritten(snapshots)
+        changing = [each for each in snapshots if each.commit_kind not in _ROWS_UNCHANGED]
+        steps = self._net_steps(start_id, changing) if mode is ChangeMode.NET else self._every_step(changing)
+        return tuple(
+            ChangeSplit(partition=partition, bucket=bucket, steps=tuple(of_place), is_net=mode is ChangeMode.NET)
+            for (partition, bucket), of_place in sorted(steps.items(), key=lambda item: item[0])
+        )
+
+    def _refuse_rewritten(self, snapshots: Sequence[Snapshot]) -> None:
+        """Changes are told bucket by bucket, and a row has another bucket, or another key, since."""
+        rewritten = [each.id for each in snapshots if REWROTE in each.properties]
+        if rewritten:
+            message = (
+                f"table {self._table} was rewritten in snapshot {rewritten[-1]}, into other buckets or with a key, so "
+                f"changes can't be told from before to after it; ask for those since snapshot {rewritten[-1]}"
+            )
+            raise InvalidInputError(message)
+        for each in snapshots[-1:]:
+            made_under = self._file_store.version(each.schema_id)
+            if not has_same_rows(made_under, self._schema):
+                message = (
+                    f"table {self._table}: the changes up to snapshot {each.id} were made before the table got its "
+                    "primary key, and can't be told any more; ask for those since"
+                )
+                raise InvalidInputError(message)
+
+    def plan_all(self) -> tuple[ChangeSplit, ...]:
+        """Every change that can still be told, the earliest snapshot's content first (since it was rewritten)."""
+        history = self._file_store.snapshots
+        earliest = history.earliest_id()
+        if earliest is not None and layout_of(self._schema):
+            made = history.load_all(range(earliest, (history.latest_id() or earliest) + 1))
+            earliest = max((each.id for each in made if REWROTE in each.properties), default=earliest)
+        if earliest is None or earliest == 1:
+            return self.plan(0, None, ChangeMode.EVERY)
+        first: dict[Place, list[ChangeStep]] = {}
+        self._add_difference(first, LiveFiles.empty(), self._content(earliest), earliest)
+        began = (
+            ChangeSplit(partition=partition, bucket=bucket, steps=tuple(steps), is_net=False)
+            for (partition, bucket), steps in sorted(first.items(), key=lambda item: item[0])
+        )
+        return (*began, *self.plan(earliest, None, ChangeMode.EVERY))
+
+    def read(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+        """The changes of one split, with their kinds; the net ones are held in memory."""
+        if not split.is_net or self._schema.is_append_only:
+            for step in split.steps:
+                yield from self._read_step(split, step)
+            return
+        batches = [batch for step in split.steps for batch in self._read_step(split, step)]
+        rows = pa.Table.from_batches(batches, schema=self.arrow_schema)
+        yield from (self._summed(rows) if self._adds_up else self._newest(rows).to_batches())
+
+    def _every_step(self, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
+        steps: dict[Place, list[ChangeStep]] = {}
+        for snapshot in snapshots:
+            if self.is_told_by_its_files(snapshot):
+                self._add_appended(steps, snapshot)
+            else:
+                after = self._file_store.scan.live_files(snapshot)
+                self._add_difference(steps, self._before(snapshot, after), after, snapshot.id)
+        return steps
+
+    def _net_steps(self, start_id: int, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
+        steps: dict[Place, list[ChangeStep]] = {}
+        replaced: set[Place] = set()
+        for snapshot in snapshots:
+            if self.is_told_by_its_files(snapshot):
+                self._add_appended(steps, snapshot)
+            else:
+                replaced |= {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
+        if replaced:
+            last = snapshots[-1]
+            whole: dict[Place, list[ChangeStep]] = {}
+            self._add_difference(whole, self._content(start_id), self._file_store.scan.live_files(last), last.id)
+            for place in replaced:
+                steps.pop(place, None)
+                if place in whole:
+                    steps[place] = whole[place]
+        return steps
+
+    def is_told_by_its_files(self, snapshot: Snapshot) -> bool:
+        """Whether the rows that a snapshot added are what it changed; else contents have to be compared."""
+        return (self._newest_wins or self._adds_up) and snapshot.commit_kind is CommitKind.APPEND
+
+    def _before(self, snapshot: Snapshot, after: LiveFiles) -> LiveFiles:
+        """What the snapshot followed upon; of an append also where that one has been expired."""
+        if snapshot.commit_kind is CommitKind.APPEND:
+            return after.apply(deleted(entry) for entry in self._file_store.scan.delta(snapshot))
+        return self._content(snapshot.id - 1)
+
+    def _content(self, snapshot_id: int) -> LiveFiles:
+        if snapshot_id == 0:
+            return LiveFiles.empty()
+        history = self._file_store.snapshots
+        snapshot, earliest = history.load(snapshot_id), history.earliest_id()
+        if earliest is not None and snapshot_id < earliest:
+            # It is remembered, but its files may be gone.
+            message = (
+                f"table {self._table}: snapshot {snapshot_id} has been expired; the earliest kept is {earliest}: ask "
+                "for changes from there on, or keep snapshots longer (a consumer, a tag)"
+            )
+            raise SnapshotExpiredError(message)
+        return self._file_store.scan.live_files(snapshot)
+
+    def _add_appended(self, steps: dict[Place, list[ChangeStep]], snapshot: Snapshot) -> None:
+        for split in self._changes.splits(snapshot):
+            step = ChangeStep(snapshot_id=snapshot.id, appended=split)
+            steps.setdefault((split.partition, split.bucket), []).append(step)
+
+    def _add_difference(
+        self, steps: dict[Place, list[ChangeStep]], before: LiveFiles, after: LiveFiles, snapshot_id: int
+    ) -> None:
+        old, new = places_that_differ(before, after)
+        for place in old:
+            step = ChangeStep(snapshot_id=snapshot_id, before=tuple(old[place]), after=tuple(new[place]))
+            steps.setdefault(place, []).append(step)
+
+    def _read_step(self, split: ChangeSplit, step: ChangeStep) -> Iterator[pa.RecordBatch]:
+        if step.appended is not None:
+            changes = self._changes.read_split(step.appended)
+        else:
+            place = (split.partition, split.bucket)
+            changes = self._difference.between({place: step.before}, {place: step.after}, snapshot_id=step.snapshot_id)
+        symbols = pa.array(ROW_KIND_SYMBOLS)
+        for rows, kinds in changes:
+            if rows.num_rows:
+                columns = [*rows.columns, symbols.take(kinds)]
+                yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+
+    def _summed(self, changes: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is left of rows that were inserted and deleted."""
+        symbols = changes.column(self._row_kind_column)
+        counts = np.where(pc.starts_with(symbols, "+").to_numpy(), 1, -1)
+        for rows, kinds in summed_changes(changes.drop_columns([self._row_kind_column]), counts):
+            columns = [*rows.columns, pa.array(ROW_KIND_SYMBOLS).take(kinds)]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+
+    def _newest(self, changes: pa.Table) -> pa.Table:
+        """The last change of every key, in the order given."""
+        keys = self._schema.primary_keys
+        frame = comparable_frame(changes.select(keys))
+        kept = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]
+        return changes.take(kept.to_arrow()).combine_chunks()

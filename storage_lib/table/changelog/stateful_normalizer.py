@@ -1,0 +1,143 @@
+"""A stream of upserts -> a stream of complete changes, old rows kept in a state (``scan.normalize=state``).
+
+    table's snapshot ─▶ version of the state ─ changes ─▶ next version ─ changes ─▶ …
+                        └── what was there before ──┘
+
+The state is begun where the stream begins to follow the log, out of the files of the table's snapshot; from there on it
+holds what the stream itself has heard, so that the table may expire its snapshots and change its files untracked.
+Changes are read off a version that is not newer than they are, and a newer one is written only upon the newest: a
+stretch that is read again, by a restarted stream, a repeated task or both at once, tells the same and does no harm. A
+state that was lost is begun anew where the stream stands, as long as the table keeps that snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from storage_lib.file_store.split import Split
+from storage_lib.file_store.store import FileStore
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer, Stretch, stretches
+from storage_lib.table.changelog.changelog_state import ChangelogState, StateVersion
+from storage_lib.table.changelog.complete_appends import together
+
+
+class StatefulNormalizer:
+    """``open_state`` gives the state of a bucket, for a stream that began with a snapshot (0: none).
+
+    ``without_state`` reads what needs none: the rows that a repair follows upon, and a table without a log, whose
+    streams read each snapshot anyway.
+    """
+
+    keeps_state = True
+
+    def __init__(
+        self,
+        *,
+        without_state: ChangelogNormalizer,
+        file_store: FileStore,
+        open_state: Callable[[int, int], ChangelogState],
+    ) -> None:
+        self._without_state = without_state
+        self._file_store = file_store
+        self._open_state = open_state
+
+    def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """What a snapshot appended to one bucket of a table without a log: rows and kinds (int8)."""
+        return self._without_state.read_split(split)
+
+    def read_log(
+        self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """As ``ChangelogNormalizer.read_log``; afterwards the state has heard everything before ``end``.
+
+        Where ``start`` is ``end`` it only gets to there: so a stream that passes from a snapshot to the log begins it.
+        """
+        state = self._open_state(bucket, began_with)
+        self._bring_up_to(state, log, bucket, start, began_with=began_with)
+        first = state.at(start)
+        if first is None:
+            # The stream went back to before all versions: then the table's own history has to help.
+            yield from self._without_state.read_log(log, bucket, start, end, began_with=began_with)
+            return
+        reached = start
+        for stretch, stop in _with_ends(_read(log, bucket, start, end), end):
+            is_heard = stretch.repairs is not None and stretch.repairs <= began_with
+            if not is_heard:
+                version = state.at(stretch.first_offset) or first
+                rows, kinds = self._completed(version, state, log, bucket, stretch)
+                if rows.num_rows:
+                    yield rows, kinds
+            _go_on(state, reached, [] if is_heard else [(stretch.rows, stretch.kinds)], stop)
+            reached = stop
+        # Nothing but ends of transactions is left: they may leave the log before the stream hears of anything else.
+        _go_on(state, reached, [], end)
+
+    def _completed(
+        self, version: StateVersion, state: ChangelogState, log: LogStore, bucket: int, stretch: Stretch
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        helper, keys = self._without_state, self._without_state.keys_of(stretch)
+        if stretch.repairs is not None and stretch.repairs <= version.base_snapshot_id:
+            # The state was begun with files that hold this change already, although the stream had not heard it yet.
+            old, since_offset = helper.rows_before(stretch.repairs, keys), version.base_offset
+        else:
+            old, since_offset = state.rows_of(version, keys), version.offset
+        since = helper.told_since(log, bucket, since_offset, stretch.first_offset, keys)
+        return helper.completed(stretch, old, since)
+
+    def _bring_up_to(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
+        """Let the state have heard everything before ``start``, if it has not."""
+        newest = state.newest()
+        if newest is None:
+            self._begin(state, log, bucket, start, began_with=began_with)
+        elif newest.offset < start:
+            # Whoever read up to here took what it read, but did not live to write it down.
+            state.advance(newest, _told(log, bucket, newest.offset, start, began_with), offset=start)
+
+    def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
+        snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with, log_id=log.log_id())
+
+        def everything() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+            if snapshot is not None:
+                names = self._file_store.schema.arrow_schema.names
+                for split in self._file_store.scan.plan(snapshot, buckets={bucket}).splits():
+                    for rows in self._file_store.read.read(split, names):
+                        yield rows, pa.repeat(pa.scalar(RowKind.INSERT, pa.int8()), rows.num_rows)
+            yield from _told(log, bucket, offset, start, began_with)
+
+        base = 0 if snapshot is None else snapshot.id
+        state.advance(None, everything(), offset=start, base_snapshot_id=base, base_offset=offset)
+
+
+def _go_on(state: ChangelogState, start: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]], stop: int) -> None:
+    """Let the state hear the changes from ``start`` up to ``stop``, unless it has, or lacks what comes before them."""
+    newest = state.newest()
+    if newest is not None and start <= newest.offset < stop:
+        state.advance(newest, changes, offset=stop)
+
+
+def _read(log: LogStore, bucket: int, start: int, end: int) -> Iterator[Stretch]:
+    if start < end:
+        yield from stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,)))
+
+
+def _told(
+    log: LogStore, bucket: int, start: int, end: int, began_with: int
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    heard = (each for each in _read(log, bucket, start, end) if each.repairs is None or each.repairs > began_with)
+    return together((each.rows, each.kinds) for each in heard)
+
+
+def _with_ends(parts: Iterable[Stretch], end: int) -> Iterator[tuple[Stretch, int]]:
+    """Each stretch with the offset where the next one begins, the last one with ``end``."""
+    held: Stretch | None = None
+    for each in parts:
+        if held is not None:
+            yield held, each.first_offset
+        held = each
+    if held is not None:
+        yield held, end

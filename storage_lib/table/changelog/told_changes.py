@@ -1,0 +1,36 @@
+"""Changelog files for commits that put files in place of others: the changes from one content to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from storage_lib.errors import StorageError
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.store import FileStore
+from storage_lib.table.changelog.content_difference import ContentDifference, FilesByPlace, Place
+
+
+class ToldChanges:
+    """For a table with a changelog producer. Compares what streams of the changelog have been told of each content."""
+
+    def __init__(self, *, file_store: FileStore, difference: ContentDifference) -> None:
+        self._file_store = file_store
+        self._difference = difference.with_old_rows()
+
+    def messages(
+        self, old: FilesByPlace, new: FilesByPlace, *, snapshot_id: int, bucket_count_of: Callable[[Place], int]
+    ) -> tuple[CommitMessage, ...]:
+        """Durable changelog files, one message a bucket with changes; on an error nothing stays behind."""
+        messages: list[CommitMessage] = []
+        try:
+            for place in sorted({*old, *new}):
+                before, after = (self._file_store.told(files.get(place, ())) for files in (old, new))
+                changes = list(self._difference.between({place: before}, {place: after}, snapshot_id=snapshot_id))
+                if any(rows.num_rows for rows, _ in changes):
+                    messages.append(self._file_store.changelog_message(*place, bucket_count_of(place), changes))
+        except BaseException:
+            with suppress(StorageError):
+                self._file_store.abort(messages)
+            raise
+        return tuple(messages)

@@ -1,0 +1,71 @@
+"""Deletions that come without all of their row -> deletions that say the whole row, as the log has them.
+
+An upsert-kafka topic deletes by a key alone, and so, in effect, do databases that log no more of a deleted row (as
+Postgres by default). The row is what came for the key before, in the same batch or else in the table; where there is
+none, nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
+from storage_lib.table.changes.comparable_frame import comparable_frame
+from storage_lib.table.changes.update_before import complete_changes, one_batch
+
+_INDEX = "index"
+_LACKS = "lacks"
+
+
+def with_whole_deletes(
+    primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array, find: Callable[[pa.Table], pa.Table]
+) -> tuple[pa.Table, pa.Array]:
+    """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
+
+    A deletion with a null beside its key may lack something, and is looked up by ``find``, from keys to the rows that
+    there are of them. Where none lacks anything, the very same are returned. Needs a table with a primary key.
+    """
+    lacks = _may_lack_something(primary_keys, rows, kinds)
+    if not lacks.any():
+        return rows, kinds
+    keys = rows.select(list(primary_keys))
+    frame = comparable_frame(keys)
+    columns = frame.columns
+    marked = frame.with_columns(pl.Series(_LACKS, lacks)).with_row_index(_INDEX)
+    asked = marked.filter(_LACKS).unique(columns, keep="first")[_INDEX].to_numpy()
+    concerned = np.flatnonzero(marked.select(pl.col(_LACKS).any().over(columns))[_LACKS].to_numpy())
+    changes = complete_changes(
+        one_batch(rows.take(pa.array(concerned))),
+        kinds.take(pa.array(concerned)),
+        find(keys.take(pa.array(asked))),
+        primary_keys,
+    )
+    came_from = concerned[changes.came_from]
+    is_wanted = (changes.kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE) & lacks[came_from]
+    whole = pa.Table.from_batches([changes.rows.filter(pa.array(is_wanted))])
+    positions = np.concatenate([np.flatnonzero(~lacks), came_from[is_wanted]])
+    order = np.argsort(positions, kind="stable")
+    every = pa.concat_tables([rows.filter(pa.array(~lacks)), whole])
+    return every.take(pa.array(order)), kinds.take(pa.array(positions[order]))
+
+
+def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
+    """``rows`` with their kinds (int8) as a last column of symbols, as users hand them in."""
+    return rows.append_column(pa.field(name, pa.string()), pa.array(ROW_KIND_SYMBOLS).take(kinds))
+
+
+def _may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
+    """Which rows are deletions with a null beside their key."""
+    is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
+    beside = [rows.column(name) for name in rows.column_names if name not in primary_keys]
+    nulls = [column.is_null() for column in beside if column.null_count]
+    if not nulls or not is_delete.any():
+        return np.zeros(len(is_delete), bool)
+    has_null: np.ndarray = reduce(pc.or_, nulls).to_numpy()
+    return is_delete & has_null

@@ -1,0 +1,293 @@
+"""Commits to a table whose log is the table (``log.consistency=eventual``): files are derived from it.
+
+    writers   log ◀── rows, visible as they are stored, at least once; no turn, no transaction
+    tiering   turn ─▶ read the log from the newest snapshot's offsets ─▶ files ─▶ snapshot-N with the new offsets
+
+Files and offsets become visible together, so that each record of the log gets into the files exactly once: who dies
+before ``snapshot-N`` leaves files that nobody refers to, and the next one reads the same records again. Two at once
+take turns; of a stalled one and its successor only one can create the snapshot (``TableCommit``).
+What goes to the files alone (an untracked append) waits for a turn as well, at whose start the log is tiered: so it
+comes after what was in the log, and before what will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from storage_lib.errors import CommitOutcomeUnknownError, LogOffsetsExpiredError, StorageError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.commit.log_repair import LogRepair
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.protocol.outcome import outcome
+from storage_lib.table.protocol.source_offsets import SourcesOf
+from storage_lib.table.protocol.turn import Turn, TurnLease
+from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
+from storage_lib.table.write.log_share import FencedShare
+
+
+class EventualCommit(TableCommit):
+    """Tiers the log; and commits what ``TableCommit`` does, each upon the log as it is then.
+
+    ``repair`` finds what other engines appended to the files. ``of_newest_schema`` is the same of the table under its
+    newest schema: the log may hold records that were written under it.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        file_store: FileStore,
+        schema: TableSchema,
+        repair: LogRepair,
+        lease: TurnLease,
+        transaction_timeout_ms: int,
+        of_newest_schema: Callable[[], TableCommit],
+    ) -> None:
+        super().__init__(
+            table=table,
+            environment=environment,
+            file_store=file_store,
+            repair=repair,
+            lease=lease,
+            bucket_count=len(schema.bucket_numbers),
+            takes_turns=True,
+        )
+        self._schema = schema
+        self._log = repair.log
+        self._foreign = repair
+        self._transaction_timeout_ms = transaction_timeout_ms
+        self._of_newest_schema = of_newest_schema
+
+    @property
+    def _appends_take_turns(self) -> bool:
+        return False
+
+    def open(
+        self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
+    ) -> WriteOrder:
+        """Start a commit: rows for the log need no turn, for its order is theirs; anything else is as ever."""
+        if tracked and not is_difference:
+            return WriteOrder(commit_user=commit_user, tracked=True, base_snapshot_id=None)
+        return super().open(commit_user=commit_user, tracked=tracked, purpose=purpose, is_difference=is_difference)
+
+    def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:
+        """The order with a turn, in which nobody else reads these sources: what is in the log can't be taken back.
+
+        Raises ``CommitConflictError`` where the table has them up to another place.
+        """
+        if not order.writes_log:
+            return order
+        turn = self._take_turn(order.commit_user, "read a source")
+        try:
+            sources(self.source_offsets(self._file_store.snapshots.latest()))
+        except BaseException:
+            self._lease.release(turn)
+            raise
+        return replace(order, turn=turn)
+
+    def commit(
+        self,
+        order: WriteOrder,
+        messages: Sequence[TableCommitMessage],
+        commit_identifier: int,
+        *,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        sources: SourcesOf | None = None,
+    ) -> Snapshot | None:
+        """Tier the log, in which the rows of all tasks are; the snapshot has this commit's identity.
+
+        Raises as ``TableCommit.commit``, but the rows are in the log whatever happens: the next tiering gets them.
+        """
+        if not order.writes_log:
+            return super().commit(
+                order, messages, commit_identifier, watermark=watermark, properties=properties, sources=sources
+            )
+        if sources is None and not any(message.row_count for message in messages):
+            self.abort(order, messages)
+            return None
+        # Whatever fails now, the rows are in the log, and visible there.
+        with outcome(committed=None):
+            return self._tier_commit(order, commit_identifier, watermark, properties, sources)
+
+    def _tier_commit(
+        self,
+        order: WriteOrder,
+        commit_identifier: int,
+        watermark: int | None,
+        properties: Mapping[str, str] | None,
+        sources: SourcesOf | None,
+    ) -> Snapshot | None:
+        turn = order.turn or self._take_turn(order.commit_user, "write")
+        with self.turn_of(turn):
+            earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
+            return earlier or self._tier(
+                turn,
+                commit_user=order.commit_user,
+                commit_identifier=commit_identifier,
+                watermark=watermark,
+                properties=properties or {},
+                sources=sources,
+                even_if_nothing_new=True,
+            )
+
+    def tier_log(
+        self, *, commit_user: str, commit_identifier: int, skip_expired: bool, purpose: str = "tier the log"
+    ) -> Snapshot | None:
+        """See ``DynamicTable.tier_log``."""
+        earlier = self.committed(commit_user, commit_identifier)
+        if earlier is not None:
+            return earlier
+        turn = self._take_turn(commit_user, purpose)
+        with self.turn_of(turn):
+            return self._tier(
+                turn, commit_user=commit_user, commit_identifier=commit_identifier, skip_expired=skip_expired
+            )
+
+    def _take_turn(self, commit_user: str, purpose: str) -> Turn:
+        turn = super()._take_turn(commit_user, purpose)
+        # Where this fails the turn is not given back: the next one has to know that it is still to be done.
+        self._fence_previous_holder(turn)
+        return turn
+
+    def _put_log_in_order(self, turn: Turn) -> int | None:
+        """Bring the files up to the log, within the turn of whoever commits upon them."""
+        self._tier(
+            turn,
+            commit_user=f"tier-log-{self._environment.new_name()}",
+            commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        )
+        return self._file_store.snapshots.latest_id()
+
+    def _tier(
+        self,
+        turn: Turn,
+        *,
+        commit_user: str,
+        commit_identifier: int,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        sources: SourcesOf | None = None,
+        even_if_nothing_new: bool = False,
+        skip_expired: bool = False,
+    ) -> Snapshot | None:
+        self._under_newest_schema().publish_foreign_appends(turn)
+        end = self._log.latest_offsets()
+        # Asked for after the end of the log: whatever lies before that was written under this schema or an older one.
+        newest = self._under_newest_schema()
+        base = self._file_store.snapshots.latest()
+        order = WriteOrder(
+            commit_user=commit_user, tracked=True, base_snapshot_id=None if base is None else base.id, turn=turn
+        )
+        start = newest.start_of_tiering(base, skip_expired=skip_expired)
+        is_new = not start.is_of(end.log_id) or any(
+            offset != start.of(bucket) for bucket, offset in end.next_offsets.items()
+        )
+        if not is_new and not even_if_nothing_new:
+            return None
+        return newest.commit_log_part(
+            order,
+            base,
+            start,
+            end,
+            commit_identifier=commit_identifier,
+            watermark=watermark,
+            properties=properties,
+            sources=sources,
+        )
+
+    def _under_newest_schema(self) -> EventualCommit:
+        newest = self._of_newest_schema()
+        return newest if isinstance(newest, EventualCommit) else self
+
+    def publish_foreign_appends(self, turn: Turn) -> None:
+        """Put into the log what other engines appended to the files, who know nothing of it.
+
+        Again if this turn dies before its snapshot. It is tiered like any other record, so that the log's order counts.
+        """
+        _, missing = self._foreign.find()
+        if not missing:
+            return
+        share = FencedShare(
+            turn=turn,
+            table=self._table,
+            log=self._log,
+            lease=self._lease,
+            only_task=True,
+            clock=self._environment.clock,
+            timeout_ms=self._transaction_timeout_ms,
+        )
+        try:
+            for each in missing:
+                for _, rows, kinds in self._foreign.changes_of(each):
+                    share.write(each.bucket, rows, kinds)
+            share.flush()
+        except BaseException:
+            share.abort()
+            raise
+
+    def start_of_tiering(self, base: Snapshot | None, *, skip_expired: bool) -> LogOffsets:
+        """Where the files of ``base`` end in the log; with ``skip_expired`` not before what the log still holds."""
+        start = self._offsets_of(base) or LogOffsets()
+        if not skip_expired:
+            return start
+        earliest = self._log.earliest_offsets()
+        return start.in_log(earliest.log_id).advanced_to(earliest.next_offsets)
+
+    def commit_log_part(
+        self,
+        order: WriteOrder,
+        base: Snapshot | None,
+        start: LogOffsets,
+        end: LogOffsets,
+        *,
+        commit_identifier: int,
+        watermark: int | None,
+        properties: Mapping[str, str] | None,
+        sources: SourcesOf | None = None,
+    ) -> Snapshot:
+        """Records from ``start`` up to ``end`` as files, and ``end`` as offsets, in one snapshot."""
+        write = self._file_store.new_write(base)
+        try:
+            for rows, kinds in self._changes(start, end):
+                for partition, bucket, indices in group_rows(rows, self._schema):
+                    everything = len(indices) == rows.num_rows
+                    group = rows if everything else rows.take(pa.array(indices))
+                    write.write(partition, bucket, group, kinds if everything else kinds.take(pa.array(indices)))
+            files = write.prepare_commit()
+            snapshot, _ = self._create_snapshot(
+                order, files, (), commit_identifier, watermark, properties or {}, reached=end, sources=sources
+            )
+        except CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            # Why it failed matters more than what could not be cleaned up after it.
+            with suppress(StorageError):
+                write.abort()
+            raise
+        return snapshot
+
+    def _changes(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        try:
+            for batch in self._log.read(start, end):
+                if batch.rows.num_rows:
+                    yield batch.rows, batch.kinds
+        except LogOffsetsExpiredError as error:
+            message = (
+                f"table {self._table}: records of the log were deleted before they got into the files, which end at "
+                f"offsets {start.to_json()}: {error}. Tier more often (log.tier-interval), or make the next table with "
+                "a longer log.retention; tier_log(skip_expired=True) goes on with what the log still holds, and does "
+                "without the rest"
+            )
+            raise LogOffsetsExpiredError(message) from error

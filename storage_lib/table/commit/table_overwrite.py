@@ -1,0 +1,223 @@
+"""Replaces what is in some partitions, or in all: files for files if nobody is told, else as its net change.
+
+untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
+            whatever a stream commits during or after the overwrite wins. No turn is needed.
+tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
+            streams see what is gone, changed and new, and nothing of what stayed equal. Where appended rows would be
+            merged with what is there (merge engines, sequence.field), files are replaced here too: such a table has
+            no log, and its streams compare what was there before and after. With a changelog producer the difference
+            is the snapshot's changelog.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from storage_lib.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table.changelog.content_difference import ContentDifference, Place
+from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.write.table_write import TableWrite
+
+
+class TableOverwrite:
+    """Commits overwrites and partition drops of one table."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        schema: TableSchema,
+        file_store: FileStore,
+        commit: TableCommit,
+        partitions: PartitionSpecs,
+        row_kind_column: str,
+        difference: ContentDifference,
+        appends_difference: bool,
+        told_changes: ToldChanges | None,
+        new_task_write: Callable[[WriteOrder], TableWrite],
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._file_store = file_store
+        self._commit = commit
+        self._partitions = partitions
+        self._row_kind_column = row_kind_column
+        self._difference = difference
+        self._appends_difference = appends_difference
+        self._told_changes = told_changes
+        self._new_task_write = new_task_write
+
+    def commit(
+        self, order: WriteOrder, messages: Sequence[TableCommitMessage], commit_identifier: int
+    ) -> Snapshot | None:
+        """Make the files of all tasks the content of the order's scope; None if nothing changes.
+
+        Raises ``InvalidInputError`` for rows outside of the scope, and as ``TableCommit.commit``; then the files of
+        the tasks are gone.
+        """
+        files = tuple(each for message in messages for each in message.files)
+        scope = order.overwrite or OverwriteScope()
+        appends = order.tracked and self._appends_difference
+        try:
+            self._refuse_outside(scope, files)
+            if appends:
+                snapshot = self._commit_difference(order, scope, files, commit_identifier)
+            else:
+                replaced = self._replaced(order, scope, files)
+                old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(order, replaced, files)))
+        except Exception:
+            with suppress(StorageError):
+                self._commit.abort(order, messages)
+            raise
+        if not appends:
+            return self._commit.commit(order, [*messages, old], commit_identifier)
+        # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
+        with after_commit(f"table {self._table}: deleting the files that the difference was made of"):
+            self._file_store.abort(files)
+        return snapshot
+
+    def _replaced(
+        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> list[ManifestEntry]:
+        """What an overwrite deletes that replaces files: what was there when it began.
+
+        A file that is gone by now was compacted or overwritten by somebody else: a conflict. What a stream has added
+        since stays, and wins.
+        """
+        try:
+            base = None
+            if order.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            return self._live(base, scope, files)
+        except (SnapshotExpiredError, NotFoundError) as error:
+            message = (
+                f"table {self._table}: snapshot {order.base_snapshot_id}, upon which this overwrite began, was expired "
+                "before its end, so it is not known any more what to replace. Nothing became visible; run it again, "
+                "and keep snapshots for longer than an overwrite takes (expire_snapshots(older_than_millis=...))"
+            )
+            raise CommitConflictError(message) from error
+
+    def _told(
+        self, order: WriteOrder, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
+    ) -> tuple[CommitMessage, ...]:
+        """What a tracked overwrite changes, where files are replaced and streams read changelog files."""
+        if not order.tracked or self._told_changes is None:
+            return ()
+        old: dict[Place, list[DataFileMeta]] = defaultdict(list)
+        new: dict[Place, list[DataFileMeta]] = defaultdict(list)
+        counts: dict[Place, int] = {}
+        for entry in replaced:
+            old[entry.partition, entry.bucket].append(entry.file)
+            counts[entry.partition, entry.bucket] = entry.total_buckets
+        for message in files:
+            new[message.partition, message.bucket] += message.increment.new_files
+            counts[message.partition, message.bucket] = message.bucket_count
+        return self._told_changes.messages(
+            old, new, snapshot_id=order.base_snapshot_id or 0, bucket_count_of=counts.__getitem__
+        )
+
+    def _commit_difference(
+        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int
+    ) -> Snapshot | None:
+        append = self._commit.open(
+            commit_user=order.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
+        )
+        try:
+            earlier = self._commit.committed(order.commit_user, commit_identifier)
+            if earlier is not None:
+                self._commit.abort(append, [])
+                return earlier
+            write = self._new_task_write(append)
+            try:
+                for rows, kinds in self._differences(append, scope, files):
+                    write.write(self._with_kinds(rows, kinds))
+                message = write.prepare_commit()
+            except BaseException:
+                write.abort()
+                raise
+        except BaseException:
+            self._commit.abort(append, [])
+            raise
+        return self._commit.commit(append, [message], commit_identifier)
+
+    def _differences(
+        self, append: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Bucket by bucket, so that no more than one bucket's old and new rows are in memory."""
+        base = None
+        if append.base_snapshot_id is not None:
+            base = self._file_store.snapshots.load(append.base_snapshot_id)
+        old: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+        new: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+        for entry in self._live(base, scope, files):
+            old[entry.partition, entry.bucket].append(entry.file)
+        for message in files:
+            new[message.partition, message.bucket] += message.increment.new_files
+        yield from self._difference.between(old, new, snapshot_id=append.base_snapshot_id or 0)
+
+    def _live(
+        self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+    ) -> list[ManifestEntry]:
+        if scope.partitions is None:
+            return self._file_store.scan.entries(base, partitions={message.partition for message in files})
+        predicate = self._partitions.predicate_of(scope)
+        return self._file_store.scan.entries(base, partition_filter=predicate)
+
+    def _refuse_outside(self, scope: OverwriteScope, files: tuple[CommitMessage, ...]) -> None:
+        predicate = self._partitions.predicate_of(scope)
+        if predicate is None:
+            return
+        written = {message.partition for message in files}
+        outside = written - self._file_store.scan.matching_partitions(written, predicate)
+        if outside:
+            named = ", ".join(str(spec) for spec in scope.specs)
+            message = (
+                f"table {self._table}: overwriting partition {named}, but the input has rows of "
+                f"partition {self._file_store.scan.partition_text(min(outside))}. Filter the input, or overwrite that "
+                "partition too"
+            )
+            raise InvalidInputError(message)
+
+    def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        symbols = pa.array(ROW_KIND_SYMBOLS).take(kinds)
+        return rows.append_column(self._row_kind_column, symbols)
+
+
+def deletions_of(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
+    """Commit messages that take files away."""
+    buckets: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in entries:
+        buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    return tuple(
+        CommitMessage(
+            partition=partition, bucket=bucket, bucket_count=count, increment=Increment(deleted_files=tuple(deleted))
+        )
+        for (partition, bucket, count), deleted in buckets.items()
+    )
+
+
+def scope_of(partition: Mapping[str, object] | None) -> OverwriteScope:
+    """The scope of an overwrite as users name it: None (dynamic), a mapping (these partitions; empty: the table)."""
+    return OverwriteScope() if partition is None else OverwriteScope.of(partition)

@@ -1,0 +1,272 @@
+"""Makes the table show again what an older snapshot shows, or another branch's: always in a new snapshot.
+
+Snapshots are never taken back: whoever has read one may rely on its number, the log can't be rolled back, and other
+writers go on meanwhile. What was rolled back can itself be rolled back.
+
+untracked   files for files: those that came since go, those that went come back. Costs metadata only, needs no turn.
+tracked     the difference between the two contents is appended, in a turn, to both stores. Where appended rows would
+            be merged with what is there, files for files, the difference being the snapshot's changelog (of a table
+            with a changelog producer; others refuse).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError, StorageError
+from storage_lib.file_store.commit import Guard, PropertiesOf
+from storage_lib.file_store.commit_message import Committable
+from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions
+from storage_lib.schema.placing.layout import layout_of
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
+from storage_lib.table.changelog.content_difference import ContentDifference, places_that_differ
+from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.protocol.source_offsets import SourceOffsets
+from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.write.table_write import TableWrite
+
+_ATTEMPTS = 5
+
+
+class TableRestore:
+    """Commits restored contents of one table. The target's files have to be kept by the caller (``TableTags``)."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        file_store: FileStore,
+        commit: TableCommit,
+        difference: ContentDifference,
+        row_kind_column: str,
+        refuse_tracked: str | None,
+        told_changes: ToldChanges | None,
+        compact: Callable[[Snapshot], None],
+        new_task_write: Callable[[WriteOrder], TableWrite],
+    ) -> None:
+        self._table = table
+        self._file_store = file_store
+        self._commit = commit
+        self._difference = difference
+        self._row_kind_column = row_kind_column
+        self._refuse_tracked = refuse_tracked
+        self._told_changes = told_changes
+        self._compact = compact
+        self._new_task_write = new_task_write
+
+    def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
+        """What this identity was committed as before."""
+        return self._commit.committed(commit_user, commit_identifier)
+
+    def restore(
+        self,
+        target: Snapshot,
+        *,
+        tracked: bool,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None = None,
+        history: SnapshotHistory | None = None,
+    ) -> Snapshot | None:
+        """Commit the content of ``target`` as the newest; None if it is that already.
+
+        ``guard`` may object to the snapshot that is followed. The offsets of foreign sources come back with the
+        target, whose ``history`` is the table's unless it is a branch's, and so do properties that are not this
+        library's. Compacts afterwards what is due. Ask ``committed`` first. Raises otherwise as ``TableCommit.commit``.
+        """
+        snapshot = self._restored(
+            target,
+            tracked=tracked,
+            commit_user=commit_user,
+            commit_identifier=commit_identifier,
+            properties=properties,
+            guard=guard,
+            history=history,
+        )
+        if snapshot is not None:
+            # Rows may have come back to level 0, which other engines pass over in some tables.
+            self._compact(snapshot)
+        return snapshot
+
+    def _restored(
+        self,
+        target: Snapshot,
+        *,
+        tracked: bool,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None = None,
+        history: SnapshotHistory | None = None,
+    ) -> Snapshot | None:
+        self._refuse_another_layout(target)
+        own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
+        offsets = self._commit.source_offsets(target, history)
+        tells = tracked and self._refuse_tracked is not None and self._told_changes is not None
+        if tracked and not tells:
+            return self._append_difference(
+                target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
+            )
+
+        def sources(_: SourceOffsets) -> SourceOffsets:
+            return offsets
+
+        committable = Committable(
+            commit_user=commit_user, commit_identifier=commit_identifier, properties={**own, **properties}
+        )
+
+        def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
+            return self._commit.carried_forward(previous, sources)
+
+        if tells:
+            restored = self._restore_telling(committable, target, guard=guard, properties_of=properties_of)
+        else:
+            restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)
+        if restored is None and self._are_others(offsets, self._file_store.snapshots.latest()):
+            return self._file_store.commit.commit(committable, guard=guard, properties_of=properties_of)
+        return restored
+
+    def _restore_telling(
+        self, committable: Committable, target: Snapshot, *, guard: Guard | None, properties_of: PropertiesOf
+    ) -> Snapshot | None:
+        """Files for files, with what that changes as the snapshot's changelog."""
+        told_changes = self._told_changes
+        assert told_changes is not None  # noqa: S101  the caller has asked
+        for attempt in range(1, _ATTEMPTS + 1):
+            base = self._file_store.snapshots.latest()
+            before, after = self._file_store.scan.live_files(base), self._file_store.scan.live_files(target)
+            old, new = places_that_differ(before, after)
+            messages = told_changes.messages(
+                old,
+                new,
+                snapshot_id=target.id,
+                bucket_count_of=lambda place, live=(before, after): _bucket_count(place[0], *live),  # type: ignore[misc]
+            )
+
+            def same(latest: Snapshot | None, base: Snapshot | None = base) -> None:
+                if guard is not None:
+                    guard(latest)
+                if latest is not None and (base is None or latest.id != base.id):
+                    raise _MovedError
+
+            try:
+                return self._file_store.commit.restore(
+                    replace(committable, messages=messages), target, guard=same, properties_of=properties_of
+                )
+            except CommitOutcomeUnknownError:
+                raise
+            except _MovedError:
+                self._file_store.abort(messages)
+                if attempt == _ATTEMPTS:
+                    break
+            except Exception:
+                with suppress(StorageError):
+                    self._file_store.abort(messages)
+                raise
+        message = (
+            f"table {self._table}: others kept committing while the changes back to snapshot {target.id} were "
+            "compared. Nothing of this commit is left; run it again, or with change_tracking=False"
+        )
+        raise CommitConflictError(message)
+
+    def _append_difference(
+        self,
+        target: Snapshot,
+        commit_user: str,
+        commit_identifier: int,
+        properties: Mapping[str, str],
+        guard: Guard | None,
+        offsets: SourceOffsets,
+    ) -> Snapshot | None:
+        if self._refuse_tracked is not None:
+            message = (
+                f"table {self._table}: {self._refuse_tracked}, so a difference can't be appended to it; "
+                "use change_tracking=False"
+            )
+            raise InvalidInputError(message)
+        order = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True)
+        try:
+            base = None
+            if order.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            if guard is not None:
+                guard(base)
+            scan = self._file_store.scan
+            old, new = places_that_differ(scan.live_files(base), scan.live_files(target))
+            write = self._new_task_write(order)
+            try:
+                for rows, kinds in self._difference.between(old, new, snapshot_id=target.id):
+                    write.write(self._with_kinds(rows, kinds))
+                message_of_task = write.prepare_commit()
+            except BaseException:
+                write.abort()
+                raise
+        except BaseException:
+            self._commit.abort(order, [])
+            raise
+        rewinds = self._are_others(offsets, base)
+        return self._commit.commit(
+            order,
+            [message_of_task],
+            commit_identifier,
+            properties=properties,
+            sources=(lambda _: offsets) if rewinds else None,
+        )
+
+    def _refuse_another_layout(self, target: Snapshot) -> None:
+        was = self._file_store.version(target.schema_id)
+        if layout_of(was) != layout_of(self._file_store.schema):
+            message = (
+                f"table {self._table} was rewritten after snapshot {target.id} was made, into other buckets or with a "
+                f"key, so its files can't come back. Overwrite the table with the rows of VERSION AS OF {target.id}"
+            )
+            raise InvalidInputError(message)
+
+    def _are_others(self, offsets: SourceOffsets, than_of: Snapshot | None) -> bool:
+        # With the topics' ids, which offsets that are compared do not tell.
+        return offsets.to_properties() != self._commit.source_offsets(than_of).to_properties()
+
+    def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
+        return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
+
+
+class _MovedError(StorageError):
+    """Somebody else has committed since the contents were compared."""
+
+
+def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:
+    """That of the partition in the last of the contents that has it."""
+    return [count for live in contents if (count := live.bucket_count(partition)) is not None][-1]
+
+
+def why_buckets_differ(schema: TableSchema) -> str | None:
+    """The reason why a key may lie in one bucket in one snapshot and in another in the other; None if it can't."""
+    return "a key may be in another of its dynamic buckets than it was" if schema.has_dynamic_buckets else None
+
+
+def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:  # noqa: PLR0911  one line a reason
+    """The reason why rows appended to this table would not put one content in place of another; None if they do."""
+    if schema.is_append_only:
+        return "it is append-only"
+    if schema.counts_values:
+        return None
+    if schema.crosses_partitions:
+        return "its primary key lacks a partition column, so the old and the new row of a key may be in two partitions"
+    if options.merge_engine != "deduplicate":
+        return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
+    if options.sequence_field:
+        return "its sequence.field, not the order of commits, decides which row wins"
+    if options.ignore_delete:
+        return "it passes over deletions (ignore-delete)"
+    return None

@@ -1,0 +1,142 @@
+"""ALTER TABLE: the next version of the schema, made of the newest one, unless files or log could not follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
+from storage_lib.file_store.external_claims import ExternalClaims
+from storage_lib.file_store.kind_choice import kind_of
+from storage_lib.format.formats import format_of, formats_by_level
+from storage_lib.io.environment import Environment
+from storage_lib.log_store.codec.log_evolution import refuse_for_log
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.evolution.alter_schema import alter_schema
+from storage_lib.schema.evolution.schema_changes import RemoveOption, SchemaChange, SetOption
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.evolution.unsupported import refuse_unsupported
+from storage_lib.schema.options.external_paths import (
+    PATHS_OPTION,
+    ROOT_PATH_OPTION,
+    STRATEGY_OPTION,
+    ExternalPathStrategy,
+    declared_directories,
+    external_paths_of,
+    with_root_path,
+)
+from storage_lib.schema.options.table_options import TableOptions, canonical_key
+from storage_lib.schema.placing.layout import begins_layout
+from storage_lib.schema.table_schema import TableSchema
+
+
+class TableAlter:
+    """The schema verbs of ``DynamicTable``, which says what they promise."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        history: SchemaHistory,
+        claims: ExternalClaims,
+        is_branch: bool,
+        log: LogStore | None,
+        check_table: Callable[[], None],
+        in_force: Callable[[], TableSchema | None],
+        give_up_rewriting: Callable[[], None],
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._history = history
+        self._claims = claims
+        self._is_branch = is_branch
+        self._log = log
+        self._check_table = check_table
+        self._in_force = in_force
+        self._give_up_rewriting = give_up_rewriting
+
+    def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
+        """Append a version with the changes; if somebody else was first, to theirs.
+
+        Waits for a rewriting in the making. Raises ``CommitConflictError`` if one begins in the very moment.
+        """
+        self._check_table()
+        self._give_up_rewriting()
+        try:
+            changes = [each for change in changes for each in self._spelled_out(change)]
+            is_said = any(_sets_directories(change) for change in changes)
+            return self._history.alter(lambda schema: self._altered(schema, changes, claims=is_said))
+        except InvalidInputError as error:
+            name = f"table {self._table}: "
+            message = str(error) if str(error).startswith(name) else f"{name}{error}"
+            raise InvalidInputError(message) from error
+
+    def newest(self) -> TableSchema:
+        """The version that counts now; ``NotFoundError`` if the table is gone."""
+        newest = self._in_force()
+        if newest is None:
+            message = f"table {self._table} is gone"
+            raise NotFoundError(message)
+        return newest
+
+    def version(self, schema_id: int) -> TableSchema:
+        """One version; raises as ``SchemaHistory.load``."""
+        return self._history.load(schema_id)
+
+    def _spelled_out(self, change: SchemaChange) -> tuple[SchemaChange, ...]:
+        """``file.root-path`` as what the schema has in its place."""
+        if isinstance(change, SetOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
+            said = with_root_path({ROOT_PATH_OPTION: change.value}, self._table.partition("$")[0])
+            return tuple(SetOption(key, value) for key, value in said.items())
+        if isinstance(change, RemoveOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
+            # The directory stays known, for files are there.
+            return (SetOption(STRATEGY_OPTION, ExternalPathStrategy.NONE.value),)
+        return (change,)
+
+    def _claim_directories(self, schema: TableSchema, altered: TableSchema) -> None:
+        if self._is_branch:
+            message = f"option {PATHS_OPTION} is the table's to say, for all of its branches; alter the table"
+            raise InvalidInputError(message)
+        known = declared_directories(schema.options)
+        for directory in declared_directories(altered.options):
+            self._claims.claim(directory, is_new=directory not in known)
+
+    def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange], *, claims: bool) -> TableSchema:
+        if begins_layout(schema) and self.newest().id != schema.id:
+            message = (
+                f"table {self._table} is being rewritten just now, under schema {schema.id}; alter it when that is done"
+            )
+            raise CommitConflictError(message)
+        altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
+        options = TableOptions.parse(altered.options)
+        format_of(options)
+        formats_by_level(options)
+        refuse_unsupported(self._table, altered, before=schema)
+        # A column's new type has to suit the merge engine too.
+        kind_of(self._table, altered, options)
+        if _rows(altered) != _rows(schema):
+            self._refuse_other_rows(schema)
+        external_paths_of(altered.options)
+        if claims:
+            self._claim_directories(schema, altered)
+        if self._log is not None and altered is not schema:
+            refuse_for_log(altered, [self._history.load(each) for each in self._history.ids()])
+            self._log.evolve(altered)
+        return altered
+
+    def _refuse_other_rows(self, schema: TableSchema) -> None:
+        """Rows that are counted by their whole content would no longer be found under another one."""
+        if schema.counts_values:
+            message = (
+                "a table without primary key tells its rows apart by all their columns, so these can't change; create "
+                "a new table, with the primary key or write-mode=append-only"
+            )
+            raise InvalidInputError(message)
+
+
+def _sets_directories(change: SchemaChange) -> bool:
+    return isinstance(change, SetOption) and canonical_key(change.key) == PATHS_OPTION
+
+
+def _rows(schema: TableSchema) -> list[tuple[str, object]]:
+    return [(each.name, each.type) for each in schema.fields]

@@ -1,0 +1,251 @@
+"""``table.branches``: write beside the table, look at the result, then publish it all at once.
+
+    main      1 ── 2 ── 3 ─────────────── 4      fast-forward: one snapshot that shows what the branch shows
+                   └ dev  2 ── 3 ── 4 ────┘
+
+A branch never touches the table's log. A fast-forward does, where the table has one: it appends the net change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.log_store.codec.log_evolution import refuse_for_log
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.table_options import OWN_PREFIX
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.commit.table_restore import TableRestore
+from storage_lib.table.evolve.table_tags import TableTags, is_deleted, retained_millis
+from storage_lib.table.protocol.identity import identity_of
+from storage_lib.table.protocol.outcome import outcome, tells_outcome
+
+RESTORED_BRANCH = f"{OWN_PREFIX}restored.branch"
+RESTORED_SNAPSHOT = f"{OWN_PREFIX}restored.snapshot"
+_ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
+
+
+class TableBranches:
+    """Makes, publishes and deletes the branches of a table."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        paths: TablePaths,
+        file_store: FileStore,
+        tags: TableTags,
+        restore: TableRestore,
+        schema_id: int,
+        has_log: bool,
+        tracks: bool,
+        of_newest_schema: Callable[[], TableBranches],
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._paths = paths
+        self._file_store = file_store
+        self._tags = tags
+        self._restore = restore
+        self._schema_id = schema_id
+        self._has_log = has_log
+        self._tracks = tracks
+        self._of_newest_schema = of_newest_schema
+
+    @tells_outcome
+    def create(
+        self,
+        name: str,
+        *,
+        tag: str | None = None,
+        snapshot_id: int | None = None,
+        time_retained: timedelta | str | None = None,
+    ) -> None:
+        """Make a branch that begins with a tag's snapshot, a snapshot, or (by default) the newest one.
+
+        It stays until it is deleted, or with ``time_retained`` ("7 d") for so long: ``expire`` deletes it then.
+        Raises ``AlreadyExistsError`` for a branch of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
+        tag or snapshot, ``InvalidInputError`` for a name that is none.
+        """
+        self._refuse_on_branch()
+        if tag is not None and snapshot_id is not None:
+            message = f"table {self._table}: branch {name!r} begins with one snapshot; give its tag or its id, not both"
+            raise InvalidInputError(message)
+        retained_ms = retained_millis(self._table, time_retained)
+        store = self._file_store
+        kept = None if tag is None else store.tags.load(tag)
+        if kept is not None:
+            start: Snapshot | None = kept.snapshot
+        else:
+            start = store.snapshots.latest() if snapshot_id is None else store.snapshots.load(snapshot_id)
+        is_newest = tag is None and snapshot_id is None
+        store.branches.create(
+            name,
+            schemas=self._schemas(None if start is None or is_newest else start.schema_id),
+            snapshot=start,
+            tag=kept,
+            retained_until_ms=None if retained_ms is None else self._environment.clock.now_millis() + retained_ms,
+        )
+        with outcome(committed=None):
+            is_kept = start is None or self._is_kept(start, tag)
+        if start is not None and not is_kept:
+            store.branches.delete(name)
+            message = (
+                f"table {self._table}: snapshot {start.id} was expired before branch {name!r} could keep it; "
+                "begin the branch with a newer one"
+            )
+            raise SnapshotExpiredError(message)
+
+    def list(self) -> tuple[str, ...]:
+        """The names of all branches, sorted; the table itself is none."""
+        return tuple(self._file_store.branches.names())
+
+    def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete the branches whose time has passed, whatever was written to them, or only tell which; their names."""
+        self._refuse_on_branch()
+        names = self._file_store.branches.expired(self._environment.clock.now_millis())
+        return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
+
+    @tells_outcome
+    def delete(self, name: str) -> None:
+        """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""
+        self._refuse_on_branch()
+        branches, references = self._file_store.branches, self._file_store.references
+        deletion = self._file_store.deletion
+        branches.check_exists(name)
+        files = references.of_branch(name)
+        deletion.learn()
+        with outcome(committed=None):
+            branches.delete(name)
+        with after_commit(f"table {self._table}: deleting the files that only branch {name!r} kept"):
+            needed = references.of_others()
+            needed |= references.of_branch(MAIN_BRANCH)
+            deletion.delete_all((files - needed).in_order())
+
+    @tells_outcome
+    def fast_forward(
+        self,
+        name: str,
+        *,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Make the table show what the branch shows, in one new snapshot; None if it does so already.
+
+        The table's rows must not have changed since the branch was made, or was last fast-forwarded; compactions are
+        no change. If the branch was altered, the table is altered alike. With ``change_tracking`` (default: where the
+        table has a log or a changelog producer) downstream streams get the net change.
+        Raises ``InvalidInputError`` if the table has moved on, ``NotFoundError`` for an unknown branch.
+        """
+        self._refuse_on_branch()
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._restore.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        branches = self._file_store.branches
+        branches.check_exists(name)
+        history = branches.history(name)
+        head = history.latest()
+        if head is None:
+            return None
+        guard = self._guard(name, self._synced(name, history))
+        # Before the schema is changed, too: what is refused leaves the table as it was.
+        guard(self._file_store.snapshots.latest())
+        if self._take_over_schemas(name):
+            return self._of_newest_schema().fast_forward(
+                name, change_tracking=change_tracking, commit_user=user, commit_identifier=identifier
+            )
+        tracked = self._tracks if change_tracking is None else change_tracking
+        with self._tags.keeping(head, is_of_branch=True):
+            branches.check_exists(name)
+            return self._restore.restore(
+                head,
+                tracked=tracked,
+                commit_user=user,
+                commit_identifier=identifier,
+                properties={RESTORED_BRANCH: name, RESTORED_SNAPSHOT: str(head.id)},
+                guard=guard,
+                history=history,
+            )
+
+    def _guard(self, name: str, synced: int) -> Callable[[Snapshot | None], None]:
+        """Before the new snapshot is created: has the table's content stayed what the branch began with?"""
+
+        def guard(latest: Snapshot | None) -> None:
+            for snapshot_id in range(synced + 1, (0 if latest is None else latest.id) + 1):
+                snapshot = self._file_store.snapshots.load(snapshot_id)
+                if snapshot.commit_kind in _ROWS_UNCHANGED or not self._file_store.scan.delta(snapshot):
+                    continue
+                message = (
+                    f"table {self._table} has changed since branch {name!r} was made from it: snapshot {snapshot_id} "
+                    f"is {snapshot.commit_kind} by {snapshot.commit_user}. A fast-forward would undo that; make a new "
+                    "branch and write to it again"
+                )
+                raise InvalidInputError(message)
+
+        return guard
+
+    def _synced(self, name: str, branch: SnapshotHistory) -> int:
+        """The newest snapshot of the table whose content the branch is known to contain."""
+        history = self._file_store.snapshots
+        newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
+        origin = self._origin(name, branch)
+        for snapshot_id in range(newest, max(earliest, origin + 1) - 1, -1):
+            properties = history.load(snapshot_id).properties
+            if properties.get(RESTORED_BRANCH) == name and RESTORED_SNAPSHOT in properties:
+                return snapshot_id
+        if origin and earliest > origin + 1:
+            message = (
+                f"table {self._table}: the snapshots since branch {name!r} was made from snapshot {origin} have been "
+                "expired, so it is not known whether the table changed. Make a new branch and write to it again"
+            )
+            raise InvalidInputError(message)
+        return origin
+
+    def _origin(self, name: str, branch: SnapshotHistory) -> int:
+        """The snapshot that the branch was made from; 0 if it began empty."""
+        made_from = self._file_store.branches.origin(name)
+        # Another engine's begins with a copy of the snapshot, or empty.
+        return (branch.earliest_id() or 0) if made_from is None else made_from
+
+    def _take_over_schemas(self, name: str) -> bool:
+        """Files of the branch may be of schemas that the table lacks; whether it has a newer one than this object."""
+        own = SchemaHistory(self._environment.file_io, self._paths)
+        theirs = SchemaHistory(self._environment.file_io, self._paths.of_branch(name))
+        schemas = [theirs.load(schema_id) for schema_id in theirs.ids()]
+        if self._has_log and schemas:
+            refuse_for_log(schemas[-1], self._schemas(None))
+        for schema in schemas:
+            schema_id = schema.id
+            if not own.append(schema) and own.load(schema_id) != schema:
+                message = (
+                    f"table {self._table} and branch {name!r} were altered apart: schema {schema_id} is another one in "
+                    "each. Make a new branch and write to it again"
+                )
+                raise InvalidInputError(message)
+        return (own.latest_id() or 0) > self._schema_id
+
+    def _schemas(self, up_to: int | None) -> Sequence[TableSchema]:
+        history = SchemaHistory(self._environment.file_io, self._paths)
+        return [history.load(each) for each in history.ids() if up_to is None or each <= up_to]
+
+    def _is_kept(self, start: Snapshot, tag: str | None) -> bool:
+        """Whether nobody had decided to delete the snapshot's files before the branch was there to be seen."""
+        earliest_id = self._file_store.snapshots.earliest_id()
+        if earliest_id is not None and start.id >= earliest_id:
+            return True
+        return tag is not None and self._file_store.tags.exists(tag)
+
+    def _refuse_on_branch(self) -> None:
+        if self._paths.branch != MAIN_BRANCH:
+            message = f"table {self._table} is a branch itself; ask the table for its branches"
+            raise InvalidInputError(message)

@@ -1,0 +1,328 @@
+"""ADD PRIMARY KEY and another number of buckets: every row is written anew, and one snapshot changes all at once.
+
+    turn ─▶ base snapshot ─▶ rows of the base ─▶ files of the new layout        a few batches in memory at a time
+                                                 schema of the new layout       waits, is in force for nobody
+                                                 its topic                      empty: streams read the snapshot first
+                             snapshot on top of the base: old files out, new files in      ◀── DECIDED
+
+Dying before the snapshot leaves the old table, and a schema and a topic that the next ALTER passes over or uses; dying
+after it, the new one. The turn keeps appends away. What needs none (compactions, overwrites, appends that commute) may
+come first: then the rewriting is done once more. Whoever has the table open under the old layout is refused by every
+commit (``FileStore.check_layout``), so of a sleeper and the rewriting, too, one creates the next snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+import pyarrow as pa
+
+from storage_lib.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    StorageError,
+)
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
+from storage_lib.file_store.schema_in_force import schema_in_force, waits_for_rewriting
+from storage_lib.io.table_paths import MAIN_BRANCH
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.evolution.schema_history import SchemaHistory
+from storage_lib.schema.options.table_options import LogConsistency, TableOptions
+from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.schema.placing.layout import TOPIC_OPTION, LayoutChange, as_before, topics_of, with_layout
+from storage_lib.schema.table_schema import BUCKET_UNAWARE
+from storage_lib.table.commit.table_overwrite import deletions_of
+from storage_lib.table.protocol.log_part import REWROTE, LogPart
+from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.io.environment import Environment
+    from storage_lib.io.table_paths import TablePaths
+    from storage_lib.log_store.log_store import LogStore
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.table.commit.table_commit import TableCommit
+    from storage_lib.table.protocol.turn import Turn, TurnLease
+    from storage_lib.table.write.table_write import TableWrite
+
+REWRITE_ATTEMPTS = 5
+_DUPLICATES_SHOWN = 5
+
+
+class RewrittenTable(Protocol):
+    """The table under its new layout, before anybody else has it."""
+
+    log: LogStore | None
+    file_store: FileStore
+
+    def new_write(self, order: WriteOrder) -> TableWrite:
+        """The writer of its files."""
+
+
+class TableRewrite:
+    """Rewrites one table; ``under`` makes the same table under another schema."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        paths: TablePaths,
+        schema: TableSchema,
+        options: TableOptions,
+        file_store: FileStore,
+        commit: TableCommit,
+        lease: TurnLease,
+        has_log: bool,
+        under: Callable[[TableSchema], RewrittenTable],
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._paths = paths
+        self._schema = schema
+        self._options = options
+        self._file_store = file_store
+        self._commit = commit
+        self._lease = lease
+        self._has_log = has_log
+        self._under = under
+        self._history = SchemaHistory(environment.file_io, paths)
+
+    def run(self, change: LayoutChange, *, commit_user: str) -> TableSchema:
+        """The schema of the new layout, with all rows in it; the present one if nothing changes.
+
+        Raises ``CommitConflictError`` if rows came or went meanwhile (nothing has changed then: once more, with the
+        newest schema), ``InvalidInputError`` for what can't be and for rows that share a key, ``UnavailableError``.
+        """
+        self._file_store.check_still_there()
+        self._check(change)
+        order = self._commit.open(commit_user=commit_user, tracked=False, purpose="rewrite", is_difference=True)
+        turn = order.turn
+        if turn is None:
+            message = f"table {self._table}: a rewriting without a turn is a defect of this library"
+            raise AssertionError(message)
+        with self._commit.turn_of(turn):
+            in_force = schema_in_force(self._environment.file_io, self._paths)
+            if in_force is None or in_force.id != self._schema.id:
+                message = f"table {self._table} was altered just now; rewrite it again"
+                raise CommitConflictError(message)
+            altered = self._altered(change)
+            if altered is self._schema:
+                return altered
+            base = None
+            if order.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            self._rewrite(self._under(altered), altered, base, turn, commit_user)
+            return altered
+
+    def give_up(self) -> None:
+        """Let a rewriting that died never come into force: ``ALTER`` goes on from the schema before.
+
+        Waits for one that lives. Raises as ``TableCommit.open``.
+        """
+        newest = self._history.latest()
+        if newest is None or not waits_for_rewriting(newest, self._file_store.snapshots.latest()):
+            return
+        order = self._commit.open(
+            commit_user=self._environment.new_name(), tracked=False, purpose="alter", is_difference=True
+        )
+        with self._commit.turn_of(order.turn):
+            newest = self._history.latest()
+            in_force = schema_in_force(self._environment.file_io, self._paths)
+            if newest is None or in_force is None or in_force.id == newest.id:
+                return
+            # A snapshot in our turn: whoever slept over losing his can't create the one after his base any more.
+            self._commit.mark(order)
+            topics = topics_of([self._history.load(each) for each in self._history.ids()])
+            now = self._environment.clock.now_millis()
+            self._history.append(as_before(in_force, schema_id=newest.id + 1, topics=topics, time_millis=now))
+
+    def _check(self, change: LayoutChange) -> None:
+        if self._paths.branch != MAIN_BRANCH:
+            message = f"table {self._table} is a branch, whose files the table shares; rewrite the table itself"
+            raise InvalidInputError(message)
+        if self._options.log_consistency is LogConsistency.EVENTUAL:
+            message = (
+                f"table {self._table}: with log.consistency={LogConsistency.EVENTUAL} rows go to the log before "
+                "anything is committed, so some would be left behind in the old topic. CREATE TABLE another one, and "
+                "INSERT the rows of this one into it"
+            )
+            raise InvalidInputError(message)
+        if self._has_log and TOPIC_OPTION not in self._schema.options:
+            message = (
+                f"table {self._table}: its log is in log.system={self._options.effective_log_system}, of which "
+                "this library can't begin another; CREATE TABLE another one, and INSERT the rows of this one into it"
+            )
+            raise InvalidInputError(message)
+        if self._has_log and (change.options or {}).get("bucket") == str(BUCKET_UNAWARE):
+            message = (
+                f"table {self._table} has a log, of which each bucket is a partition, and the number of dynamic "
+                f"buckets (bucket={BUCKET_UNAWARE}) grows; declare a number of buckets"
+            )
+            raise InvalidInputError(message)
+        if change.primary_key and self._options.sequence_field:
+            message = (
+                f"table {self._table}: option sequence.field says which of several rows of a key wins, which is "
+                "decided when a table is made; CREATE TABLE another one, and INSERT the rows of this one into it"
+            )
+            raise InvalidInputError(message)
+
+    def _altered(self, change: LayoutChange) -> TableSchema:
+        """The schema to be: an earlier try's, if it is that."""
+        schemas = [self._history.load(each) for each in self._history.ids()]
+        newest = schemas[-1]
+        now = self._environment.clock.now_millis()
+        try:
+            if newest.id != self._schema.id:
+                topics = topics_of(schemas[:-1])
+                again = with_layout(self._schema, change, schema_id=newest.id, topics=topics, time_millis=0)
+                if _without_time(again) == _without_time(newest):
+                    return newest
+            altered = with_layout(
+                self._schema, change, schema_id=newest.id + 1, topics=topics_of(schemas), time_millis=now
+            )
+            TableOptions.parse(altered.options)
+        except InvalidInputError as error:
+            message = f"table {self._table}: {error}"
+            raise InvalidInputError(message) from error
+        return altered
+
+    def _rewrite(
+        self, target: RewrittenTable, altered: TableSchema, base: Snapshot | None, turn: Turn, commit_user: str
+    ) -> None:
+        order = WriteOrder(
+            commit_user=commit_user,
+            tracked=False,
+            base_snapshot_id=None if base is None else base.id,
+            overwrite=OverwriteScope.of({}),
+            is_difference=True,
+        )
+        write = target.new_write(order)
+        count = 0
+        try:
+            for rows in self._rows(base):
+                write.write(rows)
+                count += rows.num_rows
+            written = write.prepare_commit()
+        except BaseException:
+            write.abort()
+            raise
+        try:
+            if altered.primary_keys != self._schema.primary_keys and _row_count(written) != count:
+                self._refuse_duplicates(base, altered, written)
+            self._append(altered)
+            if target.log is not None:
+                target.log.create()
+            self._create_snapshot(target, altered, base, written, turn, commit_user)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            with suppress(StorageError):
+                target.file_store.abort(written.files)
+            raise
+
+    def _append(self, altered: TableSchema) -> None:
+        if not self._history.append(altered) and self._history.load(altered.id) != altered:
+            message = f"table {self._table} was altered just now; rewrite it again"
+            raise CommitConflictError(message)
+
+    def _create_snapshot(
+        self,
+        target: RewrittenTable,
+        altered: TableSchema,
+        base: Snapshot | None,
+        written: TableCommitMessage,
+        turn: Turn,
+        commit_user: str,
+    ) -> None:
+        part = LogPart(
+            tracked=False,
+            lease=turn.number,
+            offsets=None if target.log is None else LogOffsets(log_id=target.log.log_id()),
+        )
+        replaced = deletions_of(self._file_store.scan.entries(base))
+
+        def guard(latest: Snapshot | None) -> None:
+            self._lease.check(turn)
+            if (0 if latest is None else latest.id) != (0 if base is None else base.id):
+                message = (
+                    f"table {self._table}: another commit came between, so the rows that were written anew are not the "
+                    "newest. Nothing has changed; rewrite it again"
+                )
+                raise CommitConflictError(message)
+            if self._history.latest_id() != altered.id:
+                message = f"table {self._table} was altered just now; rewrite it again"
+                raise CommitConflictError(message)
+
+        target.file_store.commit.commit(
+            Committable(
+                commit_user=commit_user,
+                commit_identifier=BATCH_COMMIT_IDENTIFIER,
+                messages=(*written.files, *replaced),
+                properties={REWROTE: str(altered.id)},
+            ),
+            guard=guard,
+            properties_of=lambda latest: {
+                **part.to_properties(),
+                **self._commit.source_offsets(latest).to_properties(),
+            },
+            is_overwrite=True,
+        )
+
+    def _rows(self, base: Snapshot | None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        names = [field.name for field in self._schema.fields] if columns is None else list(columns)
+        if base is None:
+            return
+        for split in self._file_store.scan.plan(base).splits(self._options.source_split_target_size_bytes):
+            yield from self._file_store.read.read(split, names)
+
+    def _refuse_duplicates(self, base: Snapshot | None, altered: TableSchema, written: TableCommitMessage) -> None:
+        """Raise ``InvalidInputError`` with some keys that several rows have, of one bucket; its keys are in memory."""
+        left = {(each.partition, each.bucket): _row_count_of(each.increment.new_files) for each in written.files}
+        for rows in self._rows(base):
+            for partition, bucket, indices in group_rows(rows, altered):
+                left[partition, bucket] = left.get((partition, bucket), 0) - len(indices)
+        crowded = min(place for place, rest in left.items() if rest < 0)
+        keys: list[pa.RecordBatch] = []
+        for rows in self._rows(base):
+            for partition, bucket, indices in group_rows(rows, altered):
+                if (partition, bucket) == crowded:
+                    keys.append(rows.select(list(altered.primary_keys)).take(pa.array(indices)))
+        counted = (
+            pl.DataFrame(pl.from_arrow(pa.Table.from_batches(keys)))
+            .group_by(list(altered.primary_keys))
+            .agg(pl.len().alias("_rows"))
+            .filter(pl.col("_rows") > 1)
+            .sort(list(altered.primary_keys))
+            .head(_DUPLICATES_SHOWN)
+        )
+        shown = "; ".join(
+            f"{', '.join(f'{name}={row[name]!r}' for name in altered.primary_keys)} in {row['_rows']} rows"
+            for row in counted.iter_rows(named=True)
+        )
+        too_many = -sum(rest for rest in left.values())
+        message = (
+            f"table {self._table}: ({', '.join(altered.primary_keys)}) can't be the primary key, for {too_many} rows "
+            f"have the key of another one: {shown}. Nothing has changed; delete the rows that are too many, or add a "
+            "column to the key"
+        )
+        raise InvalidInputError(message)
+
+
+def _row_count(written: TableCommitMessage) -> int:
+    return sum(_row_count_of(each.increment.new_files) for each in written.files)
+
+
+def _row_count_of(files: Sequence[DataFileMeta]) -> int:
+    return sum(each.row_count for each in files)
+
+
+def _without_time(schema: TableSchema) -> bytes:
+    return replace(schema, time_millis=0).to_json()

@@ -1,0 +1,65 @@
+"""``table.rollback_to``: an older snapshot's content as the newest."""
+
+from __future__ import annotations
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.io.environment import Environment
+from storage_lib.schema.options.table_options import OWN_PREFIX
+from storage_lib.table.commit.table_restore import TableRestore
+from storage_lib.table.evolve.table_tags import TableTags
+from storage_lib.table.protocol.identity import identity_of
+from storage_lib.table.read.time_travel import TimeTravel
+
+ROLLED_BACK_TO = f"{OWN_PREFIX}rolled-back-to"
+
+
+class TableRollback:
+    """Finds the snapshot and keeps its files while they are brought back."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        time_travel: TimeTravel,
+        tags: TableTags,
+        restore: TableRestore,
+        tracks: bool,
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._time_travel = time_travel
+        self._tags = tags
+        self._restore = restore
+        self._tracks = tracks
+
+    def rollback_to(
+        self,
+        *,
+        snapshot_id: int | None,
+        tag: str | None,
+        timestamp_millis: int | None,
+        change_tracking: bool | None,
+        commit_user: str | None,
+        commit_identifier: int | None,
+    ) -> Snapshot | None:
+        """See ``DynamicTable.rollback_to``."""
+        if snapshot_id is None and tag is None and timestamp_millis is None:
+            message = f"table {self._table}: say what to roll back to: snapshot_id=..., tag=... or timestamp_millis=..."
+            raise InvalidInputError(message)
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._restore.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        target = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        if target is None:
+            return None
+        with self._tags.keeping(target):
+            return self._restore.restore(
+                target,
+                tracked=self._tracks if change_tracking is None else change_tracking,
+                commit_user=user,
+                commit_identifier=identifier,
+                properties={ROLLED_BACK_TO: str(target.id)},
+            )

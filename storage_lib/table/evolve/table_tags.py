@@ -1,0 +1,149 @@
+"""``table.tags``: snapshots kept by name, whatever expires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+from storage_lib.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
+from storage_lib.file_store.references import Files
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.tag import Tag
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.after_commit import after_commit
+from storage_lib.io.environment import Environment
+from storage_lib.schema.options.option_values import parse_millis
+from storage_lib.table.protocol.outcome import outcome, tells_outcome
+
+_WORK_RETAINED_MS = 24 * 60 * 60 * 1000
+_MILLIS_MAX = 2**63
+
+
+class TableTags:
+    """Makes, lists and deletes the tags of one branch of a table."""
+
+    def __init__(self, *, table: str, environment: Environment, file_store: FileStore) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+
+    @tells_outcome
+    def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
+        """Keep a snapshot (default: the newest) until the tag is deleted, or for ``time_retained`` ("7 d").
+
+        Raises ``AlreadyExistsError`` for a tag of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
+        snapshot, ``InvalidInputError`` for a name that is none and for a table without a commit.
+        """
+        history = self._file_store.snapshots
+        snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
+        if snapshot is None:
+            message = f"table {self._table} has no snapshot to tag yet; commit something first"
+            raise InvalidInputError(message)
+        return self._keep(name, snapshot, retained_millis(self._table, time_retained))
+
+    @tells_outcome
+    def delete(self, name: str) -> None:
+        """Delete a tag, and the files that only it kept; ``NotFoundError`` if there is none."""
+        tag = self._file_store.tags.load(name)
+        files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
+        self._file_store.tags.delete(name)
+        if files is not None:
+            with after_commit(f"table {self._table}: deleting the files that only tag {name!r} kept"):
+                self._delete_unneeded(files)
+
+    def list(self) -> tuple[Tag, ...]:
+        """Every tag, by name."""
+        return tuple(self._file_store.tags.load_all())
+
+    def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete the tags whose time has passed, or only tell which they are; their names."""
+        now_ms = self._environment.clock.now_millis()
+        names = [tag.name for tag in self.list() if tag.is_expired(now_ms)]
+        return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
+
+    @contextmanager
+    def keeping(self, snapshot: Snapshot, *, is_of_branch: bool = False) -> Iterator[None]:
+        """Keep the files of a snapshot while the body works with them, by a tag that is deleted at its end.
+
+        Raises ``SnapshotExpiredError`` if they are not kept any more. A crash leaves the tag for a day
+        (``expire`` removes it then).
+        """
+        name = f"restoring-{self._environment.new_name()}"
+        self._keep(name, snapshot, _WORK_RETAINED_MS, is_checked=not is_of_branch)
+        try:
+            yield
+        finally:
+            with suppress(StorageError):
+                self._file_store.tags.delete(name)
+
+    def _keep(self, name: str, snapshot: Snapshot, retained_ms: int | None, *, is_checked: bool = True) -> Tag:
+        tag = Tag(
+            name=name,
+            snapshot=snapshot,
+            create_time_ms=self._environment.clock.now_millis(),
+            time_retained_ms=retained_ms,
+        )
+        if not self._file_store.tags.create(tag):
+            message = f"table {self._table} has a tag {name!r} already; delete it first, or choose another name"
+            raise AlreadyExistsError(message)
+        # An expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed us now, it will see the tag.
+        with outcome(committed=None):
+            is_kept = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
+        if not is_kept:
+            self._file_store.tags.delete(name)
+            message = (
+                f"table {self._table}: snapshot {snapshot.id} was expired before tag {name!r} could keep it; "
+                "name a newer snapshot"
+            )
+            raise SnapshotExpiredError(message)
+        return tag
+
+    def _is_tagged(self, snapshot: Snapshot, but: str) -> bool:
+        """Whether another tag keeps the snapshot."""
+        return any(
+            tag.name != but and tag.snapshot.delta_manifest_list == snapshot.delta_manifest_list for tag in self.list()
+        )
+
+    def _is_in_history(self, snapshot: Snapshot) -> bool:
+        earliest_id = self._file_store.snapshots.earliest_id()
+        return earliest_id is not None and snapshot.id >= earliest_id
+
+    def _delete_unneeded(self, files: Files) -> None:
+        needed = self._file_store.references.of_others()
+        needed |= self._file_store.references.of_own(self._file_store.snapshots)
+        self._file_store.deletion.delete_all((files - needed).in_order())
+
+
+def is_deleted(delete: Callable[[str], None], name: str) -> bool:
+    """Delete a tag or a branch whose time has passed; whether it was there, for two may look at the same time."""
+    try:
+        delete(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
+    """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for what is no time."""
+    if duration is None:
+        return None
+    if isinstance(duration, timedelta):
+        millis = round(duration.total_seconds() * 1000)
+    else:
+        try:
+            millis = parse_millis(duration)
+        except (TypeError, ValueError) as error:
+            message = f"table {table}: time_retained={duration!r}; {error}"
+            raise InvalidInputError(message) from error
+    # Other engines count it in 64 bits, and list no tag of a table that has one beyond them.
+    if not 0 < millis < _MILLIS_MAX:
+        message = f"table {table}: time_retained={duration!r} is no time to keep something for"
+        raise InvalidInputError(message)
+    return millis

@@ -1,0 +1,1 @@
+"""Input of users as rows and partitions of the table, checked before anything is written."""

@@ -1,0 +1,69 @@
+"""Partitions as users name them, ``{"dt": "2013-01-05"}``, as filters on partition columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.comparisons import Equal, IsNull
+from storage_lib.schema.filter.literal import typed_literal
+from storage_lib.schema.filter.predicate import And, Or, Predicate
+from storage_lib.schema.placing.partition import PartitionCodec
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.protocol.write_order import OverwriteScope
+
+
+class PartitionSpecs:
+    """Checks and translates partition specs of one table."""
+
+    def __init__(self, table: str, schema: TableSchema) -> None:
+        self._table = table
+        self._schema = schema
+
+    def predicate(self, spec: Mapping[str, object]) -> Predicate | None:
+        """Partitions with all these values; None for the empty spec, which names every partition.
+
+        Raises ``InvalidInputError`` for a column that is no partition column and for a value not of its type.
+        """
+        return reduce(And, (self._equals(name, value) for name, value in spec.items())) if spec else None
+
+    def predicate_of_any(self, specs: Sequence[Mapping[str, object]]) -> Predicate | None:
+        """Partitions of any of these specs; ``InvalidInputError`` for an empty list or an empty spec."""
+        if not specs or not all(specs):
+            message = (
+                f"table {self._table}: no partition is named; name at least one, "
+                f"as {{{', '.join(f'{name!r}: ...' for name in self._schema.partition_keys)}}}"
+            )
+            raise InvalidInputError(message)
+        predicates = [predicate for spec in specs if (predicate := self.predicate(spec)) is not None]
+        return reduce(Or, predicates)
+
+    def buckets(self, named: Iterable[tuple[Mapping[str, object], int]]) -> set[tuple[bytes, int]]:
+        """Buckets by their whole partition and number; ``InvalidInputError`` for what names none.
+
+        One that a partition does not have is none to refuse: who lists them looks at an earlier snapshot.
+        """
+        codec = PartitionCodec(self._schema)
+        found = set[tuple[bytes, int]]()
+        for partition, bucket in named:
+            if type(bucket) is not int or bucket < 0:
+                message = f"table {self._table}: {bucket!r} is no bucket of a partition; their numbers begin at 0"
+                raise InvalidInputError(message)
+            try:
+                found.add((codec.encode(partition), bucket))
+            except InvalidInputError as error:
+                message = f"table {self._table}: bucket {bucket} of partition {dict(partition)}: {error}"
+                raise InvalidInputError(message) from error
+        return found
+
+    def predicate_of(self, scope: OverwriteScope) -> Predicate | None:
+        """Partitions that a scope names; None if it names all. Raises as ``predicate``."""
+        return self.predicate_of_any(scope.specs) if scope.specs and all(scope.specs) else None
+
+    def _equals(self, name: str, value: object) -> Predicate:
+        if name not in self._schema.partition_keys:
+            known = ", ".join(self._schema.partition_keys) or "none: the table is not partitioned"
+            message = f"table {self._table}: {name!r} is no partition column; they are: {known}"
+            raise InvalidInputError(message)
+        return IsNull(name) if value is None else Equal(name, typed_literal(value, self._schema.field(name)))

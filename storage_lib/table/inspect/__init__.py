@@ -1,0 +1,1 @@
+"""Metadata of a table: its description, health and statistics, its commits, its system tables."""

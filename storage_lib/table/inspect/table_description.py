@@ -1,0 +1,225 @@
+"""What a table is and holds, for people: DESCRIBE, the command line, the Airflow page and the demo show the same."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from storage_lib.errors import NotFoundError, StorageError
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.encoding.moment_text import moment_text
+from storage_lib.schema.options.table_options import LogConsistency, TableOptions, masked
+from storage_lib.schema.placing.partition import PartitionCodec
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.inspect.table_health import runs_by_bucket
+from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.source_offsets import SOURCES
+from storage_lib.table.protocol.turn import TurnLease
+
+
+class TableDescription:
+    """Reads metadata only; costs no more than planning a scan."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        location: str,
+        schema: TableSchema,
+        options: TableOptions,
+        file_store: FileStore,
+        log: LogStore | None,
+        lease: TurnLease,
+        partitions: PartitionSpecs,
+    ) -> None:
+        self._name = name
+        self._location = location
+        self._schema = schema
+        self._options = options
+        self._file_store = file_store
+        self._log = log
+        self._lease = lease
+        self._partitions = partitions
+        self._codec = PartitionCodec(schema)
+
+    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
+        """DESCRIBE TABLE EXTENDED [PARTITION]: field -> value, all text; empty where there is none.
+
+        Raises ``NotFoundError`` for a partition without a file.
+        """
+        snapshot = self._file_store.snapshots.latest()
+        predicate = None if not partition else self._partitions.predicate(partition)
+        entries = self._file_store.scan.entries(snapshot, partition_filter=predicate)
+        if partition and not entries:
+            message = f"table {self._name} has no partition {dict(partition)}; partitions() lists those it has"
+            raise NotFoundError(message)
+        runs = runs_by_bucket(entries)
+        part = None if snapshot is None else LogPart.of_snapshot(snapshot)
+        return {
+            "name": self._name,
+            "kind": "managed dynamic table",
+            "comment": self._schema.comment or "",
+            "columns": ", ".join(f"{field.name} {field.type}" for field in self._schema.fields),
+            "primary key": ", ".join(self._schema.primary_keys),
+            "partitioned by": ", ".join(self._schema.partition_keys),
+            "bucket": str(self._schema.bucket_count),
+            "change-tracking": str(self._options.change_tracking).lower(),
+            **self._log_lines(part),
+            "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
+            "file.path": self._path(entries) if partition else self._location,
+            "file.format": self._options.file_format,
+            "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),
+            "num-files": str(len(entries)),
+            "size": str(sum(entry.file.file_size for entry in entries)),
+            "rows (physical)": str(sum(entry.file.row_count for entry in entries)),
+            "runs per bucket": str(max(runs.values(), default=0)),
+            "compacted": str(self._is_compacted(entries, runs)).lower(),
+            "last-modified": ""
+            if snapshot is None
+            else moment_text(_last_modified(snapshot, entries if partition else [])),
+            "watermark": "" if snapshot is None or snapshot.watermark is None else moment_text(snapshot.watermark),
+            "newest snapshot": "" if snapshot is None else str(snapshot.id),
+            "turn held by": self._lease.holder() or "",
+            "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
+        }
+
+    def _path(self, entries: list[ManifestEntry]) -> str:
+        """The directory of the partition with these files; of several, the one that holds them all."""
+        paths = {self._codec.path(entry.partition).rstrip("/") for entry in entries}
+        return f"{self._location}/{posixpath.commonpath(paths)}".rstrip("/")
+
+    def snapshots(self) -> pa.Table:
+        """One row a snapshot, oldest first."""
+        history = self._file_store.snapshots
+        newest, earliest = history.latest_id(), history.earliest_id()
+        ids = range(0) if newest is None or earliest is None else range(earliest, newest + 1)
+        return pa.Table.from_pylist([_snapshot_row(each) for each in history.load_all(ids)], schema=_SNAPSHOTS)
+
+    def files(self, snapshot_id: int | None = None) -> pa.Table:
+        """One row a live file of one snapshot (default: the newest), by partition, bucket and level."""
+        history = self._file_store.snapshots
+        snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
+        rows = [self._file_row(entry) for entry in self._file_store.scan.entries(snapshot)]
+        return pa.Table.from_pylist(rows, schema=_FILES)
+
+    def partitions(self) -> pa.Table:
+        """One row a partition: its values by column, files, physical rows and bytes."""
+        snapshot = self._file_store.snapshots.latest()
+        grouped: dict[bytes, list[ManifestEntry]] = defaultdict(list)
+        for entry in self._file_store.scan.entries(snapshot):
+            grouped[entry.partition].append(entry)
+        keys = [pa.field(field.name, field.type.arrow) for field in self._schema.partition_fields]
+        rows = [
+            {
+                **self._codec.decode(partition),
+                "_files": len(entries),
+                "_rows": sum(entry.file.row_count for entry in entries),
+                "_bytes": sum(entry.file.file_size for entry in entries),
+            }
+            for partition, entries in grouped.items()
+        ]
+        counts = [pa.field(name, pa.int64()) for name in ("_files", "_rows", "_bytes")]
+        return pa.Table.from_pylist(rows, schema=pa.schema([*keys, *counts]))
+
+    def _is_compacted(self, entries: list[ManifestEntry], runs: Mapping[tuple[bytes, int], int]) -> bool:
+        """One run a bucket, and none of level 0, where only an append-only table keeps its files for good."""
+        is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
+        return is_done and all(count == 1 for count in runs.values())
+
+    def _log_lines(self, part: LogPart | None) -> dict[str, str]:
+        if self._log is None:
+            return {"log.system": "none"}
+        offsets = None if part is None else part.offsets
+        lines = {
+            "log.system": str(self._options.effective_log_system),
+            "log.consistency": str(self._options.log_consistency),
+            "log offsets": "" if offsets is None else offsets.to_json(),
+        }
+        try:
+            # The files have much to tell while no broker answers, or when somebody has deleted the topic.
+            lines |= self._log.description()
+            end = self._log.latest_offsets()
+        except StorageError as error:
+            lines["log end"] = f"unknown: {error}"
+            return lines
+        lines["log end"] = end.to_json()
+        if self._options.log_consistency is LogConsistency.EVENTUAL:
+            tiered = (offsets or LogOffsets()).in_log(end.log_id)
+            behind = sum(max(0, offset - tiered.of(bucket)) for bucket, offset in end.next_offsets.items())
+            lines["log records not yet in files"] = str(behind)
+        return lines
+
+    def _file_row(self, entry: ManifestEntry) -> dict[str, object]:
+        values = self._codec.decode(entry.partition)
+        return {
+            "partition": "/".join(f"{name}={value}" for name, value in values.items()),
+            "bucket": entry.bucket,
+            "level": entry.file.level,
+            "file_name": entry.file.file_name,
+            "rows": entry.file.row_count,
+            "deletes": entry.file.delete_row_count,
+            "bytes": entry.file.file_size,
+            "min_sequence_number": entry.file.min_sequence_number,
+            "max_sequence_number": entry.file.max_sequence_number,
+            "schema_id": entry.file.schema_id,
+        }
+
+
+_SNAPSHOTS = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("commit_kind", pa.string()),
+        ("commit_user", pa.string()),
+        ("commit_identifier", pa.int64()),
+        ("committed_at", pa.timestamp("ms", tz="UTC")),
+        ("delta_rows", pa.int64()),
+        ("total_rows", pa.int64()),
+        ("tracked", pa.bool_()),
+        ("log_offsets", pa.string()),
+        ("watermark", pa.int64()),
+    ]
+)
+_FILES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("level", pa.int32()),
+        ("file_name", pa.string()),
+        ("rows", pa.int64()),
+        ("deletes", pa.int64()),
+        ("bytes", pa.int64()),
+        ("min_sequence_number", pa.int64()),
+        ("max_sequence_number", pa.int64()),
+        ("schema_id", pa.int64()),
+    ]
+)
+
+
+def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
+    part = LogPart.of_snapshot(snapshot)
+    return {
+        "snapshot_id": snapshot.id,
+        "commit_kind": str(snapshot.commit_kind),
+        "commit_user": snapshot.commit_user,
+        "commit_identifier": snapshot.commit_identifier,
+        "committed_at": snapshot.time_millis,
+        "delta_rows": snapshot.delta_record_count,
+        "total_rows": snapshot.total_record_count,
+        "tracked": None if part is None else part.tracked,
+        "log_offsets": None if part is None or part.offsets is None else part.offsets.to_json(),
+        "watermark": snapshot.watermark,
+    }
+
+
+def _last_modified(snapshot: Snapshot, of_partition: list[ManifestEntry]) -> int:
+    """When the table, or a partition with these files, changed."""
+    made = [entry.file.creation_time_ms for entry in of_partition if entry.file.creation_time_ms is not None]
+    return max(made, default=snapshot.time_millis)

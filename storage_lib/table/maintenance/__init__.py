@@ -1,0 +1,1 @@
+"""Upkeep: compaction on request or after a commit, dropped partitions, expiry."""

@@ -1,0 +1,224 @@
+"""What keeps a table small and quick: compaction, dropped partitions, expiry. None of it needs a turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+
+from storage_lib.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    note_outcome,
+)
+from storage_lib.file_store.commit_message import CommitMessage, Committable
+from storage_lib.file_store.compact import CompactionTask
+from storage_lib.file_store.expire import ExpireResult
+from storage_lib.file_store.orphan_files import OrphanResult
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.protocol.identity import identity_of
+
+_COMPACTIONS_AT_ONCE = 4
+"""Each holds a few batches of every run of its bucket, so that more of them take more memory."""
+
+_SIDE_BY_SIDE_BYTES_MIN = 32 * 1024 * 1024
+
+
+Buckets = Iterable[tuple[Mapping[str, object], int]]
+"""Some of a table's, each by its whole partition and its number."""
+
+
+class TableCare:
+    """The care verbs of ``DynamicTable``, which says what they promise."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        file_store: FileStore,
+        commit: TableCommit,
+        partitions: PartitionSpecs,
+    ) -> None:
+        self._table = table
+        self._environment = environment
+        self._file_store = file_store
+        self._commit = commit
+        self._partitions = partitions
+
+    def compact(
+        self,
+        *,
+        partition: Mapping[str, object] | None,
+        full: bool,
+        buckets: Buckets | None,
+        commit_user: str | None,
+        commit_identifier: int | None,
+    ) -> Snapshot | None:
+        """Plan, run and commit in this process."""
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._commit.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        tasks = self.plan_compaction(partition, full=full, buckets=buckets)
+        return self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
+
+    def run_and_commit(
+        self,
+        tasks: Sequence[CompactionTask],
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Do all tasks and commit them; if one of them fails, nothing of the others stays.
+
+        Values that can't be merged (a sum too large for its column) keep their own bucket from being compacted, no
+        other: these are committed before ``InvalidInputError`` is raised.
+        """
+        messages: list[CommitMessage] = []
+        refused: list[InvalidInputError] = []
+
+        def run(task: CompactionTask) -> None:
+            try:
+                message = self.run_compaction(task)
+            except InvalidInputError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise  # a disk that may not be written to, not a value
+                refused.append(error)
+                return
+            if message is not None:
+                messages.append(message)
+
+        try:
+            if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
+                with ThreadPoolExecutor(min(_COMPACTIONS_AT_ONCE, os.cpu_count() or 1)) as threads:
+                    list(threads.map(run, tasks))
+            else:
+                for task in tasks:
+                    run(task)
+        except Exception:
+            with suppress(StorageError):
+                self._file_store.abort(messages)
+            raise
+        messages.sort(key=lambda message: (message.partition, message.bucket))
+        committed = self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
+        if refused:
+            note_outcome(refused[0], committed=committed is not None)
+            raise refused[0]
+        return committed
+
+    def plan_compaction(
+        self, partition: Mapping[str, object] | None, *, full: bool, buckets: Buckets | None = None
+    ) -> list[CompactionTask]:
+        """One task a bucket that has something to merge."""
+        if partition and buckets is not None:
+            message = f"table {self._table}: buckets are named by their partitions; give partition or buckets, not both"
+            raise InvalidInputError(message)
+        snapshot = self._file_store.snapshots.latest()
+        store = self._file_store.of_newest_schema()
+        if buckets is not None:
+            named = self._partitions.buckets(buckets)
+            return [] if snapshot is None else list(store.compact.plan_buckets(snapshot, named, full=full))
+        predicate = None if not partition else self._partitions.predicate(partition)
+        return list(store.compact.plan(snapshot, full=full, partition_filter=predicate))
+
+    def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
+        """Do one task; its files are durable but not yet part of the table."""
+        # Under an older schema, columns that were added since would be lost in the rewriting.
+        return self._file_store.of_newest_schema().compact.run(task)
+
+    def commit_compaction(
+        self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None
+    ) -> Snapshot | None:
+        """Commit the outputs of tasks, but for buckets that somebody else changed first; what is not committed goes.
+
+        Each turn of the loop has fewer buckets than the last: among many writers a table still gets compacted.
+        """
+        if not messages:
+            return None
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        left = list(messages)
+        try:
+            while True:
+                committable = Committable(commit_user=user, commit_identifier=identifier, messages=tuple(left))
+                try:
+                    return self._file_store.commit.commit(committable, properties_of=self._commit.carried_forward)
+                except CommitConflictError:
+                    lost = self._file_store.commit.lost(left)
+                    if not lost or len(lost) == len(left):
+                        raise
+                with suppress(StorageError):
+                    self._file_store.abort(lost)
+                left = [message for message in left if message not in lost]
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            with suppress(StorageError):
+                self._file_store.abort(left)
+            raise
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        *,
+        commit_user: str,
+        commit_identifier: int,
+    ) -> Snapshot:
+        """Take the files of every partition that matches out, untracked."""
+        return self._file_store.commit.overwrite(
+            Committable(commit_user=commit_user, commit_identifier=commit_identifier),
+            partition_filter=self._partitions.predicate_of_any(partitions),
+            properties_of=self._commit.carried_forward,
+        )
+
+    def refuse_missing(self, partitions: Sequence[Mapping[str, object]]) -> None:
+        """Raise ``NotFoundError`` naming a spec that no partition matches."""
+        self._partitions.predicate_of_any(partitions)
+        latest = self._file_store.snapshots.latest()
+        for spec in partitions:
+            if not self._file_store.scan.entries(latest, partition_filter=self._partitions.predicate(spec)):
+                message = (
+                    f"table {self._table} has no partition {dict(spec)}; partitions() lists those it has. "
+                    "Nothing was dropped"
+                )
+                raise NotFoundError(message)
+
+    def expire_snapshots(self, *, retain_last: int, older_than_millis: int | None) -> ExpireResult:
+        """Expire by count and age, but nothing that the log still needs."""
+        if retain_last < 1:
+            message = (
+                f"table {self._table}: retain_last is {retain_last}, but the newest snapshot has to stay: give 1 or "
+                "more"
+            )
+            raise InvalidInputError(message)
+        # By its id: it may take long to find out, and others commit meanwhile.
+        keep_from = self._commit.first_needed()
+        retain_max = retain_last if older_than_millis is None else None
+        return self._file_store.expire.expire(
+            retain_min=retain_last, retain_max=retain_max, older_than_millis=older_than_millis, keep_from=keep_from
+        )
+
+    def remove_orphan_files(self, *, older_than: timedelta, dry_run: bool) -> OrphanResult:
+        """Delete what nobody needs and has been lying there for so long."""
+        if older_than < timedelta(0):
+            message = (
+                f"table {self._table}: older_than is {older_than}, but no file is younger than now; give 0 or more"
+            )
+            raise InvalidInputError(message)
+        now_ms = self._environment.clock.now_millis()
+        return self._file_store.orphans.remove(
+            modified_until_ms=now_ms - round(older_than.total_seconds() * 1000), dry_run=dry_run
+        )
+
+
+def _size_bytes(task: CompactionTask) -> int:
+    return sum(file.file_size for file in task.unit.files)

@@ -1,0 +1,1 @@
+"""Values that drivers, tasks, snapshots and checkpoints exchange, and the lease that orders writers."""

@@ -1,0 +1,113 @@
+"""What a snapshot says about the log, in its ``properties`` (docs/format.md, "Snapshot properties").
+
+A commit without a log part of its own (compaction, untracked write) carries the offsets forward, so that a
+reader who starts at any snapshot of ours finds where to go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from storage_lib.errors import CorruptFileError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
+from storage_lib.schema.encoding.json_document import UNDECODABLE
+
+TRACKED = "dynamic-table.tracked"
+LEASE = "dynamic-table.lease"
+OFFSETS = "dynamic-table.log.offsets"
+LOG_ID = "dynamic-table.log.id"
+TRANSACTIONS = "dynamic-table.log.transactions"
+COVERS_FROM = "dynamic-table.log.covers-from"
+REWROTE = "dynamic-table.rewrote"
+"""Of a snapshot with the rows of the one before under another layout: the number of that layout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketTransaction:
+    """The log transaction of one bucket that a snapshot names, and the records in it."""
+
+    handle: TransactionHandle
+    written: WrittenRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """The log's half of one snapshot.
+
+    ``covers_from`` maps a bucket to the newest snapshot whose changes were in the log before this one's
+    transaction, where that is not simply the previous one: the transaction also holds what was missing since.
+    """
+
+    tracked: bool
+    lease: int | None = None
+    offsets: LogOffsets | None = None
+    transactions: tuple[BucketTransaction, ...] = ()
+    covers_from: Mapping[int, int] = field(default_factory=dict)
+
+    def to_properties(self) -> dict[str, str]:
+        """The snapshot properties; keys without a value are left out."""
+        properties = {TRACKED: "true" if self.tracked else "false"}
+        if self.lease is not None:
+            properties[LEASE] = str(self.lease)
+        if self.offsets is not None:
+            properties[OFFSETS] = self.offsets.to_json()
+            if self.offsets.log_id is not None:
+                properties[LOG_ID] = self.offsets.log_id
+        if self.transactions:
+            properties[TRANSACTIONS] = json.dumps([_transaction_json(each) for each in self.transactions])
+        if self.covers_from:
+            properties[COVERS_FROM] = json.dumps({str(b): s for b, s in sorted(self.covers_from.items())})
+        return properties
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> LogPart | None:
+        """What a snapshot's properties say; None if another writer made it, which knows nothing of a log.
+
+        Raises ``CorruptFileError`` naming the snapshot's file if they can't be decoded.
+        """
+        properties = snapshot.properties
+        if TRACKED not in properties:
+            return None
+        lease, offsets = properties.get(LEASE), properties.get(OFFSETS)
+        try:
+            return cls(
+                tracked=properties[TRACKED] == "true",
+                lease=None if lease is None else int(lease),
+                offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
+                transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
+                covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
+            )
+        except UNDECODABLE as error:
+            message = f"the properties of {snapshot.origin} that describe the log can't be decoded: {error!r}"
+            raise CorruptFileError(message) from error
+
+
+def _transaction_json(transaction: BucketTransaction) -> dict[str, object]:
+    handle, written = transaction.handle, transaction.written
+    return {
+        "bucket": written.bucket,
+        "id": handle.transactional_id,
+        "producer": handle.producer_id,
+        "epoch": handle.producer_epoch,
+        "first": written.first_offset,
+        "next": written.next_offset,
+    }
+
+
+def _transaction(value: Mapping[str, object]) -> BucketTransaction:
+    return BucketTransaction(
+        handle=TransactionHandle(
+            transactional_id=str(value["id"]),
+            producer_id=int(str(value["producer"])),
+            producer_epoch=int(str(value["epoch"])),
+        ),
+        written=WrittenRange(
+            bucket=int(str(value["bucket"])),
+            first_offset=int(str(value["first"])),
+            next_offset=int(str(value["next"])),
+        ),
+    )

@@ -1,0 +1,248 @@
+"""Writers take turns: a turn is a lease on the table, numbered, and good for one commit.
+
+    lease/lease-<n>      who holds turn n; made by create-if-absent, never rewritten: n is the fencing number
+    lease/beat-<n>       rewritten by the holder while it works; a waiter only compares it with what it saw before
+    lease/released-<n>   made when the holder gives turn n back
+    lease/waiting-<name> the ticket of a waiter
+
+    holder   create lease-4 ── beat ── beat ── commit ── released-4
+    waiter        └ ticket ── beat moved ── beat moved ────────┴─ create lease-5 ── …
+
+Nobody compares clocks: a waiter takes over when the beat has stood still for ``lease.timeout`` of its own clock.
+The lease gives liveness only. Safety is the snapshot's: ``check`` before a snapshot is created, and the refusal of
+a commit when another turn's snapshot came between (``TableCommit``), are what a stalled holder can't get past.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from storage_lib.errors import LeaseLostError, NotFoundError, StorageError, UnavailableError
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import TablePaths
+from storage_lib.schema.encoding.json_document import UNDECODABLE
+
+_POLL_SECONDS = 0.05
+_YIELD_SECONDS = 2.0
+_LEASES_KEPT = 3
+_LOGGER = logging.getLogger(__name__)
+_NOBODY_KNOWS = {"holder": "?", "commit_user": "", "purpose": "?"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Turn ``number`` of one holder; picklable, so that tasks may beat for their driver.
+
+    ``taken_over`` tells that the previous holder did not give its turn back: it may have left log transactions open.
+    """
+
+    number: int
+    holder: str
+    taken_over: bool
+
+
+class TurnLease:
+    """Hands out the turns of one table. Thread-safe; any number of processes may use one table's lease."""
+
+    def __init__(
+        self, environment: Environment, paths: TablePaths, *, timeout_ms: int, wait_timeout_ms: int, table: str
+    ) -> None:
+        self._environment = environment
+        self._files = environment.file_io
+        self._paths = paths
+        self._timeout_seconds = timeout_ms / 1000
+        self._wait_timeout_seconds = wait_timeout_ms / 1000
+        self._table = table
+
+    def acquire(self, *, holder: str, commit_user: str, purpose: str) -> Turn:
+        """Wait for the turn and take it.
+
+        A holder of the same ``commit_user`` is an earlier incarnation of the caller (a stream that was restarted,
+        a task tried again), so its turn is taken over at once; that is as safe as any other take-over.
+
+        Raises ``UnavailableError`` naming the holder when the wait exceeds ``lease.wait-timeout``.
+        """
+        clock = self._environment.clock
+        started = still_since = clock.monotonic()
+        seen: tuple[int, bytes] | None = None
+        ticket: str | None = None
+        self._let_waiters_pass(commit_user)
+        try:
+            while True:
+                newest = self.newest()
+                held_by = None if newest is None else self._held_by(newest)
+                if newest is None or held_by is None or held_by["commit_user"] == commit_user:
+                    turn = self._create((newest or 0) + 1, holder, commit_user, purpose, taken_over=held_by is not None)
+                    if turn is not None:
+                        return turn
+                    continue
+                now = clock.monotonic()
+                current = (newest, self._beat_of(newest))
+                if current != seen:
+                    seen, still_since = current, now
+                elif now - still_since >= self._timeout_seconds:
+                    turn = self._create(newest + 1, holder, commit_user, purpose, taken_over=True)
+                    if turn is not None:
+                        return turn
+                    continue
+                if now - started >= self._wait_timeout_seconds:
+                    message = (
+                        f"table {self._table}: no turn to write after {self._wait_timeout_seconds:g} s; "
+                        f"{held_by['holder']} has held turn {newest} for {held_by['purpose']!r} all along. "
+                        "Try again later, stop that writer, or raise lease.wait-timeout"
+                    )
+                    raise UnavailableError(message)
+                ticket = self._renew_ticket(ticket)
+                clock.sleep(_POLL_SECONDS)
+        finally:
+            if ticket is not None:
+                # A ticket that stays is torn up by whoever comes next; a turn that was had must not be lost by it.
+                with suppress(StorageError):
+                    self._files.delete(ticket, below=self._paths.root)
+
+    def release(self, turn: Turn) -> None:
+        """Give the turn back; harmless when it was lost or given back before."""
+        self._files.create_if_absent(self._paths.lease_released_path(turn.number), b"")
+
+    def beat(self, turn: Turn) -> None:
+        """Show that the holder is alive."""
+        self._files.replace(self._paths.lease_beat_path(turn.number), self._environment.new_name().encode())
+
+    @contextmanager
+    def beating(self, turn: Turn) -> Iterator[None]:
+        """Beat from a thread while the body runs; an outage of storage only means a missed beat."""
+        done = threading.Event()
+
+        def keep_beating() -> None:
+            while not done.wait(self._timeout_seconds / 6):
+                try:
+                    self.beat(turn)
+                except (StorageError, OSError):
+                    continue
+
+        thread = threading.Thread(target=keep_beating, name=f"beat-{turn.number}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def check(self, turn: Turn) -> None:
+        """Raise ``LeaseLostError`` if somebody has taken a later turn, ``NotFoundError`` if the table was dropped."""
+        # Not only the next lease: after a long sleep that one may have been forgotten already.
+        newest = self.newest()
+        if newest is None:
+            message = (
+                f"table {self._table}: it was dropped while it was written to by {turn.holder}. Nothing became visible"
+            )
+            raise NotFoundError(message)
+        if newest != turn.number:
+            message = (
+                f"table {self._table}: turn {turn.number} of {turn.holder} was taken over by another writer, "
+                "because it did not beat for longer than lease.timeout. Nothing became visible; write again"
+            )
+            raise LeaseLostError(message)
+
+    def newest(self) -> int | None:
+        """The number of the newest turn, None if there never was one."""
+        numbers = [
+            number
+            for entry in self._files.list_directory(self._paths.lease_directory)
+            if (number := self._paths.lease_number(entry.name)) is not None
+        ]
+        return max(numbers, default=None)
+
+    def holder(self) -> str | None:
+        """Who has the turn now; None if nobody does."""
+        newest = self.newest()
+        held_by = None if newest is None else self._held_by(newest)
+        return None if held_by is None else held_by["holder"]
+
+    def _create(self, number: int, holder: str, commit_user: str, purpose: str, *, taken_over: bool) -> Turn | None:
+        content = json.dumps({"holder": holder, "commit_user": commit_user, "purpose": purpose})
+        if not self._files.create_if_absent(self._paths.lease_path(number), content.encode()):
+            return None
+        if self.newest() != number:
+            # So slow that the number had come, gone and been forgotten meanwhile.
+            self._files.delete(self._paths.lease_path(number), below=self._paths.root)
+            return None
+        with suppress(StorageError):
+            self._forget_before(number - _LEASES_KEPT)
+        return Turn(number=number, holder=holder, taken_over=taken_over)
+
+    def _held_by(self, number: int) -> dict[str, str] | None:
+        if self._files.exists(self._paths.lease_released_path(number)):
+            return None
+        try:
+            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))
+        except NotFoundError:  # so old that it was forgotten meanwhile: look again
+            return dict(_NOBODY_KNOWS)
+
+    def _decoded(self, number: int, content: bytes) -> dict[str, str]:
+        """Who a lease is of. A damaged one is somebody's, and is taken over as any other whose beat stands still."""
+        try:
+            found = json.loads(content)
+            return {key: str(found[key]) for key in _NOBODY_KNOWS}
+        except UNDECODABLE:
+            _LOGGER.warning("%s is damaged: nobody knows whose turn it is", self._paths.lease_path(number))
+            return dict(_NOBODY_KNOWS)
+
+    def _beat_of(self, number: int) -> bytes:
+        try:
+            return self._files.read_bytes(self._paths.lease_beat_path(number))
+        except NotFoundError:
+            return b""
+
+    def _tickets(self) -> list[str]:
+        names = [entry.name for entry in self._files.list_directory(self._paths.lease_directory)]
+        return [self._paths.waiting_path_of(name) for name in names if self._paths.is_waiting_name(name)]
+
+    def _renew_ticket(self, ticket: str | None) -> str:
+        path = ticket or self._paths.waiting_path(self._environment.new_name())
+        self._files.replace(path, self._environment.new_name().encode())
+        return path
+
+    def _let_waiters_pass(self, commit_user: str) -> None:
+        """Be fair: who had the last turn lets one of the waiters have the next.
+
+        A ticket that nobody renews meanwhile is a dead waiter's, and is torn up.
+        """
+        clock = self._environment.clock
+        newest = self.newest()
+        if newest is None or self._commit_user_of(newest) != commit_user:
+            return
+        tickets = {path: self._content(path) for path in self._tickets()}
+        started = clock.monotonic()
+        while tickets and self.newest() == newest:
+            if clock.monotonic() - started >= _YIELD_SECONDS:
+                for path, content in tickets.items():
+                    if self._content(path) == content:
+                        self._files.delete(path, below=self._paths.root)
+                return
+            clock.sleep(_POLL_SECONDS)
+            standing = set(self._tickets())
+            tickets = {path: content for path, content in tickets.items() if path in standing}
+
+    def _commit_user_of(self, number: int) -> str | None:
+        try:
+            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))["commit_user"]
+        except NotFoundError:
+            return None
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self._files.read_bytes(path)
+        except NotFoundError:
+            return None
+
+    def _forget_before(self, number: int) -> None:
+        for entry in self._files.list_directory(self._paths.lease_directory):
+            of = self._paths.lease_file_number(entry.name)
+            if of is not None and of < number:
+                self._files.delete(f"{self._paths.lease_directory}/{entry.name}", below=self._paths.root)

@@ -1,0 +1,87 @@
+"""What a driver hands to its tasks, and what they hand back: frozen and picklable, so any engine can carry them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.table.protocol.log_part import BucketTransaction
+from storage_lib.table.protocol.turn import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwriteScope:
+    """What an overwrite replaces.
+
+    ``partitions`` None: the partitions that the new rows are in. Otherwise every partition that has all values of one
+    of these specs; an empty spec names the whole table.
+    """
+
+    partitions: tuple[tuple[tuple[str, object], ...], ...] | None = None
+
+    @classmethod
+    def of(cls, *specs: Mapping[str, object]) -> OverwriteScope:
+        """The partitions that have the values of any of ``specs``."""
+        return cls(partitions=tuple(tuple(spec.items()) for spec in specs))
+
+    @property
+    def specs(self) -> list[dict[str, object]]:
+        """The specs as users name them."""
+        return [dict(spec) for spec in self.partitions or ()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOrder:
+    """One commit in the making: whose it is, upon which snapshot, in which turn, and whether the log hears of it."""
+
+    commit_user: str
+    tracked: bool
+    base_snapshot_id: int | None
+    turn: Turn | None = None
+    overwrite: OverwriteScope | None = None
+    is_difference: bool = False
+    """Whether its rows make another content of that snapshot's, rather than add to whatever is there."""
+
+    identifiers_ascend: bool = False
+    """Promises that this user's identifiers grow from commit to commit, as a stream's batch ids do: to find out whether
+    this one was committed before, its newest smaller one is far enough to look back."""
+
+    def to_json(self) -> str:
+        """One line for an engine's options; ``InvalidInputError`` for an overwrite's order, whose scope is no JSON."""
+        if self.overwrite is not None:
+            message = "the order of an overwrite can't be handed on as text; open it where it is used"
+            raise InvalidInputError(message)
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> WriteOrder:
+        """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
+        try:
+            value = json.loads(text)
+            turn = value.pop("turn")
+            return cls(turn=None if turn is None else Turn(**turn), **value)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"{text!r} is no write order; pass what WriteOrder.to_json() returned"
+            raise InvalidInputError(message) from error
+
+    @property
+    def writes_log(self) -> bool:
+        """Whether tasks write their rows to the log: an overwrite's net change is only known at its commit."""
+        return self.tracked and self.overwrite is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCommitMessage:
+    """What one task wrote: files, and log transactions that are flushed but still open.
+
+    Picklable; the driver commits or aborts both. ``row_count`` counts the rows handed in.
+    """
+
+    files: tuple[CommitMessage, ...] = ()
+    transactions: tuple[BucketTransaction, ...] = ()
+    row_count: int = 0
+    assigners: tuple[int, ...] = ()
+    """Of dynamic buckets: the numbers of the assigners that this task was, which no other task may have been."""

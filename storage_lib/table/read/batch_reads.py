@@ -1,0 +1,85 @@
+"""Batch reads of one table under one version of its schema: which snapshot, which files, which columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.schema_in_force import rewritten_since
+from storage_lib.schema.filter.filter_text import Filter, as_predicate
+from storage_lib.schema.placing.layout import has_same_rows
+from storage_lib.table.read.planned_read import PlannedRead
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.plan import Plan
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.file_store.split import Split
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.schema.options.table_options import TableOptions
+    from storage_lib.schema.table_schema import TableSchema
+
+
+class BatchReads:
+    """Plans and reads snapshots; ``predicate`` is always the user's, not yet validated."""
+
+    def __init__(self, *, table: str, schema: TableSchema, options: TableOptions, file_store: FileStore) -> None:
+        self._table = table
+        self._schema = schema
+        self._options = options
+        self._file_store = file_store
+
+    @property
+    def only_compacted(self) -> bool:
+        """Other engines leave level 0 of a table with deletion vectors out of batch reads, and so do we."""
+        has_vectors = self._options.deletion_vectors_enabled and not self._options.deletion_vectors_merge_on_read
+        return has_vectors and bool(self._schema.primary_keys)
+
+    def plan(self, snapshot: Snapshot | None, predicate: Filter | None) -> Plan:
+        """See ``DynamicTable.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
+        self._refuse_other_rows(snapshot)
+        given = as_predicate(predicate)
+        valid = None if given is None else given.validated(self._schema)
+        of_partitions = None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
+        return self._file_store.scan.plan(
+            snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
+        )
+
+    def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
+        """Of a table that was rewritten since it was opened: read under the old schema, the files would be garbage."""
+        if snapshot is None:
+            # Or a table, or a branch, that was deleted since it was opened would look as one without rows.
+            self._file_store.check_still_there()
+        if snapshot is None or snapshot.schema_id == self._schema.id:
+            return
+        made_under = self._file_store.version(snapshot.schema_id)
+        if not has_same_rows(made_under, self._schema):
+            if made_under.id > self._schema.id:
+                raise InvalidInputError(str(rewritten_since(self._table, self._schema, made_under)))
+            message = (
+                f"table {self._table}: snapshot {snapshot.id} was made before the table got its primary key; read it "
+                "by its number: snapshot_id=..., or VERSION AS OF"
+            )
+            raise InvalidInputError(message)
+
+    def planned(self, snapshot: Snapshot | None, columns: Sequence[str] | None, filter_: Filter | None) -> PlannedRead:
+        """A whole read. Raises ``InvalidInputError`` for unknown columns and misfit literals."""
+        wanted = [field.name for field in self._schema.fields] if columns is None else list(columns)
+        fields = [self._schema.arrow_schema.field(self._schema.field(name).name) for name in wanted]
+        given = as_predicate(filter_)
+        valid = None if given is None else given.validated(self._schema)
+        return PlannedRead(
+            schema=pa.schema(fields),
+            splits=self.plan(snapshot, valid).splits(self._options.source_split_target_size_bytes),
+            read_split=lambda split: self._file_store.read.read(split, wanted, valid),
+        )
+
+    def read_split(
+        self, split: Split, columns: Sequence[str] | None, predicate: Filter | None
+    ) -> Iterator[pa.RecordBatch]:
+        """See ``DynamicTable.read_split``."""
+        given = as_predicate(predicate)
+        valid = None if given is None else given.validated(self._schema)
+        return self._file_store.read.read(split, columns, valid)

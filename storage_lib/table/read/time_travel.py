@@ -1,0 +1,42 @@
+"""Which snapshot a reader means: the newest, one by its number, one kept by a tag, or that of a moment."""
+
+from __future__ import annotations
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.schema.options.table_options import TableOptions
+
+
+class TimeTravel:
+    """Resolves what a read names; a read that names nothing follows the table's ``scan.*`` options."""
+
+    def __init__(self, *, table: str, file_store: FileStore, options: TableOptions) -> None:
+        self._table = table
+        self._file_store = file_store
+        self._options = options
+
+    def snapshot(
+        self, *, snapshot_id: int | None = None, tag: str | None = None, timestamp_millis: int | None = None
+    ) -> Snapshot | None:
+        """The snapshot to read; None for a table without a commit. At most one of the three may be given.
+
+        Raises ``InvalidInputError`` for several, ``NotFoundError`` for a snapshot, tag or moment that there is not,
+        ``SnapshotExpiredError`` for one that there is no more.
+        """
+        if snapshot_id is None and tag is None and timestamp_millis is None:
+            snapshot_id, tag = self._options.scan_snapshot_id, self._options.scan_tag_name
+            timestamp_millis = self._options.scan_timestamp_millis
+        given = [value for value in (snapshot_id, tag, timestamp_millis) if value is not None]
+        if len(given) > 1:
+            message = (
+                f"table {self._table}: a read is of one snapshot, but is told {' and '.join(map(repr, given))}: name "
+                "its snapshot id, its tag or its time, not several of these"
+            )
+            raise InvalidInputError(message)
+        if tag is not None:
+            return self._file_store.tags.load(tag).snapshot
+        if timestamp_millis is not None:
+            return self._file_store.snapshots.at(timestamp_millis)
+        history = self._file_store.snapshots
+        return history.latest() if snapshot_id is None else history.load(snapshot_id)

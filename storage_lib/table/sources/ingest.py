@@ -1,0 +1,163 @@
+"""``ingest``: what is new in a foreign topic of changes into a table, exactly once.
+
+    newest snapshot ─▶ offsets of the source ─▶ records from there ─▶ rows and new offsets in one snapshot ─▶ and again
+
+There is nothing else to remember, so there is nothing that could disagree: whoever dies has committed both or neither,
+and after a rollback the source is read again from where the restored content ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.log_store.external.foreign_topic import ForeignFormat, ForeignTopic
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
+from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.table.protocol.source_offsets import SourceRange
+
+_ROWS_PER_COMMIT = 1_000_000
+_BYTES_PER_COMMIT = 256 << 20
+_KIND = "\0kind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestResult:
+    """What an ``ingest`` did: ``snapshot`` is its last commit, None if there was nothing new.
+
+    ``row_count`` counts changes: an update with the row before it is two.
+    """
+
+    row_count: int
+    commit_count: int
+    snapshot: Snapshot | None
+    offsets: LogOffsets
+
+
+def ingest(
+    table: DynamicTable,
+    topic: str,
+    *,
+    options: Mapping[str, str],
+    format: str = ForeignFormat.DEBEZIUM_JSON,  # noqa: A002  the field's word for it
+    source: str | None = None,
+    startup: str | None = None,
+    timestamp_millis: int | None = None,
+    rows_per_commit: int = _ROWS_PER_COMMIT,
+    change_tracking: bool | None = None,
+    skip_expired: bool = False,
+) -> IngestResult:
+    """Write the changes that a foreign topic holds now, and the table does not, into the table.
+
+    It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
+    only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
+    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
+    ``debezium-avro``, ``upsert-kafka`` (JSON keys and values; no value deletes the row of the key), or
+    ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
+    ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
+    are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
+    memory at a time, and more where the broker hands out more at once. With ``skip_expired`` it goes on behind records
+    that the topic's retention has deleted, and with the beginning of a topic that was deleted and made anew.
+
+    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change (unless ``options`` say
+    ``log.scan.on-corrupt=skip``), ``InvalidInputError``
+    for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
+    ``LeaseLostError`` and ``CommitConflictError`` (somebody else reads the same source) are to be retried. What was
+    committed before stays.
+    """
+    if rows_per_commit < 1:
+        message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
+        raise InvalidInputError(message)
+    said = {"log.format": format, "log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
+    given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
+    foreign = ForeignTopic.parse({**given, "topic": topic}, table.arrow_schema)
+    log = foreign.log(table.schema)
+    reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
+    return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
+
+
+class SourceReader:
+    """Reads one source into one table."""
+
+    def __init__(
+        self,
+        table: DynamicTable,
+        foreign: ForeignTopic,
+        log: LogStore,
+        source: str,
+        rows_per_commit: int,
+        *,
+        skip_expired: bool,
+    ) -> None:
+        self._table = table
+        self._foreign = foreign
+        self._log = log
+        self._source = source
+        self._rows_per_commit = rows_per_commit
+        self._skip_expired = skip_expired
+
+    def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
+        """Commit by commit; the first one also where there is no row, so that the place to start is fixed.
+
+        So is the topic, where an older snapshot does not tell it: it may be made anew before it has another record.
+        """
+        row_count = commit_count = 0
+        snapshot = None
+        recorded = self._table.source_offsets(self._source)
+        position = self._start(recorded)
+        for rows, reached in self._batches(position, end):
+            if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:
+                break
+            snapshot = self._table.append(
+                self._whole(rows),
+                change_tracking=change_tracking,
+                source=SourceRange(source=self._source, start=recorded, end=reached),
+            )
+            recorded, row_count, commit_count = reached, row_count + rows.num_rows, commit_count + 1
+        return IngestResult(
+            row_count=row_count, commit_count=commit_count, snapshot=snapshot, offsets=recorded or position
+        )
+
+    def _whole(self, changes: pa.Table) -> pa.Table:
+        """The changes as the table takes them: with symbols for kinds, and deletions of whole rows."""
+        rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
+        if self._table.schema.primary_keys:
+            rows, kinds = with_whole_deletes(self._table.schema.primary_keys, rows, kinds, self._table.lookup)
+        return with_kind_column(rows, kinds, self._table.options.row_kind_field)
+
+    def _start(self, recorded: LogOffsets | None) -> LogOffsets:
+        if recorded is None:
+            return self._foreign.first_offsets(self._log)
+        if self._skip_expired:
+            earliest = self._log.earliest_offsets()
+            return recorded.in_log(earliest.log_id).advanced_to(earliest.next_offsets)
+        log_id = self._log.log_id()
+        self._foreign.refuse_made_anew(recorded, log_id)
+        return recorded.in_log(log_id)
+
+    def _batches(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.Table, LogOffsets]]:
+        """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""
+        columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
+        reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
+        try:
+            for batch in self._log.read(start, start.advanced_to(end.next_offsets)):
+                gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, batch.kinds], schema=columns))
+                reached = reached.advanced_to({batch.bucket: batch.next_offset})
+                row_count, byte_count = row_count + batch.rows.num_rows, byte_count + batch.rows.nbytes
+                if row_count >= self._rows_per_commit or byte_count >= _BYTES_PER_COMMIT:
+                    yield pa.Table.from_batches(gathered, columns), reached
+                    gathered, row_count, byte_count = [], 0, 0
+        except LogOffsetsExpiredError as error:
+            message = (
+                f"table {self._table.name}: source {self._source!r} was read up to offsets {start.to_json()}, but "
+                f"topic {self._foreign.name!r} does not hold what follows: {error}. Read it more often, or raise the "
+                "topic's retention; ingest(skip_expired=True) goes on with what it still holds, without the rest"
+            )
+            raise LogOffsetsExpiredError(message) from error
+        yield pa.Table.from_batches(gathered, columns), reached

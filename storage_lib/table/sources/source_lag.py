@@ -1,0 +1,26 @@
+"""How far a table is behind a foreign topic that is read into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from storage_lib.log_store.external.foreign_topic import ForeignTopic
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> int:
+    """Offsets of ``topic`` that no snapshot of ``table`` covers yet; markers of transactions count as records do.
+
+    ``options`` are those of the catalog and of the source. Raises ``NotFoundError`` if Kafka has no such topic,
+    ``UnavailableError`` if it does not answer.
+    """
+    foreign = ForeignTopic.parse({**options, "topic": topic}, table.arrow_schema)
+    log = foreign.log()
+    reached, earliest = table.source_offsets(foreign.source), log.earliest_offsets()
+    if reached is None or not reached.is_of(earliest.log_id):
+        reached = earliest
+    ends = log.latest_offsets().next_offsets
+    return sum(max(0, end - reached.of(partition)) for partition, end in ends.items())

@@ -1,0 +1,140 @@
+"""Where a stream goes on in the log: after a snapshot, or since a time; and whether a place still means what it meant.
+
+Offsets of a log that somebody made anew, and records that retention has taken, are told of rather than passed over
+(docs/decisions/0026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import LogOffsetsExpiredError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.snapshot.snapshot_history import FIRST_ID
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.table.protocol.log_part import LogPart
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.io.environment import Clock
+    from storage_lib.log_store.log_store import LogStore
+
+
+class LogPlaces:
+    """Finds places in the log of one table."""
+
+    def __init__(self, *, table: str, file_store: FileStore, clock: Clock) -> None:
+        self._table = table
+        self._file_store = file_store
+        self._clock = clock
+
+    def after(self, log: LogStore, snapshot_id: int) -> LogOffsets:
+        """Where who has read the snapshot goes on: the beginning of a log that was made anew after it.
+
+        Raises ``LogOffsetsExpiredError`` where something since was told only to the log that is gone, and
+        ``SnapshotExpiredError`` where no snapshot tells the place any more.
+        """
+        offsets, log_id = self._told_by(snapshot_id), log.log_id()
+        if offsets.is_of(log_id):
+            return offsets.in_log(log_id)
+        history = self._file_store.snapshots
+        for snapshot in tracked_snapshots(history, snapshot_id, history.latest_id() or 0):
+            part = LogPart.of_snapshot(snapshot)
+            if part is not None and part.offsets is not None and not part.offsets.is_of(log_id):
+                message = (
+                    f"table {self._table}: the log was made anew after snapshot {snapshot.id}, whose changes a stream "
+                    f"that began with snapshot {snapshot_id} can't read any more. Start it again (log.scan=full)"
+                )
+                raise LogOffsetsExpiredError(message)
+        return offsets.in_log(log_id)
+
+    def since(self, log: LogStore, millis: int) -> LogOffsets:
+        """The first record at or after that time, for every bucket.
+
+        Raises ``LogOffsetsExpiredError`` where retention may have taken records made at that time or later.
+        """
+        offsets, earliest = log.offsets_at(millis), log.earliest_offsets()
+        cut = [bucket for bucket, offset in earliest.next_offsets.items() if 0 < offset >= offsets.of(bucket)]
+        retention_ms = log.retention_ms() if cut else None
+        if cut and (retention_ms is None or millis < self._clock.now_millis() - retention_ms):
+            message = (
+                f"table {self._table}: the log of bucket {cut[0]} does not hold all that was written since {millis} "
+                "(log.scan.timestamp-millis): records were deleted when log.retention was over. Start at a later time, "
+                "or with the newest snapshot (log.scan=full)"
+            )
+            raise LogOffsetsExpiredError(message)
+        return offsets
+
+    def refuse_other_log(self, log: LogStore, offsets: LogOffsets) -> None:
+        """Raise ``LogOffsetsExpiredError`` for offsets of a log that is gone."""
+        if offsets.log_id is not None and not offsets.is_of(log.log_id()):
+            message = (
+                f"table {self._table}: the log was made anew since the stream's position was taken, so it is not known "
+                "what came between. Start the stream again without it (log.scan=full; a query in Spark: with a "
+                "checkpoint of its own)"
+            )
+            raise LogOffsetsExpiredError(message)
+
+    def commits_between(self, start: LogOffsets, readable: Mapping[int, int], rows_max: int | None) -> dict[int, int]:
+        """Where the newest commit ends that is all before ``readable`` and about ``rows_max`` records from ``start``.
+
+        At least one commit, if one is there; by bucket, where it is behind ``start``.
+        """
+        history = self._file_store.snapshots
+        newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
+        found: dict[int, int] = {}
+        for snapshot_id in range(newest, earliest - 1, -1):
+            part = LogPart.of_snapshot(history.load(snapshot_id))
+            if part is None or part.offsets is None:
+                continue
+            ends = {bucket: end for bucket, end in part.offsets.next_offsets.items() if end > start.of(bucket)}
+            if not ends:
+                break
+            if any(end > readable.get(bucket, start.of(bucket)) for bucket, end in ends.items()):
+                continue
+            if found and (rows_max is None or sum(found[each] - start.of(each) for each in found) <= rows_max):
+                break
+            found = ends
+        return found
+
+    def _told_by(self, snapshot_id: int) -> LogOffsets:
+        """Offsets stored in the snapshot, or in the newest of ours before it: other writers drop them."""
+        history = self._file_store.snapshots
+        told = offsets_told(history, history.load(snapshot_id))
+        if told is not None:
+            return told
+        if (history.earliest_id() or 1) > 1:
+            message = (
+                f"table {self._table}: no snapshot up to {snapshot_id} tells the log's offsets any more (other writers "
+                "drop them, and ours have been expired). Start the stream with log.scan=latest"
+            )
+            raise SnapshotExpiredError(message)
+        return LogOffsets()
+
+
+def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterator[Snapshot]:
+    """The snapshots that streams hear of. Of overwrites these are the ones that say so."""
+    for snapshot_id in range(after + 1, last + 1):
+        snapshot = history.load(snapshot_id)
+        part = LogPart.of_snapshot(snapshot)
+        is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
+        is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
+        if is_append or is_told:
+            yield snapshot
+
+
+def offsets_told(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffsets | None:
+    """The newest offsets at or before ``snapshot``; None if no snapshot still there tells any.
+
+    Other writers drop our properties, so this walks past theirs.
+    """
+    earliest = None
+    while snapshot is not None:
+        part = LogPart.of_snapshot(snapshot)
+        if part is not None and part.offsets is not None:
+            return part.offsets
+        earliest = (history.earliest_id() or FIRST_ID) if earliest is None else earliest
+        snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
+    return None

@@ -1,0 +1,167 @@
+"""Stream reads of one table: options and arguments -> a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.table_options import (
+    LogConsistency,
+    ScanNormalize,
+    StartupMode,
+    TableOptions,
+    UntrackedScan,
+)
+from storage_lib.table.changelog.stateful_normalizer import StatefulNormalizer
+from storage_lib.table.changelog.stream_states import StreamStates
+from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.stream.hybrid_source import HybridSource
+from storage_lib.table.stream.untracked_watch import UntrackedWatch
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.io.environment import Environment
+    from storage_lib.log_store.log_store import LogStore
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.table.changelog.change_scan import ChangeScan
+    from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
+    from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class TableStreams:
+    """Opens the streams of one table.
+
+    ``normalizer`` is None where streams are complete already, and ``complete_change_scan`` then the same as
+    ``change_scan``. ``store_options`` are the catalog's, for what a stream keeps elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        uuid: str,
+        environment: Environment,
+        schema: TableSchema,
+        options: TableOptions,
+        file_store: FileStore,
+        log: LogStore | None,
+        changes: SnapshotChanges,
+        change_scan: ChangeScan,
+        complete_change_scan: ChangeScan,
+        normalizer: ChangelogNormalizer | None,
+        store_options: Mapping[str, str],
+    ) -> None:
+        self._table = table
+        self._uuid = uuid
+        self._environment = environment
+        self._schema = schema
+        self._options = options
+        self._file_store = file_store
+        self._log = log
+        self._changes = changes
+        self._change_scan = change_scan
+        self._complete_change_scan = complete_change_scan
+        self._normalizer = normalizer
+        self._store_options = store_options
+
+    @property
+    def row_kind_column(self) -> str | None:
+        """See ``DynamicTable.stream_row_kind_column``."""
+        return None if self._schema.is_append_only else self._options.row_kind_field
+
+    @property
+    def is_complete(self) -> bool:
+        """See ``DynamicTable.stream_is_complete``."""
+        return self._normalizer is None
+
+    def open(
+        self,
+        *,
+        position: StreamPosition | None,
+        startup: str | StartupMode | None,
+        timestamp_millis: int | None,
+        normalize: str | ScanNormalize | None,
+        on_untracked: str | UntrackedScan | None,
+        state_directory: str | None,
+        whole_commits: bool = False,
+    ) -> HybridSource:
+        """See ``DynamicTable.stream``."""
+        options = self._options
+        if timestamp_millis is not None and not 0 <= timestamp_millis < 1 << 63:
+            message = (
+                f"table {self._table}: timestamp_millis is {timestamp_millis}; give milliseconds since 1970, such as "
+                "1715648523456"
+            )
+            raise InvalidInputError(message)
+        _refuse_no_position(self._table, position)
+        chosen = self._chosen(ScanNormalize, normalize, options.scan_normalize)
+        return HybridSource(
+            table=self._table,
+            table_uuid=self._uuid,
+            schema=self._schema,
+            file_store=self._file_store,
+            log=self._log,
+            changes=self._changes,
+            change_scan=self._change_scan if chosen is ScanNormalize.NONE else self._complete_change_scan,
+            normalizer=self._normalizer_of(chosen, state_directory),
+            watch=self._watch(self._chosen(UntrackedScan, on_untracked, options.scan_on_untracked)),
+            row_kind_column=self.row_kind_column,
+            split_target_bytes=options.source_split_target_size_bytes,
+            startup=self._chosen(StartupMode, startup, options.log_scan),
+            timestamp_millis=options.log_scan_timestamp_millis if timestamp_millis is None else timestamp_millis,
+            position=position,
+            whole_commits=whole_commits and options.log_consistency is LogConsistency.TRANSACTIONAL,
+            clock=self._environment.clock,
+        )
+
+    def keeps_state(self, normalize: str | ScanNormalize | None) -> bool:
+        """See ``DynamicTable.keeps_stream_state``."""
+        chosen = self._chosen(ScanNormalize, normalize, self._options.scan_normalize)
+        return chosen is ScanNormalize.STATE and self._normalizer is not None and self._log is not None
+
+    def _normalizer_of(
+        self, chosen: ScanNormalize, state_directory: str | None
+    ) -> ChangelogNormalizer | StatefulNormalizer | None:
+        if chosen is not ScanNormalize.STATE or self._normalizer is None:
+            return None if chosen is ScanNormalize.NONE else self._normalizer
+        states = StreamStates(
+            table=self._table,
+            uuid=self._uuid,
+            environment=self._environment,
+            schema=self._schema,
+            directory=state_directory,
+            store_options=self._store_options,
+        )
+        return StatefulNormalizer(without_state=self._normalizer, file_store=self._file_store, open_state=states.of)
+
+    def _watch(self, chosen: UntrackedScan) -> UntrackedWatch | None:
+        if chosen is UntrackedScan.IGNORE:
+            return None
+        return UntrackedWatch(table=self._table, file_store=self._file_store, on_untracked=chosen)
+
+    def _chosen(self, choices: type[_Choice], said: str | None, default: _Choice) -> _Choice:
+        try:
+            return default if said is None else choices(said)
+        except ValueError as error:
+            message = f"table {self._table}: {_OPTIONS[choices]}={said} is none of {', '.join(choices)}"
+            raise InvalidInputError(message) from error
+
+
+def _refuse_no_position(table: str, position: object) -> None:
+    if position is not None and not isinstance(position, StreamPosition):
+        message = (
+            f"table {table}: position is a {type(position).__name__}; give a StreamPosition, or "
+            "StreamPosition.from_json(...) of one that was kept"
+        )
+        raise InvalidInputError(message)
+
+
+_OPTIONS: Mapping[type[StrEnum], str] = {
+    ScanNormalize: "scan.normalize",
+    UntrackedScan: "scan.on-untracked",
+    StartupMode: "log.scan",
+}

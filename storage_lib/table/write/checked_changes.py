@@ -1,0 +1,70 @@
+"""A task's changes on their way to a log with old rows that the input has to bring itself.
+
+Nothing completes these changes, so each has to follow from what is stored, or the log would contradict the table for
+ever. They are held back until there are many, then checked with one look-up a bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.table.changes.changelog_check import Contradiction, checked_stretch, unfinished_update
+from storage_lib.table.changes.update_before import CompleteChanges, complete_changes
+from storage_lib.table.write.held_changes import HeldChanges
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.read.point_lookup import PointLookup
+
+
+class ContradictionError(InvalidInputError):
+    """Changes that do not follow from what is stored. Those of a commit that comes again find its own rows there."""
+
+
+class CheckedChanges(HeldChanges):
+    """As ``HeldChanges``, but the changes are complete, or refused by ``ContradictionError``."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        lookup: PointLookup,
+        primary_keys: Sequence[str],
+        base: Snapshot | None,
+        held_bytes_max: int,
+    ) -> None:
+        super().__init__(
+            table=table, lookup=lookup, primary_keys=primary_keys, base=base, held_bytes_max=held_bytes_max
+        )
+        self._open_updates: dict[int, pa.Table] = {}
+
+    def finish(self) -> None:
+        """Refuse a ``-U`` without its ``+U``: the next commit could not tell what it belongs to."""
+        for _, rows in sorted(self._open_updates.items()):
+            self._refuse(unfinished_update(rows, self._primary_keys))
+
+    def _completed(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, old: pa.Table) -> CompleteChanges:
+        opened = self._open_updates.pop(bucket, old.slice(0, 0))
+        checked = checked_stretch(rows, kinds, old, opened, self._primary_keys)
+        self._refuse(checked.contradiction)
+        if checked.open_updates.num_rows:
+            self._open_updates[bucket] = checked.open_updates
+            rows, kinds = rows.filter(checked.is_closed), kinds.filter(checked.is_closed)
+        # The same changes, the halves of each update side by side, as records of the log have them.
+        return complete_changes(rows, kinds, pa.concat_tables([old, opened]), self._primary_keys)
+
+    def _refuse(self, found: Contradiction | None) -> None:
+        if found is None:
+            return
+        stored = "no row" if found.stored is None else found.stored
+        message = (
+            f"table {self._table}: {found.kind} of key {found.key} contradicts what is stored: {found.reason}. "
+            f"Stored: {stored}; came: {found.came}. Nothing was committed. With write.produce-update-before=input each "
+            "change has to follow from the stored row, and an update is a -U and a +U in one commit; correct the "
+            "input, or use write.produce-update-before=lookup, which takes the row before each change from the table"
+        )
+        raise ContradictionError(message)

@@ -1,0 +1,249 @@
+"""Brings rows to the partition and bucket of their key, in tables whose primary key lacks a partition column.
+
+Such a key may be in any partition, and a row may bring it to another one. Where it is now is found in the files of the
+base snapshot, by the ranges of their keys, and remembered for the rest of the commit. What happens to a row that comes
+for another partition is the merge engine's to say, as in Paimon:
+
+deduplicate                  the key is deleted where it was, and the row goes to its own partition
+partial-update, aggregation  the row goes to the partition where the key is
+first-row                    the row is passed over
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.bucket_choice import BucketLimits, FillingBuckets, assigners_of
+from storage_lib.schema.encoding.binary_row import decode_row
+from storage_lib.schema.options.table_options import MergeEngine
+from storage_lib.schema.placing.bucketing import key_hashes, partition_codes
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.table.changes.comparable_frame import comparable_frame
+from storage_lib.table.write.hash_buckets import Routed, grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storage_lib.file_store.commit_message import CommitMessage
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.schema.table_schema import TableSchema
+    from storage_lib.table.read.point_lookup import PointLookup
+
+_NOWHERE = -1
+_Ints = npt.NDArray[np.int64]
+
+
+class KeyBuckets:
+    """Of one task and one commit; holds the keys of the commit, each with its place.
+
+    ``base`` None: no key is anywhere yet, as for rows that take the place of the whole table's.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: TableSchema,
+        merge_engine: MergeEngine,
+        limits: BucketLimits,
+        lookup: PointLookup,
+        base: Snapshot | None,
+        row_counts: Callable[[bytes], Mapping[int, int]],
+        refusal: str | None = None,
+    ) -> None:
+        """``row_counts``: about how many rows each bucket of a partition has; ``refusal``: why no rows may come."""
+        self._refusal = refusal
+        self._schema = schema
+        self._merge_engine = merge_engine
+        self._limits = limits
+        self._lookup = lookup
+        self._base = base
+        self._row_counts = row_counts
+        self._codes: dict[bytes, int] = {}
+        self._partitions: list[bytes] = []
+        self._filling: dict[int, FillingBuckets] = {}
+        self._known: pl.DataFrame | None = None
+        self.assigners: set[int] = set()
+        """The numbers of the assigners whose keys this task has had."""
+
+    def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
+        """The messages as they are: the files themselves tell where a key is."""
+        return tuple(messages)
+
+    def route(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[Routed]:
+        """The rows, and the deletions that they bring about, by partition and bucket, each pair once.
+
+        Raises ``InvalidInputError`` for rows that can't be written.
+        """
+        if not rows.num_rows:
+            return
+        if self._refusal is not None:
+            raise InvalidInputError(self._refusal)
+        frame = comparable_frame(pa.Table.from_batches([rows.select(list(self._schema.primary_keys))]))
+        distinct = frame.unique(maintain_order=True).with_row_index("key")
+        keys = frame.join(distinct, on=frame.columns, how="left", maintain_order="left", nulls_equal=True)["key"]
+        self.assigners.update(
+            np.unique(assigners_of(0, key_hashes(rows, self._schema), self._limits.assigner_count)).tolist()
+        )
+        at_partition, at_bucket = self._places_of(distinct.drop("key"), rows, keys.to_numpy())
+        chains = _Chains(
+            key=keys.to_numpy().astype(np.int64),
+            wanted=self._codes_of(rows),
+            hashes=key_hashes(rows, self._schema),
+            at_partition=at_partition,
+            at_bucket=at_bucket,
+        )
+        match self._merge_engine:
+            case MergeEngine.DEDUPLICATE:
+                routed = self._moved(chains, rows, kinds)
+            case MergeEngine.FIRST_ROW:
+                routed = self._kept(chains, rows, kinds, only_there=True)
+            case _:
+                routed = self._kept(chains, rows, kinds, only_there=False)
+        codes, buckets, rows, kinds = routed
+        self._remember(distinct.drop("key"), chains)
+        yield from grouped(self._partitions, codes, buckets, rows, kinds)
+
+    def _moved(
+        self, chains: _Chains, rows: pa.RecordBatch, kinds: pa.Array
+    ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
+        """Every row in its own partition, and before it a deletion where its key was."""
+        order, is_first = chains.in_order()
+        key, wanted = chains.key[order], chains.wanted[order]
+        before = np.where(is_first, chains.at_partition[key], np.roll(wanted, 1))
+        begins = before != wanted
+        buckets = chains.at_bucket[key]
+        buckets[begins] = self._place(wanted[begins], chains.hashes[order][begins])
+        # Between two moves of a key its rows share a bucket.
+        buckets = buckets[np.maximum.accumulate(np.where(begins | is_first, np.arange(len(order)), 0))]
+        bucket_before = np.where(is_first, chains.at_bucket[key], np.roll(buckets, 1))
+        leaves = np.flatnonzero(begins & (before != _NOWHERE))
+        is_last = np.concatenate((is_first[1:], [True]))
+        chains.at_partition[key[is_last]], chains.at_bucket[key[is_last]] = wanted[is_last], buckets[is_last]
+        # A deletion comes right before the row that brings it about: a key may come back within one batch.
+        places = np.concatenate((2 * order + 1, 2 * order[leaves]))
+        arrival = np.argsort(places, kind="stable")
+        sources = np.concatenate((order, order[leaves]))[arrival]
+        codes = np.concatenate((wanted, before[leaves]))[arrival]
+        is_deletion = arrival >= len(order)
+        new_kinds = np.where(is_deletion, int(RowKind.DELETE), kinds.to_numpy()[sources]).astype(np.int8)
+        return (
+            codes,
+            np.concatenate((buckets, bucket_before[leaves]))[arrival],
+            self._in_partitions(rows.take(pa.array(sources)), codes, is_deletion),
+            pa.array(new_kinds, pa.int8()),
+        )
+
+    def _kept(
+        self, chains: _Chains, rows: pa.RecordBatch, kinds: pa.Array, *, only_there: bool
+    ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
+        """Every row where its key is; with ``only_there`` those that came for another partition are left out."""
+        order, is_first = chains.in_order()
+        firsts = order[is_first]
+        new = firsts[chains.at_partition[chains.key[firsts]] == _NOWHERE]
+        of_new = chains.key[new]
+        chains.at_bucket[of_new] = self._place(chains.wanted[new], chains.hashes[new])
+        chains.at_partition[of_new] = chains.wanted[new]
+        codes, buckets = chains.at_partition[chains.key], chains.at_bucket[chains.key]
+        differs = codes != chains.wanted
+        if only_there:
+            there = np.flatnonzero(~differs)
+            return codes[there], buckets[there], rows.take(pa.array(there)), kinds.take(pa.array(there))
+        return codes, buckets, self._in_partitions(rows, codes, differs), kinds
+
+    def _place(self, codes: _Ints, hashes: npt.NDArray[np.int32]) -> _Ints:
+        """Buckets for keys that are new in their partitions."""
+        buckets = np.empty(len(codes), dtype=np.int64)
+        assigners = assigners_of(0, hashes, self._limits.assigner_count)
+        for code in np.unique(codes).tolist():
+            for assigner in np.unique(assigners[codes == code]).tolist():
+                chosen = np.flatnonzero((codes == code) & (assigners == assigner))
+                buckets[chosen] = self._filling_of(code).place(hashes[chosen], assigner)
+        return buckets
+
+    def _filling_of(self, code: int) -> FillingBuckets:
+        filling = self._filling.get(code)
+        if filling is None:
+            counts = {} if self._base is None else self._row_counts(self._partitions[code])
+            filling = self._filling[code] = FillingBuckets(counts, self._limits)
+        return filling
+
+    def _in_partitions(self, rows: pa.RecordBatch, codes: _Ints, changes: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+        """The rows with the partition columns of other partitions, where ``changes``."""
+        if not changes.any():
+            return rows
+        fields = self._schema.partition_fields
+        values = [decode_row(partition, [field.type for field in fields]) for partition in self._partitions]
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        for index, field in enumerate(fields):
+            of_codes = pa.array([each[index] for each in values], field.type.arrow).take(pa.array(codes))
+            columns[field.name] = pc.if_else(pa.array(changes), of_codes, columns[field.name])
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
+
+    def _codes_of(self, rows: pa.RecordBatch) -> _Ints:
+        partitions, codes = partition_codes(rows, self._schema)
+        return np.array([self._code(each) for each in partitions], dtype=np.int64)[codes]
+
+    def _code(self, partition: bytes) -> int:
+        if partition not in self._codes:
+            self._codes[partition] = len(self._partitions)
+            self._partitions.append(partition)
+        return self._codes[partition]
+
+    def _places_of(
+        self, distinct: pl.DataFrame, rows: pa.RecordBatch, keys: npt.NDArray[np.int64]
+    ) -> tuple[_Ints, _Ints]:
+        """Where each distinct key is now: its partition's code, and its bucket."""
+        partitions = np.full(len(distinct), _NOWHERE, dtype=np.int64)
+        buckets = np.full(len(distinct), _NOWHERE, dtype=np.int64)
+        numbered = distinct.with_row_index("key")
+        if self._known is not None:
+            known = numbered.join(self._known, on=distinct.columns, how="inner", nulls_equal=True)
+            partitions[known["key"].to_numpy()] = known["partition"].to_numpy()
+            buckets[known["key"].to_numpy()] = known["bucket"].to_numpy()
+        unknown = np.flatnonzero(partitions == _NOWHERE)
+        if self._base is None or not len(unknown):
+            return partitions, buckets
+        _, first = np.unique(keys, return_index=True)
+        asked = rows.select(list(self._schema.primary_keys)).take(pa.array(first[unknown]))
+        for partition, bucket, found in self._lookup.locations(self._base, pa.Table.from_batches([asked])):
+            at = comparable_frame(found).join(numbered, on=distinct.columns, how="inner", nulls_equal=True)
+            partitions[at["key"].to_numpy()] = self._code(partition)
+            buckets[at["key"].to_numpy()] = bucket
+        return partitions, buckets
+
+    def _remember(self, distinct: pl.DataFrame, chains: _Chains) -> None:
+        places = distinct.with_columns(
+            pl.Series("partition", chains.at_partition), pl.Series("bucket", chains.at_bucket)
+        )
+        if self._known is not None:
+            others = self._known.join(distinct, on=distinct.columns, how="anti", nulls_equal=True)
+            places = pl.concat([others, places])
+        self._known = places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chains:
+    """One batch: for each row its key's number, the code of the partition that it came for, and its key's hash; for
+    each key where it is (changed as the batch is routed).
+    """
+
+    key: _Ints
+    wanted: _Ints
+    hashes: npt.NDArray[np.int32]
+    at_partition: _Ints
+    at_bucket: _Ints
+
+    def in_order(self) -> tuple[_Ints, npt.NDArray[np.bool_]]:
+        """The rows by key, those of a key in arrival order; and which of these are the first of their key."""
+        order = np.argsort(self.key, kind="stable")
+        key = self.key[order]
+        return order, np.concatenate(([True], key[1:] != key[:-1]))

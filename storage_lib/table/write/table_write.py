@@ -1,0 +1,163 @@
+"""Routes each row to its bucket and writes it to both stores; one object per task, good for one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.write import FileStoreWrite
+from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.input.input_rows import InputRows, Rows, record_batches
+from storage_lib.table.protocol.turn import Turn, TurnLease
+from storage_lib.table.protocol.write_order import TableCommitMessage
+from storage_lib.table.write.dynamic_buckets import DynamicBuckets
+from storage_lib.table.write.held_changes import HeldChanges
+from storage_lib.table.write.log_share import LogShare
+
+
+class TableWrite:
+    """The write side of one task. Not thread-safe.
+
+    ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later;
+    ``held`` is there when the log shall also hear what was there before. ``fills_defaults`` is False for rows that the
+    table has held already: their nulls stay. ``dynamic_buckets`` bring rows to their buckets where their number is not
+    fixed. While rows are being written the lease of ``turn`` is kept beating, so that a long task does not lose its
+    driver's turn. Close it by ``prepare_commit`` or ``abort``.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: TableSchema,
+        input_rows: InputRows,
+        file_write: FileStoreWrite | None,
+        log: LogShare | None,
+        lease: TurnLease,
+        turn: Turn | None,
+        held: HeldChanges | None = None,
+        fills_defaults: bool = True,
+        dynamic_buckets: DynamicBuckets | None = None,
+    ) -> None:
+        self.completed: Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]] | None = None
+        """Makes whole rows of the deletions among those that are written, where the log wants it."""
+        self._held = held
+        self._dynamic_buckets = dynamic_buckets
+        self._fills_defaults = fills_defaults
+        self._written: tuple[CommitMessage, ...] = ()
+        self._schema = schema
+        self._input_rows = input_rows
+        self._file_write = file_write
+        self._log = log
+        self._row_count = 0
+        self._is_closed = False
+        self._beating = ExitStack()
+        if turn is not None:
+            self._beating.enter_context(lease.beating(turn))
+
+    def __enter__(self) -> Self:
+        """For ``with``: what is neither prepared nor aborted at its end is aborted."""
+        return self
+
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        if exception_type is not None or not self._is_closed:
+            self.abort()
+
+    def write(self, rows: Rows) -> None:
+        """Add rows, in order; ``_row_kind`` says what each means.
+
+        Raises ``InvalidInputError`` for bad input: earlier batches are then only undone by ``abort``, and with
+        ``log.consistency=eventual`` not at all.
+        """
+        self.write_all(record_batches(rows))
+
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """As ``write``, of rows that come batch by batch."""
+        for rows in batches if self.completed is None else self.completed(batches):
+            for batch in record_batches(rows):
+                if batch.num_rows:
+                    self._write_batch(batch)
+
+    def files_so_far(self) -> tuple[CommitMessage, ...]:
+        """The files with all that was written until now, made now where it is still in memory."""
+        self._complete()
+        if self._file_write is not None:
+            self._written = self._file_write.prepare_commit()
+        return self._written
+
+    def prepare_commit(self) -> TableCommitMessage:
+        """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
+        self._complete()
+        if self._held is not None:
+            self._held.finish()
+        # The log's records are on their way to the broker; files are written and synced while it stores them.
+        files = () if self._file_write is None else self._file_write.prepare_commit()
+        transactions = () if self._log is None else self._log.flush()
+        assigners: tuple[int, ...] = ()
+        if self._dynamic_buckets is not None:
+            files = self._dynamic_buckets.indexed(files)
+            assigners = tuple(sorted(self._dynamic_buckets.assigners))
+        self._is_closed = True
+        self._beating.close()
+        return TableCommitMessage(
+            files=files, transactions=transactions, row_count=self._row_count, assigners=assigners
+        )
+
+    def abort(self) -> None:
+        """Delete the files and abort the transactions of this task."""
+        self._is_closed = True
+        self._beating.close()
+        try:
+            if self._file_write is not None:
+                self._file_write.abort()
+        finally:
+            if self._log is not None:
+                self._log.abort()
+
+    def _write_batch(self, batch: pa.RecordBatch) -> None:
+        rows, kinds = self._input_rows.conform(batch, fill=self._fills_defaults)
+        if self._dynamic_buckets is not None and self._file_write is not None:
+            # Such a table has no log: a topic has a fixed number of partitions.
+            for partition, bucket, group, group_kinds in self._dynamic_buckets.route(rows, kinds):
+                self._file_write.write(partition, bucket, group, group_kinds)
+            self._row_count += rows.num_rows
+            return
+        of_bucket: dict[int, list[np.ndarray]] = {}
+        for partition, bucket, indices in group_rows(rows, self._schema):
+            if self._file_write is not None:
+                everything = len(indices) == rows.num_rows
+                group = rows if everything else rows.take(pa.array(indices))
+                group_kinds = kinds if everything else kinds.take(pa.array(indices))
+                self._file_write.write(partition, bucket, group, group_kinds)
+            of_bucket.setdefault(bucket, []).append(indices)
+        if self._log is not None:
+            for bucket, parts in of_bucket.items():
+                self._write_log(self._log, bucket, parts, rows, kinds)
+        if self._held is not None and self._held.are_many:
+            self.files_so_far()
+        self._row_count += rows.num_rows
+
+    def _complete(self) -> None:
+        """Write what is held to the log, with the rows that were there before."""
+        if self._held is None or self._log is None:
+            return
+        for bucket, changes in self._held.take(self._written):
+            if changes.rows.num_rows:
+                self._log.write(bucket, changes.rows, changes.kinds)
+
+    def _write_log(
+        self, log: LogShare, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array
+    ) -> None:
+        # One log write per bucket and batch, in arrival order, however many partitions the rows are in.
+        indices = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        if len(indices) < rows.num_rows:
+            rows, kinds = rows.take(pa.array(indices)), kinds.take(pa.array(indices))
+        if self._held is None:
+            log.write(bucket, rows, kinds)
+        else:
+            self._held.hold(bucket, rows, kinds)

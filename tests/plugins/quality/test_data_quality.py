@@ -1,0 +1,114 @@
+"""Expectations as plain data, answers as lines that a person can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dynamic_table.quality.data_quality import check_expectations
+from dynamic_table.quality.expectation_suites import expectations_of
+from storage_lib.errors import InvalidInputError
+
+# Great Expectations imports what Python is about to lose.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+ROWS = pa.table({"id": [1, 2, 2, None], "origin": ["EWR", "JFK", "XXX", "LGA"]})
+
+
+def test_failures_are_counted_by_severity_and_told_in_lines() -> None:
+    report = check_expectations(
+        ROWS,
+        [
+            {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 4}},
+            {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"}},
+            {
+                "type": "expect_column_values_to_be_in_set",
+                "kwargs": {"column": "origin", "value_set": ["EWR", "JFK", "LGA"]},
+                "severity": "warning",
+            },
+        ],
+    )
+
+    assert report.checked == 3
+    assert report.failed == {"critical": 1, "warning": 1, "info": 0}
+    critical, warning = sorted(report.lines)
+    assert critical.startswith("[critical] expect_column_values_to_not_be_null(column='id'): 1 of 4 rows")
+    assert warning.startswith("[warning] expect_column_values_to_be_in_set(")
+    assert warning.endswith("1 of 4 rows, for example XXX")
+
+
+def test_an_expectation_that_cannot_be_checked_is_an_error_of_its_own() -> None:
+    missing = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "nowhere"}, "severity": "warning"}
+
+    with pytest.raises(InvalidInputError, match="nowhere"):
+        check_expectations(ROWS, [missing])
+
+
+@pytest.mark.parametrize(
+    "expectations",
+    [
+        [],
+        "None",
+        [{"kwargs": {}}],
+        [{"type": 7}],
+        [{"type": "expect_table_row_count_to_equal", "severity": "fatal"}],
+        [{"type": "expect_table_row_count_to_equal", "kwargs": {"value": 3}, "severty": "warning"}],
+        [{"type": "expect_table_row_count_to_equal", "kwargs": ["value", 3]}],
+    ],
+)
+def test_malformed_expectations_are_refused(expectations: object) -> None:
+    with pytest.raises(InvalidInputError):
+        check_expectations(ROWS, expectations)
+
+
+def test_an_unknown_expectation_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="expect_the_unexpected"):
+        check_expectations(ROWS, [{"type": "expect_the_unexpected"}])
+
+
+def test_an_expectation_without_its_arguments_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="column"):
+        check_expectations(ROWS, [{"type": "expect_column_values_to_not_be_null"}])
+
+
+CODE = [
+    {"row_condition": "@pd.compat.os.system('touch {done}') == 0", "condition_parser": "pandas"},
+    {"row_condition": "id > 1", "condition_parser": "spark"},
+    {"row_condition": {"type": "pass_through", "pass_through_filter": "id.to_csv('{done}')"}},
+    {
+        "row_condition": {
+            "type": "comparison",
+            "column": {"name": "@pd.compat.os.system('touch {done}')"},
+            "operator": "==",
+            "parameter": 0,
+        }
+    },
+    {"unexpected_rows_query": "ADD JAR 'x.jar'"},
+    {"base_query": "SELECT reflect('a', 'b')"},
+    {"column_list": ["id", "0) + reflect('java.lang.System', 'exit', 1"]},
+]
+
+
+@pytest.mark.parametrize("kwargs", CODE)
+def test_expectations_of_a_form_hold_no_code(tmp_path: Path, kwargs: dict[str, object]) -> None:
+    done = tmp_path / "done"
+    filled = json.loads(json.dumps(kwargs).replace("{done}", str(done)))
+    given = [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id", **filled}}]
+
+    with pytest.raises(InvalidInputError, match="which may run code"):
+        expectations_of(given, "db.t", tmp_path)
+    (tmp_path / "authors.json").write_text(json.dumps(given))
+    assert expectations_of("authors.json", "db.t", tmp_path) == given
+    assert not done.exists()
+
+
+def test_expectations_of_a_form_that_only_compare_are_taken(tmp_path: Path) -> None:
+    given = [
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "origin", "value_set": ["(EWR)", "J@K"]}},
+        {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "a b", "regex": r"^(\w+)$"}},
+    ]
+
+    assert expectations_of(given, "db.t", tmp_path) == given

@@ -1,0 +1,53 @@
+"""Who is told that a task has ended stops its sink, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dynamic_table.sinks import sink_listener
+from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, open_job_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SinkJob:
+    """The job that the state store of the task ``sink`` names."""
+    started = open_job_directory(tmp_path / "db.t")
+    stored = {("sink", 3): json.dumps(str(started.directory))}
+    backend = SimpleNamespace(get=lambda scope, _key: stored.get((scope.task_id, scope.map_index)))
+    monkeypatch.setattr("airflow.state.get_state_backend", lambda: backend)
+    return started
+
+
+def ended(state: str, *, task_id: str = "sink", map_index: int = 3, module: str = "airflow.models.taskinstance") -> Any:
+    kind = type("TaskInstance", (SimpleNamespace,), {"__module__": module})
+    return kind(dag_id="dag", run_id="run", task_id=task_id, map_index=map_index, state=state)
+
+
+@pytest.mark.parametrize("verdict", ["success", "failed", "skipped"])
+def test_a_verdict_on_a_task_stops_its_sink(job: SinkJob, verdict: str) -> None:
+    getattr(sink_listener, f"on_task_instance_{verdict}")(ended(verdict))
+
+    assert job.stop_path.read_text() == BY_HAND
+
+
+@pytest.mark.parametrize(
+    "task_instance",
+    [
+        ended("up_for_retry"),
+        ended("failed", task_id="another"),
+        ended("failed", map_index=2),
+        ended("failed", module="airflow.sdk.execution_time.task_runner"),
+    ],
+    ids=["will be tried again", "has no sink", "is mapped beside it", "is a worker's"],
+)
+def test_any_other_task_stops_nothing(job: SinkJob, task_instance: Any) -> None:
+    sink_listener.on_task_instance_failed(task_instance)
+
+    assert not job.stop_path.exists()

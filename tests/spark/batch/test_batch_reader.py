@@ -1,0 +1,67 @@
+"""A batch read as Spark plans and runs it, without a Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import datasource as spark
+
+from storage_lib.spark.batch import batch_reader
+from storage_lib.spark.batch.batch_reader import SplitPartition, TableBatchReader
+from storage_lib.spark.tasks.table_cache import key_of
+from storage_lib.spark.translation.spark_schema import struct_of
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+@pytest.fixture
+def table(make_table: Callable[..., DynamicTable]) -> DynamicTable:
+    """Three partitions, a row each."""
+    columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+    table = make_table(columns=columns, primary_key=("day", "id"), partition_by=("day",))
+    table.append(pa.table({"day": ["a", "b", "c"], "id": [1, 2, 3]}))
+    return table
+
+
+def reader_of(table: DynamicTable) -> TableBatchReader:
+    return TableBatchReader(key_of(table), struct_of(table.schema))
+
+
+def ids_of(reader: TableBatchReader) -> list[list[int]]:
+    """The ids that each task reads."""
+    return [
+        [key for batch in reader.read(partition) for key in batch.column("id").to_pylist()]
+        for partition in reader.partitions()
+    ]
+
+
+def test_small_splits_share_a_task_until_it_is_full(table: DynamicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [sorted(ids) for ids in ids_of(reader_of(table))] == [[1, 2, 3]]
+
+    monkeypatch.setattr(batch_reader, "_TASK_BYTES", 2 * batch_reader._SPLIT_OVERHEAD_BYTES)
+
+    assert sorted(len(ids) for ids in ids_of(reader_of(table))) == [1, 2]
+
+
+def test_spark_is_asked_only_for_what_could_not_be_answered(table: DynamicTable) -> None:
+    reader = reader_of(table)
+    left = spark.StringContains(("day",), "x")
+
+    assert list(reader.pushFilters([spark.GreaterThan(("id",), 1), left])) == [left]
+    assert [sorted(ids) for ids in ids_of(reader)] == [[2, 3]]
+
+
+def test_neither_an_empty_batch_nor_an_empty_partition_is_handed_to_spark(table: DynamicTable) -> None:
+    reader = reader_of(table)
+    partitions = reader.partitions()
+    assert list(reader.pushFilters([spark.GreaterThan(("id",), 5)])) == []
+
+    assert [list(reader.read(partition)) for partition in partitions] == [[]]
+    assert list(reader.read(SplitPartition(None))) == []
