@@ -8,10 +8,12 @@ BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)
 MINUTES ?= 60
 # Two processes: most of a test that starts servers is waiting. WORKERS=0 runs the tests in one, for a debugger.
 WORKERS ?= 2
+UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/sql \
+	tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test check format bench soak drill lock clean
+.PHONY: help setup servers demo down test unit check format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -33,12 +35,16 @@ down: ## Stop what the demo left running
 test: setup ## Run the tests; FAST=1 leaves out those that start other processes
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS)
 
-check: setup ## Lint, formatting, types and who may import whom
+unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
+	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)
+
+check: setup ## Lint, formatting, types, import contracts, and the tests of `make unit`
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy $(CODE)
 # its cache does not notice a module that has come since
 	$(VENV)/bin/lint-imports --no-cache
+	@$(MAKE) --no-print-directory unit
 
 format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix-only .
