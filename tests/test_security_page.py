@@ -96,6 +96,9 @@ TESTED_BY = {
         "plugins/test_secrets.py::test_what_a_sink_is_told_in_a_file_holds_no_secret",
         "plugins/test_secrets.py::test_files_of_jobs_are_private_from_their_creation",
     ),
+    "spark-scratch": (
+        "spark/runtime/test_scratch_directory.py::test_no_scratch_file_of_a_local_spark_is_below_a_directory_that_others_may_enter",
+    ),
     "spark-plans": ("spark/translation/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
     "command-line": (
         "cli/test_given_options.py::test_a_secret_on_the_command_line_is_refused",

@@ -1,6 +1,6 @@
 """A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools.
 
-On a local master nothing of it listens beyond this machine.
+On a local master nothing of it listens beyond this machine, and its scratch files are its owner's only.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from storage_lib.schema.options.secret_text import secret_text_pattern
 from storage_lib.schema.options.table_options import secret_pattern
 from storage_lib.spark.runtime.loopback import loopback_settings
+from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
 from storage_lib.spark.source.table_source import register
 
 STREAM_POOL = "dynamic-table-stream"
@@ -46,7 +47,8 @@ def session(
     """The running session, or a new one, with the sources registered.
 
     ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
-    (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``). ``conf`` overrides our settings.
+    (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``) and has a private
+    ``spark.local.dir`` unless one is configured (``scratch_directory``). ``conf`` overrides our settings.
     """
     # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -54,11 +56,17 @@ def session(
     if master is not None:
         builder = builder.master(master)
     ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
-    for key, value in {**ours, **loopback_settings(master, {**ours, **(conf or {})}), **(conf or {})}.items():
+    for key, value in {**ours, **_of_a_local_master(master, {**ours, **(conf or {})}), **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _of_a_local_master(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    bound = loopback_settings(master, settings)
+    directory = private_scratch_directory(settings) if bound else None
+    return bound if directory is None else {**bound, LOCAL_DIR: directory}
 
 
 @contextmanager
