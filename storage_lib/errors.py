@@ -1,24 +1,24 @@
-"""Every error of the library, as a tree whose branches say what the caller should do next.
+"""Exceptions of the library, arranged by what the caller should do next.
 
 StorageError
 ├── RetryableError                 run the same call again
-│   ├── CommitConflictError        … after re-reading: somebody else changed the same files
-│   ├── LeaseLostError             … with a fresh turn: a waiter took ours over
-│   ├── UnavailableError           … when the store, the broker or the turn is free again
+│   ├── CommitConflictError        … after reading again: another writer changed the same files
+│   ├── LeaseLostError             … with a new lease: another writer took this one over
+│   ├── UnavailableError           … when the store, the broker or the lease is available again
 │   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
-└── PermanentError                 running it again ends the same way
-    ├── InvalidInputError          mend the input, the option or the call
-    ├── NotFoundError              name something that exists
-    ├── AlreadyExistsError         choose another name, or ask for "if not exists"
-    ├── SnapshotExpiredError       plan again from a snapshot that is still there
-    ├── SqlSyntaxError             mend the statement where its message points
-    ├── CorruptFileError           stop and look: a file is not what its metadata says
+└── PermanentError                 running it again fails again
+    ├── InvalidInputError          correct the input, the option or the call
+    ├── NotFoundError              name an object that exists
+    ├── AlreadyExistsError         choose another name, or use "if not exists"
+    ├── SnapshotExpiredError       plan again from a snapshot that still exists
+    ├── SqlSyntaxError             correct the statement at the position in the message
+    ├── CorruptFileError           investigate: a file differs from its metadata
     ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
     ├── LogRepairError             the log can't be completed from the files: reset it
     └── UntrackedCommitError       a stream would miss changes: start it again from a snapshot, or let it ignore them
 
-What a verb that changes a table raises has an attribute ``committed`` that says whether the change has happened: True,
-False, or None if that is not known (then the same call under the same identity finds out).
+Errors of operations that change a table have an attribute ``committed``: True if the change was committed, False if
+not, None if unknown (repeating the call under the same identity finds out).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 
 
 class StorageError(Exception):
-    """Base of every error that this library raises on purpose.
+    """Base class of the errors that this library raises deliberately.
 
-    ``committed`` says of a verb that changes a table whether the change has happened: with False everything is as it
-    was and the call may be repeated, with True it must not be, and None is not known. It is None for errors of reading.
+    ``committed`` says whether an operation that changes a table has committed: if False, nothing has changed and the
+    call may be repeated; if True, it must not be repeated; None means unknown. Errors of reads have None.
     """
 
     committed: bool | None = None
@@ -58,59 +58,59 @@ class RetryableError(StorageError):
 
 
 class PermanentError(StorageError):
-    """The same call would fail again: something has to change first."""
+    """The same call would fail again until its cause is corrected."""
 
 
 class CommitConflictError(RetryableError):
-    """What this commit deletes, or was made of, is no longer live; nothing of the commit was left behind."""
+    """Files that this commit deletes or is based on are no longer live; nothing was committed or left behind."""
 
 
 class LeaseLostError(RetryableError):
-    """The writer's turn was taken over before its snapshot was created; nothing became visible."""
+    """Another writer took over the lease before the snapshot was created; nothing became visible."""
 
 
 class UnavailableError(RetryableError):
-    """Storage, broker or turn could not be had in time; nothing became visible."""
+    """Storage, broker or lease was not available in time; nothing became visible."""
 
 
 class CommitOutcomeUnknownError(RetryableError):
-    """The answer to the commit was lost; repeat it under the same identity to find out."""
+    """The response to the commit was lost; repeat it under the same identity to learn the outcome."""
 
 
 class InvalidInputError(PermanentError):
-    """The input, an option or an argument is wrong; refused before anything was written."""
+    """The input, an option or an argument is invalid; nothing was written."""
 
 
 class NotFoundError(PermanentError):
-    """A table, partition, snapshot or file that was named does not exist."""
+    """The named table, partition, snapshot or file does not exist."""
 
 
 class AlreadyExistsError(PermanentError):
-    """What should be made is there already."""
+    """The object to be created already exists."""
 
 
 class SnapshotExpiredError(PermanentError):
-    """The snapshot asked for, or a file it needs, has been expired."""
+    """The requested snapshot, or a file it needs, has expired."""
 
 
 class SqlSyntaxError(PermanentError):
-    """The text is no statement; the message shows line, column, the line itself, and what was expected there."""
+    """The text is not a valid statement; the message shows line, column, the line itself and what was expected."""
 
 
 class CorruptFileError(PermanentError):
-    """A file does not hold what the table's metadata says it holds."""
+    """The content of a file differs from the table's metadata."""
 
 
 class LogOffsetsExpiredError(PermanentError):
-    """The log no longer holds the offsets asked for (its retention has passed)."""
+    """The log no longer holds the requested offsets (its retention has passed)."""
 
 
 class LogRepairError(PermanentError):
-    """Changes missing in the log can't be computed from the files any more."""
+    """Changes that are missing in the log can no longer be computed from the files."""
 
 
 class UntrackedCommitError(PermanentError):
-    """A stream has come to a commit of whose changes it is never told (``scan.on-untracked=fail``)."""
+    """A stream has reached a commit whose changes were not logged (``scan.on-untracked=fail``)."""
 
 
 _OUTCOMES: dict[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
@@ -118,17 +118,17 @@ _OUTCOME_NOTE = "Committed: "
 
 
 def note_outcome(error: BaseException, *, committed: bool | None) -> None:
-    """Say on an exception, of whatever class, whether the change has happened; who said it first is right.
+    """Record on an exception of any class whether the change was committed; the first call for an exception counts.
 
-    A note as well as an attribute: it is in every traceback, and comes along where only text does.
+    Sets the attribute and adds a note, which appears in tracebacks and survives where only text is passed on.
     """
     if "committed" not in vars(error):
-        error.committed = committed  # type: ignore[attr-defined]  # foreign exceptions get it, too
+        error.committed = committed  # type: ignore[attr-defined]  # exceptions of other libraries as well
         error.add_note(f"{_OUTCOME_NOTE}{_OUTCOMES[committed]}")
 
 
 def outcome_in(text: str) -> bool | None:
-    """What the note of ``note_outcome`` says that the text of a traceback begins with; None if there is none."""
+    """Parse the note of ``note_outcome`` at the start of ``text``; None if there is none."""
     first = text.lstrip().partition("\n")[0].strip()
-    told = {f"{_OUTCOME_NOTE}{word}": outcome for outcome, word in _OUTCOMES.items()}
-    return told.get(first)
+    notes = {f"{_OUTCOME_NOTE}{word}": outcome for outcome, word in _OUTCOMES.items()}
+    return notes.get(first)

@@ -54,7 +54,7 @@ _SYNC_KIND, _DIGEST = "dynamic-table.sync", b"blake2b"
 _LONG_BYTES_MAX = 10
 _EXPANDED_BYTES_MIN = 256 << 20
 _EXPANDED_RATIO_MAX = 200
-"""Metadata that takes more room than this for each byte of its file, and more than the above, is no metadata."""
+"""Metadata that expands by more than this ratio, and to more than the size above, is treated as corrupt."""
 UNREADABLE = (
     EOFError,
     IndexError,

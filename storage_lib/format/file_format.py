@@ -1,4 +1,4 @@
-"""What a columnar format must do: write record batches with statistics, read chosen columns back in small batches.
+"""Interface of a columnar format: write record batches with statistics, read selected columns in small batches.
 
 A format knows files and columns, nothing of keys, levels or snapshots (docs/format.md, "Data files").
 """

@@ -27,7 +27,7 @@ def new_format(name: str, *, compression: str, compression_level: int) -> FileFo
     """The format that an option names; ``compression_level`` is zstd's. One
     that a package adds takes neither.
 
-    Raises ``InvalidInputError`` for a format or a codec that there is not.
+    Raises ``InvalidInputError`` for an unknown format or codec.
     """
     codec = compression.lower()
     if name not in FORMATS and name in added_names(Extension.FILE_FORMATS):

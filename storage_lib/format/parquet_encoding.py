@@ -54,7 +54,7 @@ def column_encodings(sample: pa.RecordBatch, compression: str, compression_level
     codec = None if compression == "none" else pa.Codec(compression, compression_level)
     middles = {path: _middle(leaf) for path, leaf in leaves.items() if path not in dictionary}
     shares = {path: 1.0 if codec is None else _compressed_share(part, codec) for path, part in middles.items()}
-    # What is inside of nested columns stays plain: little is won there.
+    # Fields of nested columns stay plain: other encodings gain little there.
     flat = middles.keys() & set(sample.schema.names)
     as_differences = {path for path in flat if _differences_are_smaller(middles[path], shares[path])}
     compressed = set(dictionary) | {path for path, share in shares.items() if share <= COMPRESSED_SIZE_MAX}

@@ -1,4 +1,4 @@
-"""What a Parquet footer says of its columns, as far as it can be trusted for leaving files or row groups out.
+"""Column statistics of a Parquet footer, as far as they are reliable enough to skip files or row groups.
 
 A bound is dropped (None) where Parquet leaves doubt: no statistics, values that Python can't represent, and
 floating point, whose statistics are silent about NaN.

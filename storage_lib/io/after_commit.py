@@ -1,8 +1,8 @@
-"""What is done once a commit has happened: it may fail, but never the commit.
+"""Work after a commit, whose failure must not fail the commit.
 
-A caller that gets an error repeats the call, and would write the rows twice. So whatever fails behind the commit point
-is reported and left to the next writer, who finds it undone: compaction, hints, the end of log transactions, the turn,
-files that are no longer needed.
+A caller that gets an error repeats the call, and would write the rows twice. Failures after the commit point are
+therefore logged, and the next writer does the remaining work: compaction, hints, the end of log transactions, the
+lease, files that are no longer needed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LOGGER = logging.getLogger(__name__)
 
 @contextmanager
 def after_commit(what: str) -> Iterator[None]:
-    """Do the body, whose failure is logged as a warning: ``what`` says what was being done, and of which table.
+    """Log an exception of the body as a warning; ``what`` names the operation and its table.
 
-    Interrupts pass, and say that the commit has happened.
+    Interrupts propagate, marked as committed.
     """
     try:
         yield

@@ -1,14 +1,14 @@
-"""Create-if-absent in an object store: a conditional put whose outcome is looked up whenever it is not sure.
+"""Create-if-absent in an object store: a conditional put whose outcome is looked up whenever it is uncertain.
 
-Every object that must not exist yet is put with a mark of its own in its metadata. Whatever the store answers, or
-when it answers nothing, the mark of what is there in the end tells whose it is:
+Every such put carries a unique mark in the object's metadata. Whatever the store answers, or if it does not answer,
+the mark of the stored object shows which put succeeded:
 
     created                         ─▶ ours
     name taken ───────────┐
     5xx, time-out, broken ┴▶ look ─▶ our mark: ours   other mark: lost   nothing there: put again   no answer: unknown
 
-So a put that a proxy or we repeat, and that loses against itself, is still won; and a 409, which S3 answers when a
-delete came in between, is not taken for a loss.
+So a put that a proxy or we repeat, and that finds its own object, still counts as won; and a 409, which S3 returns when
+a delete ran concurrently, does not count as lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files on a local disk. A name is created at most once, by link(2), and whole: written aside, synced, then linked.
+"""Files on a local disk. A name is created once, atomically: write a temporary file, sync it, then link(2) it.
 
-Names written aside begin with a dot and end in ``.tmp``; what a crash leaves of them is no table's file.
+Names of temporary files begin with a dot and end in ``.tmp``; those left by a crash belong to no table.
 """
 
 # ruff: noqa: PTH102, PTH105, PTH112, PTH116, PTH120  paths are strings here, and one lookup of many thousands should not cost a Path

@@ -1,9 +1,9 @@
-"""Storage whose create-if-absent is made by a lock, for stores that have none of their own.
+"""Create-if-absent implemented with a lock, for stores without an atomic one.
 
     hold the lock ─▶ there already? lost ─▶ still held? ─▶ put ─▶ still held? created, else unknown
 
-A holder that was slow and has been taken over does not put: it is told before. Only the time of the put itself is not
-covered, so the lock's time-out has to be longer than a request may take.
+A slow holder whose lock was taken over notices before it puts. Only the put itself is not covered, so the lock's
+timeout has to be longer than a request may take.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files ``<prefix>1, <prefix>2, ...`` of one directory: the latest, load, create the next or lose the race.
+"""Numbered files ``<prefix>1, <prefix>2, ...`` of one directory: find the latest, load, create the next atomically.
 
 With hints, LATEST and EARLIEST hold a number as text (docs/format.md, 1.4). LATEST is written after the file that it
-names, so it may be too low but never too high; neither has to be there, and nothing is believed without a look.
+names, so it may be too low but never too high. Both are optional, and every hint is verified.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NumberedFiles:
         self._seen: int | None = None
 
     def path(self, number: int) -> str:
-        """Where file ``number`` is, if it is."""
+        """Path of file ``number``, which need not exist."""
         return f"{self._directory}/{self._prefix}{number}"
 
     def latest_id(self) -> int | None:
@@ -55,8 +55,8 @@ class NumberedFiles:
     def _refuse_loss(self, newest: int | None) -> None:
         """Raise if LATEST names a file above all that are there.
 
-        It is written after the file that it names, and whoever takes files away at that end (another engine's
-        rollback) writes it before. So that file was lost, and the next one must not take its number.
+        LATEST is written after the file that it names, and an engine that deletes the newest files (a rollback)
+        rewrites it first. So the named file was lost, and the next one must not reuse its number.
         """
         hint = self._hint(LATEST)
         if hint is None or hint <= (newest or 0) or self._file_io.exists(self.path(hint)):
@@ -66,7 +66,7 @@ class NumberedFiles:
         there = "there is none at all" if newest is None else f"the newest there is {self.path(newest)}"
         message = (
             f"{self.path(hint)} is missing, although {self._directory}/{LATEST} names it; {there}. Restore the file, "
-            f"or delete {LATEST} to go on with what is there and give up what came after it"
+            f"or delete {LATEST} to continue with the existing files and lose the later ones"
         )
         raise CorruptFileError(message)
 

@@ -54,7 +54,7 @@ def translated(act: str, path: str, error: Exception) -> Exception:
 
 
 def was_never_sent(error: Exception) -> bool:
-    """Whether there was no connection, so that the store can't have done what was asked.
+    """Whether the connection failed, so that the store can't have executed the request.
 
     Only of a client that sends once: one that repeats tells about its last attempt only.
     """
@@ -62,5 +62,5 @@ def was_never_sent(error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What a client's error says, without what it says to its own developers, and without addresses' signatures."""
+    """First line of a client's error, without details for its developers and without signatures in URLs."""
     return _QUERY.sub("", str(error).partition("\n")[0])

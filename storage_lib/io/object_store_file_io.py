@@ -152,7 +152,7 @@ class ObjectStoreFileIO:
             obstore.delete(store, key)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Refused: there are no directories, and objects can't be moved together."""
+        """Not supported: an object store has no directories and can't move objects atomically."""
         message = (
             f"{path} can't become {new_path}: an object store moves nothing at once. Make a new table there and copy "
             "the rows into it"

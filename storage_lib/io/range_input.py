@@ -1,7 +1,7 @@
-"""Random reads of a remote file: one request brings more than was asked for, so that the next read needs none.
+"""Random reads of a remote file with read-ahead.
 
-The end of the file is brought with its size, since formats keep their footer there. Reads that go on where the last
-one ended are taken for a scan: each request then brings twice as much, up to a bound; a jump starts small again.
+Opening a file fetches its end along with its size, since formats keep their footer there. Consecutive reads count as a
+scan, for which each request fetches twice as much as the one before, up to a bound; a seek starts small again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ReadRange: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 """``(offset, length)`` to that many bytes; the range lies within the file."""
 
 TAIL_BYTES = 512 * 1024
-"""Brought when a file is opened; many a young file is no larger."""
+"""Fetched when a file is opened; many small files are read completely by it."""
 _JUMP_BYTES = 128 * 1024
 _SCAN_BYTES_MAX = 8 * 1024 * 1024
 _GAP_BYTES_MAX = 1024 * 1024

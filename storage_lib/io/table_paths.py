@@ -214,12 +214,12 @@ class TablePaths:
         return f"changelog-{writer_uuid}-{counter}.{extension}"
 
     def long_lived_changelog_path(self, snapshot_id: int) -> str:
-        """What is kept of an expired snapshot: where its changes are."""
+        """Path of the changelog metadata that outlives an expired snapshot."""
         return f"{self.changelog_directory}/changelog-{snapshot_id}"
 
     @staticmethod
     def new_statistics_name(writer_uuid: str, counter: int) -> str:
-        """What one ANALYZE found."""
+        """Name of the statistics file of one ANALYZE."""
         return f"stat-{writer_uuid}-{counter}"
 
     @staticmethod

@@ -1,7 +1,7 @@
 """A place in the log: for every bucket the offset of the next record to read.
 
-Offsets mean nothing in another log, be it of the same name: a topic that somebody deletes and makes anew begins at 0
-again. So they also say which log they are of, where that is known.
+Offsets are meaningless in another log, even one of the same name: a topic that is deleted and recreated starts at 0
+again. They therefore carry the id of their log where it is known.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class LogOffsets:
         return json.dumps({str(bucket): offset for bucket, offset in sorted(self.next_offsets.items())})
 
     def __str__(self) -> str:
-        """For messages: with the log, for the same numbers may be a place in another."""
+        """For messages: with the log's id, since the same offsets may exist in another log."""
         return f"offsets {self.to_json()}{'' if self.log_id is None else f' of topic {self.log_id}'}"
 
     @classmethod
     def from_json(cls, text: str, log_id: str | None = None) -> LogOffsets:
-        """Read what ``to_json`` wrote; the log's name is kept beside it."""
+        """Parse the output of ``to_json``, which does not include ``log_id``."""
         return cls({int(bucket): int(offset) for bucket, offset in json.loads(text).items()}, log_id)
 
 
 def made_anew(log: str) -> LogOffsetsExpiredError:
-    """What is said of offsets in a log that is gone, and of whose name there is another."""
+    """Return the error for offsets in a log that was deleted and recreated under the same name."""
     return LogOffsetsExpiredError(
-        f"log {log!r} was made anew: the offsets are of the one that was there before. Read the files from a snapshot "
-        "again (log.scan=full)"
+        f"log {log!r} was recreated: the offsets belong to the log before it. Read the files from a snapshot again "
+        "(log.scan=full)"
     )

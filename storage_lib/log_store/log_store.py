@@ -1,9 +1,9 @@
-"""What a dynamic table asks of its log; ``KafkaLogStore`` and ``MemoryLogStore`` answer alike.
+"""Interface of a dynamic table's log, implemented by ``KafkaLogStore`` and ``MemoryLogStore``.
 
-One log partition per bucket. Records become visible transaction by transaction: a ``LogTransaction`` is opened
-and written by whoever holds the slot, and ended by whoever knows its ``TransactionHandle``, also from another
-process and after the writer has died. Offsets need not be dense: ending a transaction may use one up.
-Or they become visible as they are written: by a ``LogAppender``, outside of any transaction.
+One log partition per bucket. Records become visible transaction by transaction: the holder of the slot opens and
+writes a ``LogTransaction``; any process that has its ``TransactionHandle`` can end it, even after the writer has
+crashed. Offsets need not be dense: ending a transaction may use one up.
+A ``LogAppender`` writes outside of any transaction; its records become visible as they are written.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class TransactionHandle:
 
 
 class EndOutcome(Enum):
-    """What became of a transaction that somebody asked to end."""
+    """Outcome of a request to end a transaction."""
 
     ENDED = "ended"
-    """It is ended the way that was asked for, now or before."""
+    """The transaction has ended as requested, now or earlier."""
     FENCED = "fenced"
-    """It was already ended by somebody else: timed out, or aborted by a successor. Look into the log."""
+    """Another process or a timeout has already ended it; only the log shows whether its records are visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """What one transaction put into one bucket: records at ``first_offset`` up to, not including, ``next_offset``."""
+    """Records that one transaction wrote into one bucket: offsets from ``first_offset`` to before ``next_offset``."""
 
     bucket: int
     first_offset: int
@@ -95,7 +95,7 @@ class LogTransaction(Protocol):
 class LogAppender(Protocol):
     """Writes that are visible as soon as they are stored, and can't be taken back. Not thread-safe; good for one write.
 
-    What a write stores that fails in between, or is repeated, is there at least once. Any number of appenders may
+    A write that fails midway or is repeated stores its records at least once. Any number of appenders may
     write to one bucket at a time.
     """
 
@@ -131,7 +131,7 @@ class LogStore(Protocol):
         """For DESCRIBE: ``log.system``, ``log.kafka.topic``, ``log.retention`` (effective), … ; no secrets."""
 
     def log_id(self) -> str | None:
-        """Names this log: one that is made anew under its name has another. None where the system has no such names.
+        """Id of this log, which changes when the log is recreated under its name. None if the system has no such ids.
 
         May be a second old. Raises ``NotFoundError`` if there is no log, ``UnavailableError``.
         """

@@ -162,7 +162,7 @@ class TableSchema:
     def from_json(cls, data: bytes) -> TableSchema:
         """Read a schema file, also of other writers; unknown keys are passed over.
 
-        Raises ``CorruptFileError`` if it is no schema, ``InvalidInputError`` for column types this version lacks.
+        Raises ``CorruptFileError`` if it is not a schema, ``InvalidInputError`` for unsupported column types.
         """
         try:
             value = json.loads(data)
@@ -184,7 +184,7 @@ class TableSchema:
                 time_millis=int64(value.get("timeMillis", 0)),
             )
         except UNDECODABLE as error:
-            message = f"this is no table schema ({type(error).__name__}: {error}): {data[:200]!r}"
+            message = f"this is not a table schema ({type(error).__name__}: {error}): {data[:200]!r}"
             raise CorruptFileError(message) from error
 
 
@@ -335,8 +335,8 @@ def _check_keys(
         raise InvalidInputError(message)
     if set(primary_keys) <= set(partition_keys):
         message = (
-            f"the primary key ({', '.join(primary_keys)}) has no column beside the partition columns, so a partition "
-            "could hold one row only; add a column to the primary key or partition by fewer"
+            f"the primary key ({', '.join(primary_keys)}) consists of partition columns only, so a partition "
+            "could hold one row only; add a column to the primary key or partition by fewer columns"
         )
         raise InvalidInputError(message)
 
@@ -353,7 +353,7 @@ def _check_key_types(schema: TableSchema) -> None:
             raise InvalidInputError(message)
     for each in schema.partition_fields:
         if each.type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
-            message = f"partition column {each.name!r} is {each.type}, which is no directory's name; make it a STRING"
+            message = f"partition column {each.name!r} is {each.type}, which can't name a directory; make it a STRING"
             raise InvalidInputError(message)
 
 

@@ -139,7 +139,7 @@ def test_odd_names_are_refused(name: str) -> None:
         ({"primary_key": [], "options": {"merge-engine": "deduplicate"}}, "rows are counted"),
         ({"primary_key": ["nope"]}, "'nope' is not a column"),
         ({"primary_key": ["id"], "partition_by": ["dt"]}, "not in the primary key"),
-        ({"primary_key": ["dt"], "partition_by": ["dt"]}, "no column beside the partition columns"),
+        ({"primary_key": ["dt"], "partition_by": ["dt"]}, "consists of partition columns only"),
         ({"primary_key": ["id"], "options": {"bucket": "0"}}, "bucket is '0'"),
         ({"primary_key": ["id"], "options": {"bukcet": "2"}}, "did you mean 'bucket'"),
         ({"primary_key": ["id"], "options": {"merge-engine": "aggregation"}}, r"log\.system=none"),

@@ -125,7 +125,7 @@ def test_an_option_with_a_flipped_letter_is_refused_with_the_files_name() -> Non
         for place in range(len(key)):
             flipped = f"{key[:place]}/{key[place + 1 :]}"
             files.replace(path, sound.replace(f'"{key}":'.encode(), f'"{flipped}":'.encode()))
-            with pytest.raises(InvalidInputError, match=f"{NAME}.*{path}.*there is no option '{flipped}'.*'{key}'"):
+            with pytest.raises(InvalidInputError, match=f"{NAME}.*{path}.*unknown option '{flipped}'.*'{key}'"):
                 catalog(files, "used").load_table(NAME)
 
 

@@ -187,8 +187,8 @@ def transactions_of_the_newest_snapshot(table: DynamicTable) -> set[str]:
     assert part is not None
     ids = [each.handle.transactional_id for each in part.transactions]
     assert ids
-    patience = log._cluster.patience(SystemClock(), "look")
-    (node,) = set(log._cluster.coordinators(ids, patience).values())
+    retries = log._cluster.retries(SystemClock(), "look")
+    (node,) = set(log._cluster.coordinators(ids, retries).values())
     try:
         states = log._cluster.ask(node, DescribeTransactionsRequest(transactional_ids=ids)).transaction_states
     except KafkaError:

@@ -65,7 +65,7 @@ def broker(clock: FakeClock) -> Iterator[RestartedBroker]:
 def test_leaders_are_found_at_a_broker_that_was_gone_and_forgets_the_topic_at_first(
     clock: FakeClock, broker: RestartedBroker
 ) -> None:
-    assert broker.leaders("t", broker.patience(clock, "look")) == {0: 1}
+    assert broker.leaders("t", broker.retries(clock, "look")) == {0: 1}
 
 
 def test_the_configuration_is_found_at_a_broker_that_forgets_the_topic_at_first(
@@ -78,7 +78,7 @@ def test_a_topic_that_stays_unknown_is_not_found_and_says_why(clock: FakeClock, 
     broker.unknown_answers = 1_000
 
     with pytest.raises(NotFoundError, match="no topic 't'"):
-        broker.leaders("t", broker.patience(clock, "look"))
+        broker.leaders("t", broker.retries(clock, "look"))
     with pytest.raises(NotFoundError, match="no topic 't'"):
         KafkaTopic(broker, "t", "uuid", clock).configs()
 

@@ -176,7 +176,7 @@ def test_a_successor_aborts_what_the_slot_left_open_and_fences_its_writer(log: L
 
     assert log.end(sleeper.handle, commit=True) is EndOutcome.FENCED
     assert not log.is_committed(written)
-    with pytest.raises(LeaseLostError, match="begin again in a fresh turn"):
+    with pytest.raises(LeaseLostError, match="begin again with a new lease"):
         write_and_flush(sleeper, schema)
     successor.write(0, *changes(schema, "+I 2 b"))
     successor.flush()
@@ -476,6 +476,6 @@ def test_a_log_made_anew_has_another_id_and_does_not_take_offsets_of_before(
 
     assert anew.log_id() not in (None, before.log_id)
     assert anew.latest_offsets().log_id == anew.log_id()
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         list(anew.read(before))
     assert log_texts(anew) == ["+I 2 b", "+I 3 c"]

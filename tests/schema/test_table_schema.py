@@ -163,7 +163,7 @@ def test_an_unknown_column_is_answered_with_those_there_are() -> None:
         ("id INT", "id, id", "", {}, "named twice"),
         ("id INT", "", "dt", {}, "'dt' is not a column"),
         ("id INT, dt DATE", "id", "dt", {}, "'dt' is not in the primary key"),
-        ("id INT, dt DATE", "dt", "dt", {}, "no column beside the partition"),
+        ("id INT, dt DATE", "dt", "dt", {}, "consists of partition columns only"),
         ("dt DATE", "", "dt", {}, "every column is a partition column"),
         ("id INT", "id", "", {"bucket": "0"}, "bucket is '0'"),
         ("id INT", "", "", {"bucket": "-1"}, "bucket is '-1'"),

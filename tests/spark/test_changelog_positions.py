@@ -119,7 +119,7 @@ def test_no_batch_is_planned_or_repeated_in_a_topic_that_was_made_anew() -> None
 
     topic.id, topic.ends = "second", [20]
 
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         reader.latestOffset(reached, ReadAllAvailable())
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         reader.partitions(reached, {**reached, "0": 20})

@@ -130,7 +130,7 @@ def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
     produce(bootstrap_servers, topic, *(change("c", key, "c") for key in (3, 4, 5)))
 
     for place, start in (("first", None), ("second", reached)):
-        with pytest.raises(LogOffsetsExpiredError, match=r"topic .* was deleted and made anew"):
+        with pytest.raises(LogOffsetsExpiredError, match=r"topic .* was deleted and recreated"):
             stream(place, start)
 
     assert ingest(table, topic, options=options, skip_expired=True).row_count == 3

@@ -88,7 +88,7 @@ def test_a_running_stream_read_ends_when_its_table_is_dropped(
 
     make_anew(table).append(pa.table({"id": [2]}))
 
-    with pytest.raises(NotFoundError, match=r"db\.t was dropped and made anew"):
+    with pytest.raises(NotFoundError, match=r"db\.t was dropped and recreated"):
         drained(reader, offset)
     open_catalog(table.address.warehouse).drop_table(table.name)
     with pytest.raises(NotFoundError, match=r"no table db\.t"):
@@ -104,7 +104,7 @@ def test_a_task_never_opens_another_table_in_the_place_of_its_own(
     make_anew(key.table())
     monkeypatch.setattr(table_cache, "_open", {})
 
-    with pytest.raises(NotFoundError, match="made anew"):
+    with pytest.raises(NotFoundError, match="recreated"):
         key.table()
 
 
@@ -126,7 +126,7 @@ def test_reads_and_writes_through_an_old_handle_are_refused(
         lambda: source.writer(struct, overwrite=True),
         lambda: source.streamWriter(struct, overwrite=False),
     ):
-        with pytest.raises(NotFoundError, match="made anew"):
+        with pytest.raises(NotFoundError, match="recreated"):
             attempt()
     assert again.lease.holder() is None
     assert again.file_store.snapshots.latest_id() is None

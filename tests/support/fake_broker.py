@@ -13,7 +13,7 @@ from typing import Any
 
 import kafka.errors
 
-from storage_lib.log_store.kafka.kafka_cluster import Patience
+from storage_lib.log_store.kafka.kafka_cluster import Retries
 from tests.support.fake_environment import FakeClock
 
 _SEQUENCE_AT, _COUNT_AT = 53, 57
@@ -33,11 +33,11 @@ class FakeBroker:
         self.requests: list[int] = []
         self.leader_lookups = 0
 
-    def patience(self, clock: FakeClock, act: str) -> Patience:
+    def retries(self, clock: FakeClock, act: str) -> Retries:
         deadline = clock.monotonic() + self.limit_ms / 1_000
-        return Patience(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=self.limit_ms)
+        return Retries(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=self.limit_ms)
 
-    def leaders(self, _topic: str, _patience: Patience) -> Mapping[int, int]:
+    def leaders(self, _topic: str, _retries: Retries) -> Mapping[int, int]:
         return {0: 1}
 
     def forget_leaders(self, _topic: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import kafka.errors
 
-from storage_lib.log_store.kafka.kafka_cluster import Patience
+from storage_lib.log_store.kafka.kafka_cluster import Retries
 from tests.support.fake_environment import FakeClock
 
 FINE = "fine"
@@ -29,11 +29,11 @@ class FakeCoordinator:
         self.markers_missing = 0
         self.lookups = 0
 
-    def patience(self, clock: FakeClock, act: str) -> Patience:
+    def retries(self, clock: FakeClock, act: str) -> Retries:
         deadline = clock.monotonic() + self.limit_ms / 1_000
-        return Patience(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=self.limit_ms)
+        return Retries(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=self.limit_ms)
 
-    def coordinators(self, transactional_ids: Sequence[str], _patience: Patience) -> dict[str, int]:
+    def coordinators(self, transactional_ids: Sequence[str], _retries: Retries) -> dict[str, int]:
         return dict.fromkeys(transactional_ids, 1)
 
     def forget_coordinator(self, _transactional_id: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import kafka.errors
 
-from storage_lib.log_store.kafka.kafka_cluster import Patience
+from storage_lib.log_store.kafka.kafka_cluster import Retries
 from tests.support.fake_environment import FakeClock
 
 
@@ -26,11 +26,11 @@ class FakeLeader:
         self.aborted: list[int] = []
         self.leader_lookups = 0
 
-    def patience(self, clock: FakeClock, act: str) -> Patience:
+    def retries(self, clock: FakeClock, act: str) -> Retries:
         deadline = clock.monotonic() + 30
-        return Patience(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=30_000)
+        return Retries(clock=clock, deadline=deadline, servers="fake:9092", act=act, limit_ms=30_000)
 
-    def leaders(self, _topic: str, _patience: Patience) -> Mapping[int, int]:
+    def leaders(self, _topic: str, _retries: Retries) -> Mapping[int, int]:
         return {0: 1}
 
     def forget_leaders(self, _topic: str) -> None:

@@ -174,7 +174,7 @@ def test_without_its_registry_nothing_is_made_or_written(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"log.key.format": "avro"}, "goes with log.format=debezium-avro"),
+        ({"log.key.format": "avro"}, "needs log.format=debezium-avro"),
         ({"log.format": "debezium-avro"}, "needs a schema registry: give the URL"),
     ],
 )

@@ -230,7 +230,10 @@ def test_a_condition_on_what_is_in_a_variant_is_refused() -> None:
     ("value", "said"),
     [
         (pa.array(["{}"]), "not string"),
-        (pa.array([{"value": b"", "metadata": NO_NAMES}], VARIANT_ARROW), "row 0 is no variant: its value has 0 bytes"),
+        (
+            pa.array([{"value": b"", "metadata": NO_NAMES}], VARIANT_ARROW),
+            "row 0 is not a variant: its value has 0 bytes",
+        ),
         (pa.array([{"value": b"\x00", "metadata": b"{}"}], VARIANT_ARROW), "metadata begins with b'{'.*parse_json"),
         (pa.array([{"value": b"\x00", "metadata": None}], UNMARKED), "row 0 has no 'metadata'"),
         (pa.array([{"value": b"\x00"}]), "not struct<value: binary>"),

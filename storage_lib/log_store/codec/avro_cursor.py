@@ -105,7 +105,7 @@ class AvroCursor:
     def fields(self, record: AvroSchema, wanted: Collection[str]) -> dict[str, pa.Array]:
         """The ``wanted`` fields of a record; what comes after the last of them is left where it is.
 
-        Raises ``ValueError`` where the bytes are not of this schema, as far as that can be told.
+        Raises ``ValueError`` if the bytes are recognisably not of this schema.
         """
         found: dict[str, pa.Array] = {}
         for each in _kind(record)[1]["fields"]:
@@ -169,10 +169,10 @@ class AvroCursor:
         chosen = self._varints()
         others = [number for number, each in enumerate(branches) if each != "null"]
         if len(others) > 1:
-            message = f"a union of several types ({len(others)}) is no type of a column"
+            message = f"a union of several types ({len(others)}) is not supported as a column type"
             raise ValueError(message)
         if ((chosen < 0) | (chosen >= len(branches))).any():
-            message = "a union's branch that there is not"
+            message = "invalid branch of a union"
             raise ValueError(message)
         if not others:
             return None if skip else pa.nulls(len(chosen))
@@ -246,7 +246,7 @@ class AvroCursor:
         if not len(start):
             return
         size = len(self._data)
-        # The length by itself, too: a sum that is beyond 64 bits begins anew below zero.
+        # Check the length by itself as well: start + length may overflow 64 bits and become negative.
         if np.min(length) < 0 or np.max(length) > size or np.max(start + length) > size:
             message = "the bytes end before the record does"
             raise ValueError(message)

@@ -88,7 +88,7 @@ def record_written(registry: SchemaRegistry, number: int) -> tuple[AvroSchema, M
     record = with_names_spelled_out(json.loads(schema))
     fields = fields_of(record)
     if not fields:
-        message = f"schema {number} is no record with fields"
+        message = f"schema {number} is not a record with fields"
         raise ValueError(message)
     return record, fields
 

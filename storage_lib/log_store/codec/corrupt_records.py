@@ -1,6 +1,6 @@
-"""Reads records among which some are no change: those are passed over, and each of them is told.
+"""Decode records, skipping corrupt ones and reporting each of them.
 
-A topic that others write may hold a record that nobody can read, and no later one would ever be reached behind it.
+A topic that other programs write may hold a corrupt record, which would otherwise block every later one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def decode_but_corrupt(
     decoder: ChangeDecoder, values: pa.Array, keys: pa.Array, tell: Callable[[int, CorruptRecordError], None]
 ) -> DecodedChanges:
-    """As ``decoder.decode``, but for the records that it can't read: ``tell`` hears the index of each.
+    """As ``decoder.decode``, but skip corrupt records; ``tell`` is called with the index and error of each.
 
-    Behind a bad record it goes on in small steps that grow: who puts one foreign record into a topic has put a
-    thousand, and to look through all that follows for the next one costs the whole batch each time.
+    After a corrupt record, decoding continues in steps that start at one record and double: corrupt records come in
+    runs, and each failed step costs a decode of the whole step.
     """
     parts: list[tuple[int, DecodedChanges]] = []
     start, step = 0, len(values)

@@ -168,7 +168,7 @@ class DebeziumAvro:
     # Decoding
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
-        """See ``ChangeDecoder.decode``; a null is a tombstone, which is no change."""
+        """See ``ChangeDecoder.decode``; a null is a tombstone and is skipped."""
         return decoded_but_tombstones(values, self._decoded)
 
     def _decoded(self, values: pa.Array) -> DecodedChanges:
@@ -189,11 +189,11 @@ class DebeziumAvro:
     def _sides(self, records: WrittenAlike) -> list[pa.Array]:
         record, types = record_written(self.registry, records.number)
         if not types.keys() >= _ENVELOPE:
-            message = f"schema {records.number} has no before, after and op, so this is no change of Debezium's"
+            message = f"schema {records.number} has no before, after and op, so this is not a Debezium change"
             raise ValueError(message)
         found = records.fields(record, _ENVELOPE)
         if not pa.types.is_string(found["op"].type):
-            message = "op is no string"
+            message = "op is not a string"
             raise ValueError(message)
         return [*(self._rows(found[side], fields_of(types[side])) for side in ("before", "after")), found["op"]]
 

@@ -107,7 +107,7 @@ def _times(column: pa.Array, field: DataField) -> pa.Array:
         pc.and_(pc.greater_equal(column, 0), pc.less(millis, _DAY_MILLIS)),
     )
     if not pc.all(is_time, min_count=0).as_py():
-        message = f"column {field.name!r} holds a number that is no time of the day in milliseconds"
+        message = f"column {field.name!r} holds a number that is not a time of day in milliseconds"
         raise ValueError(message)
     return millis.cast(pa.int32()).cast(field.type.arrow)
 

@@ -1,4 +1,4 @@
-"""What a change of Debezium's says, whatever it is spelled in: rows before and after, and an operation.
+"""Debezium's change envelope, independent of its encoding: rows before and after, and an operation.
 
     kind          changelog-mode upsert             changelog-mode all
     +I            before nothing, after row, c
@@ -36,7 +36,7 @@ _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DEL
 _UPDATE, _DELETE = 1, 2
 
 UNREADABLE = (ValueError, pa.ArrowException, OverflowError, RecursionError)
-"""What a value that is no change makes its readers raise: the last two are a number and a nesting beyond measure."""
+"""Errors that readers raise for a corrupt value; the last two stand for an excessive number and excessive nesting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]
 def enveloped(
     spelled: pa.Array, codes: np.ndarray, keys: pa.Array | None, *, with_update_before: bool, nothing: bytes
 ) -> Envelopes:
-    """Changes as records: ``spelled`` rows (binary), kinds, and keys by which pairs are told (None: by adjacency)."""
+    """Changes as records: ``spelled`` rows (binary), kinds, and keys that identify pairs (None: by adjacency)."""
     is_pair = np.zeros(len(codes), bool)
     if with_update_before:
         is_pair[:-1] = (codes[:-1] == RowKind.UPDATE_BEFORE) & (codes[1:] == RowKind.UPDATE_AFTER)
@@ -144,7 +144,7 @@ def opened(
 
 
 def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], DecodedChanges]) -> DecodedChanges:
-    """What ``decode`` makes of the values that are not null; a null is a tombstone, which is no change.
+    """Apply ``decode`` to the values that are not null; a null is a tombstone and is skipped.
 
     Raises ``CorruptRecordError`` with the place of the first value that it can't read.
     """

@@ -8,7 +8,7 @@
     -D            {"before":row,"after":null,"op":"d"}, the whole row
 
 A decoded ``u`` with ``before`` is the pair -U, +U of one offset; ``r`` (a snapshot read of Debezium's) is +I; a
-record without value (a tombstone) is no change and is skipped. Columns the table does not know are ignored, columns
+record without value (a tombstone) is skipped. Columns the table does not know are ignored, columns
 a record lacks are null. The key is the JSON of the primary key columns, null without one.
 """
 
@@ -67,8 +67,8 @@ _NOTHING_BEFORE = b'{"before":null,"after":{'
 class DebeziumJson:
     """The codec of one table; ``with_update_before`` is changelog-mode ``all``.
 
-    ``has_schema``: what is read is ``{"schema": ..., "payload": <the change>}``, as Kafka Connect's JsonConverter
-    writes it unless it is told otherwise; the schema is passed over.
+    ``has_schema``: values are ``{"schema": ..., "payload": <the change>}``, as Kafka Connect's JsonConverter writes
+    them by default; the schema is ignored.
     """
 
     schema: TableSchema
@@ -86,7 +86,7 @@ class DebeziumJson:
             yield self._encode_slice(slice_, codes)
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all
-        """See ``ChangeDecoder.decode``; a null is a tombstone, which is no change."""
+        """See ``ChangeDecoder.decode``; a null is a tombstone and is skipped."""
         return decoded_but_tombstones(values, self._decode_present)
 
     @classmethod

@@ -80,7 +80,7 @@ def one_line_each(text: pa.Array) -> pa.Array:
 
 
 def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:
-    """The columns of JSON objects (a string array without nulls); ``ValueError`` for what is no object of them."""
+    """Return the columns of JSON objects (a string array without nulls); ``ValueError`` for any other value."""
     if not len(text):
         return [pa.nulls(0, column.type) for column in columns]
     objects = plain_objects(text)

@@ -54,7 +54,7 @@ class ChangeDecoder(Protocol):
 
 @runtime_checkable
 class TopicSchemas(Protocol):
-    """What a codec can do whose schemas are kept apart from the records."""
+    """Operations of a codec that stores its schemas outside of the records."""
 
     def refuse_taken(self) -> bool:
         """Raise ``AlreadyExistsError`` if somebody else's schemas are there; whether there are none at all."""

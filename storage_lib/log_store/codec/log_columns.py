@@ -86,8 +86,8 @@ def read_columns(
 ) -> LogBatch:
     """Decode what lies in the log.
 
-    A value that can't be read is told with log, bucket and offset: by ``CorruptFileError``, or by a warning where it is
-    to be passed over.
+    A corrupt value is reported with log, bucket and offset: by ``CorruptFileError``, or by a warning if corrupt values
+    are skipped.
     """
 
     def tell(index: int, error: CorruptRecordError) -> None:
@@ -107,7 +107,7 @@ def read_columns(
         excerpt = value[:_EXCERPT_BYTES]
         remedy = "Find out who else writes this topic; log.scan.on-corrupt=skip passes over what nobody can read"
         if codec.name == "debezium-json" and b'"payload"' in value:
-            remedy = "It has a schema beside its payload: that is the format debezium-json-schema"
+            remedy = "It has a schema next to its payload: use the format debezium-json-schema"
         message = (
             f"log {log!r}, bucket {bucket}, offset {columns.offsets[error.index]}: not a {codec.name} change of this "
             f"table: {error}. It starts with {excerpt!r}. {remedy}"

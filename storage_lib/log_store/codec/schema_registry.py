@@ -100,7 +100,7 @@ class SchemaRegistry:
         _register.cache_clear()
 
     def fetch(self, schema_id: int) -> str:
-        """``schema``, asked anew."""
+        """As ``schema``, bypassing the cache."""
         found = self._ask("GET", f"/schemas/ids/{schema_id}")
         if found is None or found.get("schemaType", "AVRO") != "AVRO":
             reason = "has no schema" if found is None else "has no Avro schema"
@@ -134,11 +134,11 @@ class SchemaRegistry:
             found[place] = json.loads(answer["schema"])
 
     def post(self, subject: str, schema: str) -> int:
-        """``register``, asked anew."""
+        """As ``register``, bypassing the cache."""
         found = self._ask("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
         if found is None:
             message = (
-                f"{self.url} is no schema registry of Confluent's API; check {REGISTRY_PREFIX}url, its path included"
+                f"{self.url} does not speak Confluent's schema registry API; check {REGISTRY_PREFIX}url and its path"
             )
             raise InvalidInputError(message)
         return int(found["id"])

@@ -33,7 +33,7 @@ def decoded_upserts(
 ) -> DecodedChanges:
     """Every record as one row: +I of its value, or without one -D of its key.
 
-    Raises ``CorruptRecordError`` for the first one that is no row of the schema.
+    Raises ``CorruptRecordError`` for the first value that is not a row of the schema.
     """
 
     def decoded(start: int, stop: int) -> tuple[pa.RecordBatch, pa.Array]:

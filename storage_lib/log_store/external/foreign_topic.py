@@ -1,4 +1,4 @@
-"""A topic of changes that is no table's log: its columns are its reader's to say, its partitions Kafka's."""
+"""An external topic of changes: the reader declares its columns, and Kafka determines its partitions."""
 
 from __future__ import annotations
 
@@ -179,11 +179,11 @@ class ForeignTopic:
         )
         cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         try:
-            partitions = cluster.leaders(self.name, cluster.patience(clock, f"find topic {self.name!r}"))
+            partitions = cluster.leaders(self.name, cluster.retries(clock, f"find topic {self.name!r}"))
         except NotFoundError as error:
             message = (
                 f"Kafka at {settings.servers} has no topic {self.name!r} to read from; check its name and the servers, "
-                "or make it: whoever writes the changes there has to come first"
+                "or create it: the program that writes the changes has to run first"
             )
             raise NotFoundError(message) from error
         buckets = {"bucket": str(len(partitions))}
@@ -212,15 +212,15 @@ class ForeignTopic:
 
     @property
     def source(self) -> str:
-        """What a table that it is read into remembers it by."""
+        """Name under which a table that ingests this topic stores its offsets."""
         return self.source_name or self.name
 
     def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
         """Raise ``LogOffsetsExpiredError`` if ``reached`` is a place in a topic that is gone, not in ``log_id``."""
         if not reached.is_of(log_id):
             message = (
-                f"topic {self.name!r} was deleted and made anew after source {self.source!r} was read up to "
-                f"{reached}: nobody can tell whether records were lost. ingest(skip_expired=True) goes on at "
+                f"topic {self.name!r} was deleted and recreated after source {self.source!r} was read up to "
+                f"{reached}: records may have been lost. ingest(skip_expired=True) continues at "
                 "the beginning of the new one, and so does a stream with a new checkpoint after it, or with option "
                 "source=<another name>"
             )

@@ -12,14 +12,14 @@ import kafka.errors
 from kafka.protocol.consumer import FetchRequest, IsolationLevel, ListOffsetsRequest
 
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries, is_worth_retrying, refuse
 from storage_lib.log_store.kafka.kafka_record_batch import RawBatch, split_batches
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
 
 EARLIEST, LATEST = -2, -1
-"""What to ask ``offsets`` for beside a time: the oldest record held, the end."""
+"""Arguments of ``offsets`` other than a timestamp: the oldest record held, the end."""
 
 _NO_REPLICA = -1
 _NO_SESSION = (0, -1)
@@ -66,19 +66,19 @@ class KafkaBucketReader:
         self._topic = topic
         self._clock = clock
 
-    def patience(self) -> Patience:
-        """For one act of reading."""
-        return self._cluster.patience(self._clock, f"read {self._topic!r}")
+    def retries(self) -> Retries:
+        """Start the retries of one read."""
+        return self._cluster.retries(self._clock, f"read {self._topic!r}")
 
     def offsets(self, times: Mapping[int, int], *, committed: bool = True) -> dict[int, int]:
         """For every bucket the first offset at or after a time (epoch ms, ``EARLIEST`` or ``LATEST``).
 
         -1 where there is none. With ``committed``, the end is the last stable offset.
         """
-        patience = self.patience()
+        retries = self.retries()
         found: dict[int, int] = {}
         while missing := [bucket for bucket in times if bucket not in found]:
-            leaders = self._cluster.leaders(self._topic, patience)
+            leaders = self._cluster.leaders(self._topic, retries)
             self._check_buckets(missing, leaders)
             by_leader: defaultdict[int, list[int]] = defaultdict(list)
             for bucket in missing:
@@ -96,12 +96,12 @@ class KafkaBucketReader:
                     else:
                         errors.append(error)
             if errors:
-                self._wait(errors[0], patience)
+                self._wait(errors[0], retries)
         return found
 
-    def submit(self, bucket: int, offset: int, patience: Patience, *, committed: bool = True) -> Future[Any]:
+    def submit(self, bucket: int, offset: int, retries: Retries, *, committed: bool = True) -> Future[Any]:
         """Ask for the batches from ``offset`` on; hand the result to ``fetched``."""
-        leaders = self._cluster.leaders(self._topic, patience)
+        leaders = self._cluster.leaders(self._topic, retries)
         self._check_buckets([bucket], leaders)
         partition = FetchRequest.FetchTopic.FetchPartition(
             partition=bucket,
@@ -125,7 +125,7 @@ class KafkaBucketReader:
         return self._cluster.submit(leaders[bucket], request)
 
     def fetched(
-        self, pending: Future[Any], bucket: int, offset: int, patience: Patience, *, committed: bool = True
+        self, pending: Future[Any], bucket: int, offset: int, retries: Retries, *, committed: bool = True
     ) -> Fetched:
         """Wait for the answer to ``submit``; asks again where that may help.
 
@@ -145,14 +145,14 @@ class KafkaBucketReader:
                 return Fetched(batches, aborted, partition.high_watermark)
             if error is kafka.errors.OffsetOutOfRangeError:
                 raise self.expired(bucket, offset)
-            self._wait(error, patience)
-            pending = self.submit(bucket, offset, patience, committed=committed)
+            self._wait(error, retries)
+            pending = self.submit(bucket, offset, retries, committed=committed)
 
     def expired(self, bucket: int, offset: int) -> LogOffsetsExpiredError:
-        """What a reader is told that asks for an offset the log does not hold."""
+        """Return the error for a read at an offset that the log does not hold."""
         return LogOffsetsExpiredError(
-            f"log {self._topic!r}, bucket {bucket}: offset {offset} is not held any more (or not yet: was the topic "
-            "made anew?); read the files from a snapshot again (log.scan=full), and raise log.retention if this recurs"
+            f"log {self._topic!r}, bucket {bucket}: offset {offset} is no longer held, or not yet written (was the "
+            "topic recreated?); read the files from a snapshot again (log.scan=full); raise log.retention if it recurs"
         )
 
     def _list_request(self, buckets: Sequence[int], times: Mapping[int, int], committed: bool) -> object:  # noqa: FBT001
@@ -176,13 +176,13 @@ class KafkaBucketReader:
             message = f"log {self._topic!r} has {len(leaders)} partitions, but bucket {beyond[0]} was asked for"
             raise InvalidInputError(message)
 
-    def _wait(self, error: type[Exception], patience: Patience) -> None:
+    def _wait(self, error: type[Exception], retries: Retries) -> None:
         refuse(error, self._topic)
         if not is_worth_retrying(error):
             message = f"Kafka answers {error.__name__} when topic {self._topic!r} is read; see the broker's log"
             raise InvalidInputError(message)
         self._cluster.forget_leaders(self._topic)
-        patience.wait(error.__name__)
+        retries.wait(error.__name__)
 
 
 def _isolation(committed: bool) -> int:  # noqa: FBT001

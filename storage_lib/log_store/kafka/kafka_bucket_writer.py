@@ -17,7 +17,7 @@ import kafka.errors
 from kafka.protocol.producer import ProduceRequest
 
 from storage_lib.errors import InvalidInputError, UnavailableError
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries, is_worth_retrying, refuse
 from storage_lib.log_store.kafka.kafka_transactions import lost
 from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
 
@@ -75,11 +75,12 @@ class KafkaBucketWriter:
     def send(self, batch: bytes, record_count: int) -> None:
         """Put a batch on its way, of first sequence ``next_sequence``; waits while five are, or the first.
 
-        What is known to have failed goes first: a broker that forgot this producer would take any batch for its first.
+        Batches known to have failed are sent first: a broker that forgot this producer would accept any batch as its
+        first.
         """
         while len(self._in_flight) >= self._in_flight_max or any(map(_is_lost, self._in_flight)):
             self._settle()
-        self._in_flight.append(_Sent(batch, record_count, self._submit(batch, self._patience())))
+        self._in_flight.append(_Sent(batch, record_count, self._submit(batch, self._retries())))
         self.next_sequence = (self.next_sequence + record_count) & _SEQUENCE_MASK
 
     def flush(self) -> WrittenRange | None:
@@ -91,7 +92,7 @@ class KafkaBucketWriter:
         return WrittenRange(bucket=self._bucket, first_offset=self._first_offset, next_offset=self._next_offset)
 
     def give_up(self) -> None:
-        """Wait for the batches in flight, whatever becomes of them: none may arrive after the transaction's end."""
+        """Wait for the batches in flight and ignore their outcomes: none may arrive after the transaction's end."""
         for sent in self._in_flight:
             self._answer_of(sent)
         self._in_flight.clear()
@@ -112,7 +113,7 @@ class KafkaBucketWriter:
         self._note(base_offset, oldest.record_count)
 
     def _send_again(self) -> None:
-        patience = self._patience()
+        retries = self._retries()
         for sent in self._in_flight:
             self._answer_of(sent)
         while self._in_flight:
@@ -121,8 +122,8 @@ class KafkaBucketWriter:
             while error is not kafka.errors.NoError:
                 self._check(error, may_be_out_of_order=True)
                 self._cluster.forget_leaders(self._topic)
-                patience.wait(error.__name__)
-                sent.answer = self._submit(sent.batch, patience)
+                retries.wait(error.__name__)
+                sent.answer = self._submit(sent.batch, retries)
                 error, base_offset = self._answer_of(sent)
             self._in_flight.popleft()
             self._note(base_offset, sent.record_count)
@@ -139,7 +140,7 @@ class KafkaBucketWriter:
             return type(failure), -1
         return kafka.errors.for_code(partition.error_code), partition.base_offset
 
-    def _submit(self, batch: bytes, patience: Patience) -> Future[Any]:
+    def _submit(self, batch: bytes, retries: Retries) -> Future[Any]:
         partition = ProduceRequest.TopicProduceData.PartitionProduceData(index=self._bucket, records=batch)
         topic = ProduceRequest.TopicProduceData(name=self._topic, partition_data=[partition])
         request = ProduceRequest(
@@ -150,7 +151,7 @@ class KafkaBucketWriter:
             min_version=_PRODUCE_VERSION_MIN,
             max_version=_PRODUCE_VERSION_MAX,
         )
-        return self._cluster.submit(self._cluster.leaders(self._topic, patience).get(self._bucket), request)
+        return self._cluster.submit(self._cluster.leaders(self._topic, retries).get(self._bucket), request)
 
     def _check(self, error: type[Exception], *, may_be_out_of_order: bool) -> None:
         """Raise for what will not pass by itself."""
@@ -176,8 +177,8 @@ class KafkaBucketWriter:
             )
             raise UnavailableError(message)
 
-    def _patience(self) -> Patience:
-        return self._cluster.patience(self._clock, f"write to bucket {self._bucket} of {self._topic!r}")
+    def _retries(self) -> Retries:
+        return self._cluster.retries(self._clock, f"write to bucket {self._bucket} of {self._topic!r}")
 
 
 def _is_lost(sent: _Sent) -> bool:

@@ -72,7 +72,7 @@ class KafkaChangeWriter:
         return tuple(written for written in ranges if written is not None)
 
     def give_up(self) -> None:
-        """Wait for what is in flight, whatever becomes of it."""
+        """Wait for the batches in flight and ignore their outcomes."""
         for writer in self._writers.values():
             writer.give_up()
 

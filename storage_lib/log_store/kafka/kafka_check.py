@@ -26,11 +26,11 @@ def count_brokers(options: Mapping[str, str], clock: Clock, *, limit_ms: int = _
     settings = KafkaLogSettings(topic="", table_uuid="", client_options=client_options, limit_ms=limit_ms)
     cluster = KafkaCluster(settings.client_config, limit_ms)
     try:
-        patience = cluster.patience(clock, "reach Kafka")
+        retries = cluster.retries(clock, "reach Kafka")
         while True:
             try:
                 return len(cluster.ask(None, MetadataRequest(topics=[], allow_auto_topic_creation=False)).brokers)
             except kafka.errors.KafkaError as failure:
-                patience.wait(failure)
+                retries.wait(failure)
     finally:
         cluster.close()

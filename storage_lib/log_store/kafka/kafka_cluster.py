@@ -1,8 +1,8 @@
-"""This process's connections to one Kafka cluster: who leads, who coordinates, ask them, try again.
+"""This process's connections to one Kafka cluster: find leaders and coordinators, send requests, retry.
 
-This file and ``kafka_connections.py`` are all that know kafka-python's private names (3.0.12). Everything else sees
-requests, answers and ``Patience``. Connections are shared by all stores of the process with the same options and live
-on when a store is closed, so that a stream's many short-lived stores cost no reconnect.
+This file and ``kafka_connections.py`` are all that know kafka-python's private names (3.0.12). Other modules see
+requests, responses and ``Retries``. All stores of the process with the same options share connections, which outlive
+the stores, so that a stream's many short-lived stores do not reconnect.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _SHARED_LOCK = threading.Lock()
 
 
 @dataclass(slots=True)
-class Patience:
-    """How long one act may go on trying: pauses that grow, then ``UnavailableError``."""
+class Retries:
+    """Retries of one operation: growing pauses until ``deadline``, then ``UnavailableError``."""
 
     clock: Clock
     deadline: float
@@ -63,10 +63,10 @@ class Patience:
     _absent_since: float | None = None
 
     def believes_absence(self) -> bool:
-        """Whether to believe an answer that there is no such topic: only if it is repeated for a while.
+        """Whether to accept the answer that a topic does not exist: only after a sixth of the limit has passed.
 
-        A broker that comes back reads its metadata again, and one that is told of a new topic later than others knows
-        no better: both say so of topics that exist. The while is a sixth of the limit.
+        A restarting broker that still loads its metadata, and a broker that learns of a new topic later than others,
+        report topics as unknown that exist.
         """
         now = self.clock.monotonic()
         if self._absent_since is None:
@@ -74,7 +74,7 @@ class Patience:
         return now - self._absent_since >= self.limit_ms / 1_000 / _ABSENCE_SHARE
 
     def wait(self, reason: object) -> None:
-        """Sleep before the next try; ``UnavailableError`` when time is up."""
+        """Sleep before the next attempt; ``UnavailableError`` once the deadline has passed."""
         if self.clock.monotonic() + self.pause_seconds > self.deadline:
             is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
             why = "no broker answers" if is_silent else str(reason).removeprefix("KafkaConnectionError: ")
@@ -122,22 +122,22 @@ class KafkaCluster:
                 cluster = _SHARED[key] = cls(client_config, limit_ms)
             return cluster
 
-    def patience(self, clock: Clock, act: str) -> Patience:
-        """Patience for one act, worded to follow "could not"."""
+    def retries(self, clock: Clock, act: str) -> Retries:
+        """Start the retries of one operation; ``act`` completes "could not ..." in its error."""
         deadline = clock.monotonic() + self._limit_ms / 1_000
-        return Patience(clock=clock, deadline=deadline, servers=self._servers, act=act, limit_ms=self._limit_ms)
+        return Retries(clock=clock, deadline=deadline, servers=self._servers, act=act, limit_ms=self._limit_ms)
 
     def submit(self, node: int | None, request: object) -> Future[Any]:
-        """Send a request; requests to one node leave in the order of the calls. The answer, or a ``KafkaError``, later.
+        """Send a request without waiting; the future holds the response or a ``KafkaError``.
 
-        ``node`` None is any broker.
+        Requests to one node are sent in the order of the calls. ``node`` None is any broker.
         """
         answer: Future[Any] = Future()
 
         def start() -> None:
             try:
                 pending = self._manager.send(request, node_id=node)
-            except Exception as error:  # noqa: BLE001  it belongs to whoever waits for the answer
+            except Exception as error:  # noqa: BLE001  raised to the caller that waits for the answer
                 answer.set_exception(error)
                 return
             pending.add_callback(answer.set_result)
@@ -178,7 +178,7 @@ class KafkaCluster:
                 answers.append(error)
         return answers
 
-    def leaders(self, topic: str, patience: Patience) -> Mapping[int, int]:
+    def leaders(self, topic: str, retries: Retries) -> Mapping[int, int]:
         """The leading broker of every Kafka partition of ``topic``; ``NotFoundError`` if there is no such topic."""
         known = self._leaders.get(topic)
         while known is None:
@@ -188,42 +188,42 @@ class KafkaCluster:
                 (described,) = answer.topics
                 error = kafka.errors.for_code(described.error_code)
                 leaders = {each.partition_index: each.leader_id for each in described.partitions}
-                self._topic_ids[topic] = (patience.clock.monotonic(), _known(described.topic_id))
+                self._topic_ids[topic] = (retries.clock.monotonic(), _known(described.topic_id))
             except kafka.errors.KafkaError as failure:
-                patience.wait(failure)
+                retries.wait(failure)
                 continue
-            if error is kafka.errors.UnknownTopicOrPartitionError and patience.believes_absence():
+            if error is kafka.errors.UnknownTopicOrPartitionError and retries.believes_absence():
                 message = (
-                    f"Kafka at {self._servers} has no topic {topic!r}; was it deleted (a table's is, when the table is "
-                    "dropped), or never made?"
+                    f"Kafka at {self._servers} has no topic {topic!r}; was it deleted (dropping a table "
+                    "deletes its topic), or never created?"
                 )
                 raise NotFoundError(message)
             if error is kafka.errors.NoError and leaders and min(leaders.values()) >= 0:
                 known = self._leaders[topic] = leaders
                 break
             refuse(error, topic)
-            patience.wait(error.__name__)
+            retries.wait(error.__name__)
         return known
 
-    def topic_id(self, topic: str, patience: Patience) -> str | None:
-        """Kafka's own name of a topic, which one that is made anew does not get; None of brokers before 2.8.
+    def topic_id(self, topic: str, retries: Retries) -> str | None:
+        """Kafka's topic id, which changes when a topic is recreated; None from brokers before 2.8.
 
         Looked up once a second at most. ``NotFoundError`` if there is no such topic.
         """
         while True:
             found = self._topic_ids.get(topic)
-            if found is not None and patience.clock.monotonic() - found[0] < _TOPIC_ID_SECONDS:
+            if found is not None and retries.clock.monotonic() - found[0] < _TOPIC_ID_SECONDS:
                 return found[1]
             self._leaders.pop(topic, None)
-            self.leaders(topic, patience)
+            self.leaders(topic, retries)
 
     def forget_leaders(self, topic: str) -> None:
-        """Look them up again next time: one of them turned out to lead no more."""
+        """Drop the cached leaders after one of them turned out to be outdated; the next call looks them up."""
         self._leaders.pop(topic, None)
         self._topic_ids.pop(topic, None)
         self.batch_bytes_max.pop(topic, None)
 
-    def coordinators(self, transactional_ids: Sequence[str], patience: Patience) -> dict[str, int]:
+    def coordinators(self, transactional_ids: Sequence[str], retries: Retries) -> dict[str, int]:
         """The broker that keeps the state of each transactional id."""
         while True:
             unknown = [each for each in transactional_ids if each not in self._coordinators]
@@ -237,7 +237,7 @@ class KafkaCluster:
             try:
                 answer = self.ask(None, request)
             except kafka.errors.KafkaError as failure:
-                patience.wait(failure)
+                retries.wait(failure)
                 continue
             errors = []
             for each in answer.coordinators:
@@ -248,7 +248,7 @@ class KafkaCluster:
                     refuse(error, each.key)
                     errors.append(error.__name__)
             if errors:
-                patience.wait(errors[0])
+                retries.wait(errors[0])
 
     def forget_coordinator(self, transactional_id: str) -> None:
         """Look it up again next time."""
@@ -263,8 +263,8 @@ class KafkaCluster:
 
     @property
     def is_running(self) -> bool:
-        """Whether the event loop still turns."""
-        thread = self._net._io_thread  # noqa: SLF001  kafka-python has no public word for it
+        """Whether the event loop is still running."""
+        thread = self._net._io_thread  # noqa: SLF001  kafka-python has no public name for it
         return thread is not None and thread.is_alive()
 
     def _connect(self) -> None:
@@ -280,9 +280,10 @@ class KafkaCluster:
 
 
 def close_connections() -> None:
-    """Close every connection of this process. Stores made before may not be used again; new ones connect anew.
+    """Close every connection of this process. Existing stores become unusable; new stores connect again.
 
-    For long-lived processes that are done with Kafka, or whose broker is gone for good: it would be tried for ever.
+    For long-lived processes that have finished with Kafka, or whose broker was removed: the client would otherwise try
+    to reconnect forever.
     """
     with _SHARED_LOCK:
         clusters = [cluster for (pid, _), cluster in _SHARED.items() if pid == os.getpid()]
@@ -292,20 +293,20 @@ def close_connections() -> None:
 
 
 def refuse(error: type[Exception], name: str) -> None:
-    """Turn an answer that no retry will change into ``InvalidInputError``; others pass."""
+    """Raise ``InvalidInputError`` for an authorization error, which no retry resolves; ignore other errors."""
     if issubclass(error, kafka.errors.AuthorizationError):
         message = (
-            f"Kafka does not let this user at {name!r} ({error.__name__}); grant it DESCRIBE, READ, WRITE and "
+            f"Kafka denies this user access to {name!r} ({error.__name__}); grant it DESCRIBE, READ, WRITE and "
             "DESCRIBE_CONFIGS on the topic and WRITE on transactional ids that begin with the table's uuid"
         )
         raise InvalidInputError(message)
 
 
 def is_worth_retrying(error: object) -> bool:
-    """Whether a ``KafkaError`` (class or object) may pass by itself: moved leaders, lost connections, busy brokers.
+    """Whether a ``KafkaError`` (class or object) is transient: moved leaders, lost connections, busy brokers.
 
-    An unknown error is an exception in the broker. Kafka 4.3.1 answers so to the end of a transaction that it is about
-    to abort for its age; asked again, it tells that it did.
+    An unknown error is an exception in the broker. Kafka 4.3.1 returns one for EndTxn while it is about to abort the
+    transaction by timeout; a retry then reports the abort.
     """
     kind = error if isinstance(error, type) else type(error)
     passing = (kafka.errors.RetriableError, kafka.errors.UnknownBrokerIdError, kafka.errors.UnknownError)

@@ -1,7 +1,7 @@
-"""kafka-python's connection manager, which here hears a broker out and remembers why a connection could not be made.
+"""kafka-python's connection manager, extended to keep the broker's last error when a connection fails or closes.
 
-Its own (3.0.12) throws away what a broker said right before it hung up, which is how a broker refuses credentials; and
-while it looks for a first broker it tries again whatever happened, and then only tells that time ran out.
+The original (3.0.12) discards a response that arrives right before the broker closes the connection, which is how a
+broker refuses credentials; and while it bootstraps, it retries after any error and finally reports only a timeout.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
         raise kafka.errors.KafkaConnectionError(self._reason()) from self._failure
 
     def get_connection(self, *arguments: Any, **named: Any) -> Any:
-        """As the base's; listens to what becomes of it."""
+        """As the base class, and record the outcome of the connection attempt."""
         connection = super().get_connection(*arguments, **named)
         if not connection.init_future.is_done:
             connection.init_future.add_errback(self._note)

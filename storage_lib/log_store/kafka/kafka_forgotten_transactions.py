@@ -1,9 +1,9 @@
-"""Ends a transaction that its coordinator believes to be over, but whose end a Kafka partition was never told.
+"""Abort hanging transactions: the coordinator considers them ended, but a Kafka partition has no end marker.
 
-A broker that was killed and is back may abort a transaction before it knows again who leads the topic; it then takes
-the partition for deleted and writes no marker. The next transaction of the same transactional id has the same producer
-id, so its commit would show the aborted records as well. Looked for before the first record of each transaction, as
-KIP-664 does by hand (``kafka-transactions.sh find-hanging`` and ``abort``).
+A restarted broker may abort a transaction before it has loaded the topic's leaders again; it then treats the partition
+as deleted and writes no marker. The next transaction of the same transactional id has the same producer id, so its
+commit would make the aborted records visible as well. We check before the first record of each transaction, as KIP-664
+does by hand (``kafka-transactions.sh find-hanging`` and ``abort``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries, is_worth_retrying, refuse
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def forgotten_aborted(cluster: KafkaCluster, topic: str, bucket: int, producer_id: int, clock: Clock) -> Iterator[None]:
-    """After the body, what ``producer_id`` left open in ``bucket`` is aborted; it has begun anew and written nothing.
+    """Abort what ``producer_id`` left open in ``bucket``, after the body; its new transaction has written nothing yet.
 
-    The question is on its way while the body runs. Raises ``InvalidInputError`` with the remedy where this user may not
-    end it, ``UnavailableError`` for outages.
+    The query is in flight while the body runs. Raises ``InvalidInputError`` with the remedy if this user may not abort
+    the transaction, ``UnavailableError`` for outages.
     """
-    patience = cluster.patience(clock, f"look for forgotten transactions in bucket {bucket} of {topic!r}")
+    retries = cluster.retries(clock, f"look for forgotten transactions in bucket {bucket} of {topic!r}")
     asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[bucket])
     request = DescribeProducersRequest(topics=[asked])
-    pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)
+    pending = cluster.submit(cluster.leaders(topic, retries).get(bucket), request)
     yield
-    for producer in _partition(cluster, topic, bucket, request, patience, pending).active_producers:
+    for producer in _partition(cluster, topic, bucket, request, retries, pending).active_producers:
         if producer.producer_id == producer_id and producer.current_txn_start_offset >= 0:
-            _abort(cluster, topic, bucket, producer, patience)
+            _abort(cluster, topic, bucket, producer, retries)
 
 
-def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, patience: Patience) -> None:
+def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, retries: Retries) -> None:
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -53,8 +53,8 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, patien
     )
     request = WriteTxnMarkersRequest(markers=[marker])
     try:
-        pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)
-        _partition(cluster, topic, bucket, request, patience, pending)
+        pending = cluster.submit(cluster.leaders(topic, retries).get(bucket), request)
+        _partition(cluster, topic, bucket, request, retries, pending)
     except kafka.errors.ClusterAuthorizationFailedError as error:
         start = producer.current_txn_start_offset
         message = (
@@ -67,7 +67,7 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, patien
 
 
 def _partition(
-    cluster: KafkaCluster, topic: str, bucket: int, request: object, patience: Patience, pending: Future[Any]
+    cluster: KafkaCluster, topic: str, bucket: int, request: object, retries: Retries, pending: Future[Any]
 ) -> Any:
     """The leader's answer to ``pending`` for one Kafka partition; asked again after an error that may pass."""
     while True:
@@ -87,5 +87,5 @@ def _partition(
             message = f"log {topic!r}, bucket {bucket}: Kafka answers {error.__name__} about producers; see its log"
             raise InvalidInputError(message)
         cluster.forget_leaders(topic)
-        patience.wait(error.__name__)
-        pending = cluster.submit(cluster.leaders(topic, patience).get(bucket), request)
+        retries.wait(error.__name__)
+        pending = cluster.submit(cluster.leaders(topic, retries).get(bucket), request)

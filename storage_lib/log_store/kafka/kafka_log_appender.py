@@ -42,7 +42,7 @@ class IdempotentProducer:
 
 def new_producer(cluster: KafkaCluster, topic: str, clock: Clock) -> IdempotentProducer:
     """Ask any broker for a new id; ``UnavailableError`` if none answers in time."""
-    patience = cluster.patience(clock, f"open {topic!r} for writing")
+    retries = cluster.retries(clock, f"open {topic!r} for writing")
     request = InitProducerIdRequest(
         transactional_id=None,
         transaction_timeout_ms=_NO_TIMEOUT_MS,
@@ -59,7 +59,7 @@ def new_producer(cluster: KafkaCluster, topic: str, clock: Clock) -> IdempotentP
         if error is kafka.errors.NoError:
             return IdempotentProducer(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
         refuse(error, topic)
-        patience.wait(error.__name__)
+        retries.wait(error.__name__)
 
 
 class KafkaLogAppender:

@@ -1,4 +1,4 @@
-"""What a ``KafkaLogStore`` needs to know, as data: picklable, so that a Spark task rebuilds the store from it."""
+"""Settings of a ``KafkaLogStore``, picklable, so that a Spark task can rebuild the store from them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class KafkaLogSettings:
         bad = [each for each in self.servers.split(",") if not _SERVER.fullmatch(each.strip())]
         if bad:
             message = (
-                f"log.kafka.bootstrap.servers={self.servers!r}: {bad[0]!r} is no host:port, such as localhost:9092"
+                f"log.kafka.bootstrap.servers={self.servers!r}: {bad[0]!r} is not host:port, such as localhost:9092"
             )
             raise InvalidInputError(message)
         _ = self.client_config, self.compression, self.replication_factor
@@ -111,7 +111,7 @@ def _typed(option: str, key: str, text: str) -> object:
         dotted = [each.replace("_", ".") for each in CLIENT_DEFAULTS]
         near = nearest(option, [*dotted, *_ALIASES, *_OURS])
         remedy = f"; did you mean log.kafka.{near}?" if near else ""
-        message = f"log.kafka.{option} is no option of the Kafka client{remedy}"
+        message = f"unknown option log.kafka.{option}: the Kafka client has none of this name{remedy}"
         raise InvalidInputError(message)
     allowed = _WORDS.get(key)
     if allowed is not None:

@@ -173,14 +173,14 @@ class KafkaLogStore:
         Readers see a transaction's records once its commit marker stands behind them, so this looks for the next marker
         of the producer that wrote the last record; unlike the last stable offset, that does not depend on others.
         """
-        patience = self._reader.patience()
+        retries = self._reader.retries()
         offset, producer_id = written.next_offset - 1, None
         end = self._reader.offsets({written.bucket: LATEST}, committed=False)[written.bucket]
         while offset < end:
-            pending = self._reader.submit(written.bucket, offset, patience, committed=False)
-            fetched = self._reader.fetched(pending, written.bucket, offset, patience, committed=False)
+            pending = self._reader.submit(written.bucket, offset, retries, committed=False)
+            fetched = self._reader.fetched(pending, written.bucket, offset, retries, committed=False)
             if not fetched.batches:
-                patience.wait("an empty answer")
+                retries.wait("an empty answer")
             for batch in fetched.batches:
                 if producer_id is None:
                     if not batch.is_transactional or batch.is_control:
@@ -254,16 +254,16 @@ class KafkaLogStore:
 
     def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
         """Committed records and the position after them; the next fetch is on its way while one is decoded."""
-        patience = self._reader.patience()
-        pending = self._reader.submit(bucket, position, patience) if position < stop else None
+        retries = self._reader.retries()
+        pending = self._reader.submit(bucket, position, retries) if position < stop else None
         while pending is not None:
-            fetched = self._reader.fetched(pending, bucket, position, patience)
+            fetched = self._reader.fetched(pending, bucket, position, retries)
             reached = fetched.batches[-1].next_offset if fetched.batches else position
             if reached <= position:
-                patience.wait("an empty answer")
+                retries.wait("an empty answer")
             else:
-                patience = self._reader.patience()
-            pending = self._reader.submit(bucket, reached, patience) if reached < stop else None
+                retries = self._reader.retries()
+            pending = self._reader.submit(bucket, reached, retries) if reached < stop else None
             gathered: list[LogColumns] = []
             for batch in fetched.visible():
                 columns = batch.columns().between(position, stop)

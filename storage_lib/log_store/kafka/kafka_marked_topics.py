@@ -1,4 +1,4 @@
-"""The topics on some brokers that this library made, whoever's they are: by the mark that each bears."""
+"""Topics on a Kafka cluster that this library created for any table, recognised by the mark in their configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from storage_lib.io.environment import Clock
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries
 from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
 from storage_lib.log_store.kafka.kafka_topic import KafkaTopic, mark_in
 from storage_lib.schema.options.table_options import TableOptions
@@ -32,8 +32,8 @@ class KafkaMarkedTopics:
 
     def find(self) -> dict[str, str]:
         """Name and mark of each, by name; ``UnavailableError`` if Kafka does not answer."""
-        patience = self._cluster.patience(self._clock, "list topics")
-        metadata = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), patience)
+        retries = self._cluster.retries(self._clock, "list topics")
+        metadata = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), retries)
         names = sorted(str(topic.name) for topic in metadata.topics if not topic.is_internal)
         found: dict[str, str] = {}
         for start in range(0, len(names), _TOPICS_AT_ONCE):
@@ -43,7 +43,7 @@ class KafkaMarkedTopics:
                 for name in names[start : start + _TOPICS_AT_ONCE]
             ]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-            for result in self._ask(request, patience).results:
+            for result in self._ask(request, retries).results:
                 # One that went meanwhile, or that we may not look at, has no configuration here.
                 mark = mark_in({config.name: config.value for config in result.configs or ()})
                 if mark is not None:
@@ -54,9 +54,9 @@ class KafkaMarkedTopics:
         """Delete a topic; fine if it is gone. ``NotFoundError`` if it bears another mark by now."""
         KafkaTopic(self._cluster, topic, mark, self._clock).drop()
 
-    def _ask(self, request: object, patience: Patience) -> Any:
+    def _ask(self, request: object, retries: Retries) -> Any:
         while True:
             try:
                 return self._cluster.ask(None, request)
             except kafka.errors.KafkaError as failure:
-                patience.wait(failure)
+                retries.wait(failure)

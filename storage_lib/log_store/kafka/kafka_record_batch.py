@@ -48,7 +48,7 @@ _COMMIT_MARKER = 1
 _MORE = 0x80
 _LENGTH_BYTES_MAX = 5
 RECORD_BYTES_MAX = 32
-"""What a record may take beside key, value and headers."""
+"""Upper bound of a record's size without key, value and headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

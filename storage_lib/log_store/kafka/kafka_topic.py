@@ -15,7 +15,7 @@ import kafka.errors
 from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest
 
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries, is_worth_retrying, refuse
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
@@ -47,11 +47,11 @@ class KafkaTopic:
 
         Raises ``AlreadyExistsError`` for one that is not this table's, ``InvalidInputError`` for what Kafka refuses.
         """
-        patience = self._patience("create")
+        retries = self._retries("create")
         configs = {
             "cleanup.policy": "delete",
             "message.timestamp.type": "CreateTime",
-            # Nothing goes by a record's time, so a writer whose clock is ahead is no reason to refuse it.
+            # Nothing depends on a record's timestamp, so a writer whose clock is ahead need not be refused.
             "message.timestamp.after.max.ms": str(_FOREVER_MS),
             _MARK_CONFIG: self._mark,
         }
@@ -66,14 +66,14 @@ class KafkaTopic:
             configs=[creatable.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
         )
         request = CreateTopicsRequest(
-            topics=[topic], timeout_ms=patience.limit_ms, validate_only=False, min_version=_CREATE_VERSION_MIN
+            topics=[topic], timeout_ms=retries.limit_ms, validate_only=False, min_version=_CREATE_VERSION_MIN
         )
         while True:
             error, detail = self._send(request, lambda answer: answer.topics[0])
             if error in (kafka.errors.NoError, kafka.errors.TopicAlreadyExistsError):
                 break
-            self._wait(error, detail, patience)
-        if error is kafka.errors.TopicAlreadyExistsError and not self._is_ours(patience):
+            self._wait(error, detail, retries)
+        if error is kafka.errors.TopicAlreadyExistsError and not self._is_ours(retries):
             message = (
                 f"topic {self._name!r} exists and is not this table's log; choose another with log.kafka.topic, or "
                 "delete it if nobody needs it (`dynamic-table orphans --topics` knows those that a CREATE which broke "
@@ -81,34 +81,34 @@ class KafkaTopic:
             )
             raise AlreadyExistsError(message)
         self._cluster.forget_leaders(self._name)
-        found = len(self._cluster.leaders(self._name, patience))
+        found = len(self._cluster.leaders(self._name, retries))
         if found != partition_count:
             message = f"topic {self._name!r} has {found} partitions, but the table has {partition_count} buckets"
             raise AlreadyExistsError(message)
 
     def drop(self) -> None:
         """Delete the topic; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
-        patience = self._patience("drop")
+        retries = self._retries("drop")
         try:
-            is_ours = self._is_ours(patience)
+            is_ours = self._is_ours(retries)
         except NotFoundError:
             return
         if not is_ours:
             message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it shall go"
             raise NotFoundError(message)
         request = DeleteTopicsRequest(
-            topic_names=[self._name], timeout_ms=patience.limit_ms, max_version=_DELETE_VERSION_MAX
+            topic_names=[self._name], timeout_ms=retries.limit_ms, max_version=_DELETE_VERSION_MAX
         )
         while True:
             error, detail = self._send(request, lambda answer: answer.responses[0])
             if error in (kafka.errors.NoError, _UNKNOWN):
                 break
-            self._wait(error, detail, patience)
-        self._wait_until_gone(patience)
+            self._wait(error, detail, retries)
+        self._wait_until_gone(retries)
 
     def id(self) -> str | None:
         """See ``LogStore.log_id``."""
-        return self._cluster.topic_id(self._name, self._patience("look up"))
+        return self._cluster.topic_id(self._name, self._retries("look up"))
 
     def refuse_others(self) -> None:
         """Raise ``InvalidInputError`` if the topic is not this table's; looked at once for each topic of the name.
@@ -119,21 +119,21 @@ class KafkaTopic:
         if self._known_as_ours == (found,):
             return
         try:
-            is_ours = self._is_ours(self._patience("look at"))
+            is_ours = self._is_ours(self._retries("look at"))
         except InvalidInputError:
             is_ours = True
         if not is_ours:
             message = (
-                f"topic {self._name!r} is not this table's log: somebody else has made it under that name. Delete it, "
-                "and let create_table(..., if_not_exists=True) make the log anew; readers start again with "
-                "log.scan=full then"
+                f"topic {self._name!r} is not this table's log: it was created by another program or table. Delete "
+                "it and run create_table(..., if_not_exists=True) to recreate the log; then start readers again with "
+                "log.scan=full"
             )
             raise InvalidInputError(message)
         self._known_as_ours = (found,)
 
     def configs(self) -> Mapping[str, str]:
         """The topic's effective configuration; ``NotFoundError`` if there is no such topic."""
-        return self._configs(self._patience("describe"))
+        return self._configs(self._retries("describe"))
 
     def batch_bytes_max(self) -> int:
         """The largest record batch the topic takes, compressed; remembered for the life of the connections."""
@@ -146,15 +146,15 @@ class KafkaTopic:
             self._cluster.batch_bytes_max[self._name] = known
         return known
 
-    def _configs(self, patience: Patience) -> Mapping[str, str]:
+    def _configs(self, retries: Retries) -> Mapping[str, str]:
         while True:
             error, detail, configs = self._ask_configs()
             if error is kafka.errors.NoError:
                 return configs
-            if error is _UNKNOWN and patience.believes_absence():
-                message = f"there is no topic {self._name!r}; was the table dropped, or its log never made?"
+            if error is _UNKNOWN and retries.believes_absence():
+                message = f"topic {self._name!r} does not exist; was the table dropped, or its log never created?"
                 raise NotFoundError(message)
-            self._wait(error, detail, patience)
+            self._wait(error, detail, retries)
 
     def _ask_configs(self) -> tuple[type[Exception], str, Mapping[str, str]]:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
@@ -170,20 +170,20 @@ class KafkaTopic:
         error, detail = self._send(request, result_of)
         return error, detail, configs
 
-    def _is_ours(self, patience: Patience) -> bool:
-        return self._configs(patience).get(_MARK_CONFIG) == self._mark
+    def _is_ours(self, retries: Retries) -> bool:
+        return self._configs(retries).get(_MARK_CONFIG) == self._mark
 
-    def _wait_until_gone(self, patience: Patience) -> None:
-        """Brokers learn of a deletion a moment later; whoever makes the topic anew shall not meet the old one."""
+    def _wait_until_gone(self, retries: Retries) -> None:
+        """Wait until all brokers report the topic as deleted, so that recreating it does not find the old one."""
         self._cluster.forget_leaders(self._name)
         while True:
             error, detail, _ = self._ask_configs()
             if error is _UNKNOWN:
                 return
             if error is kafka.errors.NoError:
-                patience.wait("the brokers still know the topic")
+                retries.wait("the brokers still know the topic")
             else:
-                self._wait(error, detail, patience)
+                self._wait(error, detail, retries)
 
     def _send(self, request: object, result_of: Any) -> tuple[type[Exception], str]:
         """Send to any broker (they forward to the controller): the error class, and Kafka's words for it."""
@@ -193,15 +193,15 @@ class KafkaTopic:
             return type(failure), str(failure)
         return kafka.errors.for_code(result.error_code), str(getattr(result, "error_message", None) or "")
 
-    def _wait(self, error: type[Exception], detail: str, patience: Patience) -> None:
+    def _wait(self, error: type[Exception], detail: str, retries: Retries) -> None:
         refuse(error, self._name)
         if not is_worth_retrying(error):
             message = f"Kafka refuses topic {self._name!r}: {error.__name__}. {detail}"
             raise InvalidInputError(message)
-        patience.wait(f"{error.__name__} {detail}")
+        retries.wait(f"{error.__name__} {detail}")
 
-    def _patience(self, verb: str) -> Patience:
-        return self._cluster.patience(self._clock, f"{verb} topic {self._name!r}")
+    def _retries(self, verb: str) -> Retries:
+        return self._cluster.retries(self._clock, f"{verb} topic {self._name!r}")
 
 
 def mark_of(table_uuid: str) -> str:

@@ -1,9 +1,9 @@
-"""Kafka's transaction protocol, spoken by whoever knows a transaction's handle: begin, join buckets, end.
+"""Kafka's transaction protocol for any process that has a transaction's handle: begin, add buckets, end.
 
-A producer object keeps id, epoch and sequence to itself and dies with its process; we keep them in
-``TransactionHandle`` and in ``KafkaBucketWriter``, so that a committer in another process can end what a writer began.
-Requests are kept at the versions of before KIP-890 (EndTxn 3, AddPartitionsToTxn 3, Produce 11): since version 5,
-EndTxn raises the epoch, and the handle in a snapshot would name nothing after the first try to end it.
+A client's producer object keeps id, epoch and sequence in memory and loses them with its process; we keep them in
+``TransactionHandle`` and in ``KafkaBucketWriter``, so that a committer in another process can end a writer's
+transaction. Requests stay at the versions before KIP-890 (EndTxn 3, AddPartitionsToTxn 3, Produce 11): from version 5
+on, EndTxn raises the epoch, and the handle in a snapshot would be invalid after the first attempt to end it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
-from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Patience, is_worth_retrying, refuse
+from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster, Retries, is_worth_retrying, refuse
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class KafkaTransactions:
 
     def begin(self, transactional_id: str, timeout_ms: int) -> TransactionHandle:
         """Fence earlier producers of the id, abort what they left open, and give the id its next epoch."""
-        patience = self._cluster.patience(self._clock, f"begin transaction {transactional_id}")
+        retries = self._cluster.retries(self._clock, f"begin transaction {transactional_id}")
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
@@ -65,7 +65,7 @@ class KafkaTransactions:
             max_version=_INIT_VERSION_MAX,
         )
         while True:
-            node = self._cluster.coordinators([transactional_id], patience)[transactional_id]
+            node = self._cluster.coordinators([transactional_id], retries)[transactional_id]
             try:
                 answer = self._cluster.ask(node, request)
                 error = kafka.errors.for_code(answer.error_code)
@@ -83,11 +83,11 @@ class KafkaTransactions:
                     "the brokers' transaction.max.timeout.ms (15 min unless changed), or raise that"
                 )
                 raise InvalidInputError(message)
-            self._wait_or_give_up(error, transactional_id, patience)
+            self._wait_or_give_up(error, transactional_id, retries)
 
     def join(self, handle: TransactionHandle, buckets: Sequence[int]) -> None:
         """Make Kafka partitions part of the transaction, before their first record is sent."""
-        patience = self._cluster.patience(self._clock, f"join {self._topic!r} to {handle.transactional_id}")
+        retries = self._cluster.retries(self._clock, f"join {self._topic!r} to {handle.transactional_id}")
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self._topic, partitions=list(buckets))
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=handle.transactional_id,
@@ -97,11 +97,11 @@ class KafkaTransactions:
             max_version=_JOIN_VERSION_MAX,
         )
         while True:
-            node = self._cluster.coordinators([handle.transactional_id], patience)[handle.transactional_id]
+            node = self._cluster.coordinators([handle.transactional_id], retries)[handle.transactional_id]
             try:
                 answer = self._cluster.ask(node, request)
             except kafka.errors.KafkaError as failure:
-                self._wait_or_give_up(type(failure), handle.transactional_id, patience)
+                self._wait_or_give_up(type(failure), handle.transactional_id, retries)
                 continue
             codes = [
                 partition.partition_error_code
@@ -112,7 +112,7 @@ class KafkaTransactions:
             if not errors:
                 return
             errors -= {kafka.errors.OperationNotAttemptedError}
-            self._wait_or_give_up(next(iter(errors)), handle.transactional_id, patience)
+            self._wait_or_give_up(next(iter(errors)), handle.transactional_id, retries)
 
     def end_all(self, handles: Sequence[TransactionHandle], *, commit: bool) -> tuple[EndOutcome, ...]:
         """End them side by side, and return when readers see it.
@@ -121,7 +121,7 @@ class KafkaTransactions:
         transaction is ended twice: while markers are missing the answer is CONCURRENT_TRANSACTIONS.
         """
         act = f"{'commit' if commit else 'abort'} {len(handles)} transactions on {self._topic!r}"
-        patience = self._cluster.patience(self._clock, act)
+        retries = self._cluster.retries(self._clock, act)
         outcomes: dict[TransactionHandle, EndOutcome] = {}
         decided: set[TransactionHandle] = set()
         while True:
@@ -129,7 +129,7 @@ class KafkaTransactions:
             if not left:
                 return tuple(outcomes[handle] for handle in handles)
             reasons = []
-            for handle, error in zip(left, self._end_errors(left, patience, commit=commit), strict=True):
+            for handle, error in zip(left, self._end_errors(left, retries, commit=commit), strict=True):
                 if error is kafka.errors.NoError:
                     if handle in decided:
                         outcomes[handle] = EndOutcome.ENDED
@@ -137,18 +137,18 @@ class KafkaTransactions:
                 elif issubclass(error, _FENCED):
                     outcomes[handle] = EndOutcome.ENDED if handle in decided else EndOutcome.FENCED
                 elif error is kafka.errors.InvalidTxnStateError:
-                    is_over = handle in decided or self._is_empty(handle, patience)
+                    is_over = handle in decided or self._is_empty(handle, retries)
                     outcomes[handle] = EndOutcome.ENDED if is_over else EndOutcome.FENCED
                 else:
-                    self._learn(error, handle.transactional_id, patience)
+                    self._learn(error, handle.transactional_id, retries)
                     reasons.append(error.__name__)
             if reasons:
-                patience.wait(reasons[0])
+                retries.wait(reasons[0])
 
     def _end_errors(
-        self, handles: Sequence[TransactionHandle], patience: Patience, *, commit: bool
+        self, handles: Sequence[TransactionHandle], retries: Retries, *, commit: bool
     ) -> list[type[Exception]]:
-        nodes = self._cluster.coordinators([handle.transactional_id for handle in handles], patience)
+        nodes = self._cluster.coordinators([handle.transactional_id for handle in handles], retries)
         requests = [
             (
                 nodes[handle.transactional_id],
@@ -167,11 +167,11 @@ class KafkaTransactions:
             for answer in self._cluster.ask_all(requests)
         ]
 
-    def _is_empty(self, handle: TransactionHandle, patience: Patience) -> bool:
-        """Whether nothing was ever written in this transaction, so that there is nothing to end."""
+    def _is_empty(self, handle: TransactionHandle, retries: Retries) -> bool:
+        """Whether this transaction is empty, so that it needs no end."""
         request = DescribeTransactionsRequest(transactional_ids=[handle.transactional_id])
         while True:
-            node = self._cluster.coordinators([handle.transactional_id], patience)[handle.transactional_id]
+            node = self._cluster.coordinators([handle.transactional_id], retries)[handle.transactional_id]
             try:
                 (state,) = self._cluster.ask(node, request).transaction_states
                 error = kafka.errors.for_code(state.error_code)
@@ -182,18 +182,18 @@ class KafkaTransactions:
                 return bool(is_same and state.transaction_state == _EMPTY_STATE)
             if issubclass(error, _FENCED):
                 return False
-            self._learn(error, handle.transactional_id, patience)
-            patience.wait(error.__name__)
+            self._learn(error, handle.transactional_id, retries)
+            retries.wait(error.__name__)
 
-    def _wait_or_give_up(self, error: type[Exception], transactional_id: str, patience: Patience) -> None:
+    def _wait_or_give_up(self, error: type[Exception], transactional_id: str, retries: Retries) -> None:
         if issubclass(error, (*_FENCED, kafka.errors.InvalidTxnStateError)):
             raise lost(transactional_id, error)
-        self._learn(error, transactional_id, patience)
-        patience.wait(error.__name__)
+        self._learn(error, transactional_id, retries)
+        retries.wait(error.__name__)
 
-    def _learn(self, error: type[Exception], transactional_id: str, patience: Patience) -> None:
+    def _learn(self, error: type[Exception], transactional_id: str, retries: Retries) -> None:
         refuse(error, transactional_id)
-        if error is kafka.errors.UnknownTopicOrPartitionError and patience.believes_absence():
+        if error is kafka.errors.UnknownTopicOrPartitionError and retries.believes_absence():
             message = f"Kafka has no topic {self._topic!r} with enough partitions; was the table dropped or re-created?"
             raise NotFoundError(message)
         if issubclass(error, _MOVED):
@@ -204,8 +204,8 @@ class KafkaTransactions:
 
 
 def lost(transactional_id: str, error: type[Exception]) -> LeaseLostError:
-    """What a writer is told whose transaction somebody else has ended."""
+    """Return the error for a writer whose transaction was ended by another process."""
     return LeaseLostError(
-        f"transaction {transactional_id} was ended by somebody else ({error.__name__}): a successor took the turn, or "
-        "it timed out (log.transaction.timeout); begin again in a fresh turn"
+        f"transaction {transactional_id} was ended by another process ({error.__name__}): a successor took the lease, "
+        "or the transaction timed out (log.transaction.timeout); begin again with a new lease"
     )

@@ -106,7 +106,7 @@ class MemoryLog:
         ):
             message = (
                 f"transaction {transaction.handle.transactional_id} was ended: timed out, or fenced by a successor; "
-                "begin again in a fresh turn"
+                "begin again with a new lease"
             )
             raise LeaseLostError(message)
         if transaction.state is TransactionState.EMPTY:

@@ -231,7 +231,7 @@ class MemoryLogStore:
     def _log(self) -> MemoryLog:
         log = _LOGS.get(self._name)
         if log is None or log.table_uuid != self._table_uuid:
-            message = f"there is no log {self._name!r} of this table; the catalog's create_table makes it"
+            message = f"log {self._name!r} of this table does not exist; create_table of the catalog creates it"
             raise NotFoundError(message)
         with log.lock:
             log.let_time_pass(self._clock.now_millis())
@@ -239,8 +239,8 @@ class MemoryLogStore:
 
     def _expired(self, bucket: int, offset: int, earliest: int) -> LogOffsetsExpiredError:
         return LogOffsetsExpiredError(
-            f"log {self._name!r}, bucket {bucket}: offset {offset} is not held any more (oldest: {earliest}; or not "
-            "yet: was the log made anew?); read the files from a snapshot again (log.scan=full), and raise "
+            f"log {self._name!r}, bucket {bucket}: offset {offset} is no longer held (oldest: {earliest}), or not yet "
+            "written: was the log recreated?; read the files from a snapshot again (log.scan=full), and raise "
             "log.retention if this happens often"
         )
 

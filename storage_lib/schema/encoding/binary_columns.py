@@ -222,7 +222,7 @@ def _numbers(column: pa.Array, data_type: DataType, nulls: npt.NDArray[np.bool_]
 
 
 def _values(column: pa.Array, dtype: np.dtype[np.generic], per_value: int = 1) -> npt.NDArray[np.generic]:
-    """What is in the value buffer, whatever it may be where a value is null."""
+    """The value buffer; undefined where a value is null."""
     data = column.buffers()[1]
     count = len(column) * per_value
     start = column.offset * per_value * dtype.itemsize

@@ -67,7 +67,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
         try:
             _put(row, at, value, data_type)
         except (struct.error, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            message = f"{value!r} is no value of type {data_type}: {error}"
+            message = f"{value!r} is not a value of type {data_type}: {error}"
             raise InvalidInputError(message) from error
     return len(types).to_bytes(4, "big") + bytes(row)
 
@@ -202,7 +202,7 @@ def _checked_arity(data: bytes, types: Sequence[DataType]) -> int:
     arity = int.from_bytes(data[:4], "big")
     if arity != len(types) or len(data) < 4 + null_bits_width(arity) + 8 * arity:
         wanted = ", ".join(map(str, types))
-        message = f"{len(data)} bytes with an arity of {arity} are no row of ({wanted}): {data[:64].hex()}"
+        message = f"{len(data)} bytes with an arity of {arity} are not a row of ({wanted}): {data[:64].hex()}"
         raise CorruptFileError(message)
     return arity
 

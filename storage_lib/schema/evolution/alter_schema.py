@@ -165,7 +165,7 @@ def _edited_type(of: DataType, path: Sequence[str], edit: Edit, name: str) -> Da
     if path[0] not in parts or not isinstance(of, ArrayType | MapType | MultisetType):
         message = f"there is no column {name!r}: {of} has {' and '.join(parts) or 'no parts'}, not {path[0]!r}"
         raise InvalidInputError(message)
-    # An element, key or value is no column of its own: it can be given a type, but not dropped, renamed or moved.
+    # An element, key or value is not a column: its type can be changed, but it can't be dropped, renamed or moved.
     part = DataField(id=-1, name=path[0], type=parts[path[0]])
     edited = _edited((part, _NO_COLUMN), path, edit, name)
     if [each.name for each in edited] != [path[0], _NO_COLUMN.name]:

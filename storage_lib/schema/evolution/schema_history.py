@@ -32,8 +32,8 @@ class SchemaHistory:
     def load(self, schema_id: int) -> TableSchema:
         """One version.
 
-        Raises ``NotFoundError`` if it is not there, ``CorruptFileError`` if it is no schema and ``InvalidInputError``
-        for column types that this version of the library lacks.
+        Raises ``NotFoundError`` if it does not exist, ``CorruptFileError`` if it is not a schema and
+        ``InvalidInputError`` for column types that this version of the library does not support.
         """
         path = self._files.path(schema_id)
         data = self._files.load(schema_id)

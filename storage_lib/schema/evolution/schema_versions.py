@@ -1,7 +1,7 @@
-"""The schemas that a table's files were written under, by id; each is read once.
+"""Cache of the schemas under which a table's files were written, by id.
 
-A file's columns are known by their ids, so a column is found in an older file whatever it was called then, and a
-column of a name that another one had before is not mistaken for it.
+Columns are identified by id, so a renamed column is found in older files, and a new column that reuses a name is not
+confused with the former one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SchemaVersions:
         self._lock = threading.Lock()
 
     def of(self, schema_id: int) -> TableSchema:
-        """That version; raises as ``SchemaHistory.load``."""
+        """Return the schema with this id; raises as ``SchemaHistory.load``."""
         with self._lock:
             known = self._known.get(schema_id)
         if known is None:
@@ -34,9 +34,9 @@ class SchemaVersions:
         return known
 
     def check_still_there(self, table: str) -> None:
-        """Raise ``NotFoundError`` if the table was dropped since ``current`` was read, even if it was made anew.
+        """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since ``current`` was read.
 
-        Whoever has a table open does not hear of that, and would write into, or clean up, what is another table.
+        Without this check, a process that has the table open would write into, or clean up, another table.
         """
         try:
             there = self._history.load(self.current.id)
@@ -45,7 +45,7 @@ class SchemaVersions:
         else:
             if _identity(there) == _identity(self.current):
                 return
-            happened = "dropped and made anew"
+            happened = "dropped and recreated"
         message = (
             f"table {table} was {happened} since it was opened here, so nothing was done to it; load it from its "
             "catalog again"

@@ -44,7 +44,7 @@ def holds_every_value(wide: DataType, narrow: DataType) -> bool:
 
 
 def _decimal_digits(of: DataType) -> tuple[int, int]:
-    """Digits before and after the point; (0, 0) for what is no exact number."""
+    """Digits before and after the point; (0, 0) for types other than exact numbers."""
     if of.root is TypeRoot.DECIMAL:
         return max(1, (of.precision or 0) - (of.scale or 0)), of.scale or 0
     return _DIGITS.get(of.root, 0), 0

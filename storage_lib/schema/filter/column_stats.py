@@ -1,4 +1,4 @@
-"""What is known of a column in a file or row group, and its bytes in metadata (SimpleStats, docs/format.md, 1.8).
+"""Statistics of a column in a file or row group, and their encoding in metadata (SimpleStats, docs/format.md, 1.8).
 
 Bounds are safe: no value is below ``min`` or above ``max``, though neither needs to occur. None is unknown.
 """

@@ -38,7 +38,7 @@ def typed_literal(value: object, field: DataField, *, text_only: bool = False) -
     try:
         return _converted(value, field.type)
     except (pa.ArrowException, ArithmeticError, ValueError, TypeError) as error:
-        message = f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}"
+        message = f"{value!r} is not a value of column {field.name!r}, which is {field.type}: {error}"
         raise InvalidInputError(message) from error
 
 

@@ -61,8 +61,8 @@ def default_scalar(field: DataField, text: str) -> pa.Scalar:
 def with_declared_defaults(schema: TableSchema, before: Mapping[str, str]) -> TableSchema:
     """The schema with the defaults that its options declare in its columns; ``before`` are the options until now.
 
-    Defaults that no option has said anything about stay. Raises ``InvalidInputError`` for a column that can't have one
-    and for a value that its type lacks.
+    Defaults without an option are kept. Raises ``InvalidInputError`` for a column that can't have a default and for a
+    value that is invalid for its type.
     """
     declared, were = defaults_in(schema.options), defaults_in(before)
     if declared == were:
@@ -89,8 +89,8 @@ def _check(schema: TableSchema, field: DataField, text: str) -> None:
         raise InvalidInputError(message)
     if schema.options.get(MERGE_ENGINE_OPTION) == MergeEngine.PARTIAL_UPDATE:
         message = (
-            f"option {option}: with {MERGE_ENGINE_OPTION}={MergeEngine.PARTIAL_UPDATE} NULL means that a row leaves "
-            "the column as it is, and a default would be written over what is there; leave the option out"
+            f"option {option}: with {MERGE_ENGINE_OPTION}={MergeEngine.PARTIAL_UPDATE} NULL leaves the column "
+            "unchanged, and a default would overwrite its value; leave the option out"
         )
         raise InvalidInputError(message)
     default_scalar(field, text)
@@ -137,5 +137,5 @@ def _decimal(word: str, of: DataType) -> Decimal:
     try:
         return Decimal(word).quantize(Decimal(1).scaleb(-(of.scale or 0)), rounding=ROUND_HALF_UP)
     except InvalidOperation as error:
-        message = "it is no number of that many digits"
+        message = "it is not a number that fits its digits"
         raise ValueError(message) from error

@@ -63,7 +63,7 @@ class ExternalPaths:
 
 
 def external_paths_of(options: Mapping[str, str]) -> ExternalPaths:
-    """What a table's options say of new files. Raises ``InvalidInputError`` for what Paimon could not read either."""
+    """Parse the table's options for new files. Raises ``InvalidInputError`` for values that Paimon rejects as well."""
     strategy = _strategy(options)
     listed = declared_directories(options)
     if strategy is ExternalPathStrategy.NONE or not listed:
@@ -110,7 +110,7 @@ def external_url(text: str, option: str) -> str:
         raise InvalidInputError(message)
     if scheme == "file":
         if authority not in ("", "localhost") or not found["path"].startswith("/"):
-            message = f"option {option}: {text!r} is no absolute path of this machine; write file:/data/orders"
+            message = f"option {option}: {text!r} is not an absolute local path; write file:/data/orders"
             raise InvalidInputError(message)
         authority = ""
     elif not authority:
@@ -145,11 +145,11 @@ def with_root_path(options: Mapping[str, str], table: str) -> dict[str, str]:
 
 
 def refuse_idle_directories(table: str, options: Mapping[str, str]) -> None:
-    """Raise ``InvalidInputError`` where directories are given without a word on which files go there."""
+    """Raise ``InvalidInputError`` if directories are given without a strategy."""
     if PATHS_OPTION in options and STRATEGY_OPTION not in options:
         message = (
-            f"table {table}: option {PATHS_OPTION} does nothing without {STRATEGY_OPTION}; say "
-            f"{ExternalPathStrategy.ROUND_ROBIN} to write data files there, or none to keep it for later"
+            f"table {table}: option {PATHS_OPTION} does nothing without {STRATEGY_OPTION}; set it to "
+            f"{ExternalPathStrategy.ROUND_ROBIN} to write data files there, or to none to keep it for later"
         )
         raise InvalidInputError(message)
 
@@ -157,10 +157,10 @@ def refuse_idle_directories(table: str, options: Mapping[str, str]) -> None:
 def io_path(url: str) -> str:
     """How storage knows a file of a manifest: a plain path of this machine's disk, any other URL as it is.
 
-    Raises ``CorruptFileError`` for what is no URL of a file.
+    Raises ``CorruptFileError`` for an invalid URL.
     """
     if _URL.fullmatch(url) is None or "\0" in url:
-        message = f"external path {url[:_SHOWN_MAX]!r} is no URL of a file; the metadata that names it is damaged"
+        message = f"external path {url[:_SHOWN_MAX]!r} is not the URL of a file; the metadata that names it is damaged"
         raise CorruptFileError(message)
     if not url.startswith(_FILE):
         return url
@@ -184,7 +184,7 @@ def _strategy(options: Mapping[str, str]) -> ExternalPathStrategy:
 
 
 def _weights(text: str | None, count: int) -> tuple[int, ...]:
-    # Paimon takes turns where there is one directory, or no weights.
+    # Paimon uses round-robin for a single directory and without weights.
     if text is None or count == 1:
         return ()
     parts = [each.strip() for each in text.split(",")]

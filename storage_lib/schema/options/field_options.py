@@ -1,9 +1,9 @@
 """Options of single columns, ``fields.<column>.<what>``, most of them for partial-update and aggregation tables.
 
-fields.<f>.aggregate-function    how versions' values of f become one
-fields.<f>.ignore-retract        rows that take back leave f as it is
-fields.<f>.list-agg-delimiter    what listagg puts between texts
-fields.<f>.distinct              listagg and collect keep each part once
+fields.<f>.aggregate-function    how the values of f in several versions are combined
+fields.<f>.ignore-retract        retractions leave f unchanged
+fields.<f>.list-agg-delimiter    separator of listagg
+fields.<f>.distinct              listagg and collect keep each element once
 fields.<f,g>.sequence-group      columns that are updated together, by the one with the greatest f, g
 fields.<f>.default-value         written where the input has no value of f (default_values.py), of any table
 fields.default-aggregate-function
@@ -44,7 +44,7 @@ class SequenceGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions:
-    """What a table's options say of its columns, unchecked against the columns there are."""
+    """Options of single columns, not checked against the table's columns."""
 
     functions: Mapping[str, str] = field(default_factory=dict)
     default_function: str | None = None
@@ -61,9 +61,9 @@ class FieldOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> FieldOptions:
-        """Read the options that begin with ``fields.``; all others are passed over.
+        """Parse the options that begin with ``fields.``; ignore all others.
 
-        Raises ``InvalidInputError`` for a key or a value that can't be.
+        Raises ``InvalidInputError`` for an invalid key or value.
         """
         functions: dict[str, str] = {}
         flags: dict[str, set[str]] = {_IGNORE_RETRACT: set(), _DISTINCT: set()}
@@ -76,8 +76,7 @@ class FieldOptions:
             column, suffix = field_option(key)
             if not suffix:
                 message = (
-                    f"there is no option {key!r}; options of a column are fields.<column> and one of "
-                    f"{', '.join(SUFFIXES)}"
+                    f"unknown option {key!r}; options of a column are fields.<column> and one of {', '.join(SUFFIXES)}"
                 )
                 raise InvalidInputError(message)
             if suffix == SEQUENCE_GROUP:

@@ -1,4 +1,4 @@
-"""Which options exist. One that does not exist is refused wherever a person gives options: nothing would heed it.
+"""Known options. Unknown options that a user sets are refused, since they would have no effect.
 
     options of tables            docs/options.md
     log.kafka.*, log.schema-registry.*, fields.*      the clients' and the columns'
@@ -32,7 +32,7 @@ from storage_lib.schema.options.table_options import (
 
 FREE_PREFIXES = ("x.", "user.")
 _OF_FORMAT = ("bucket-key", "bucket-function.type", "path", "type")
-"""Heeded here by what reads the schema, so they are no fields of ``TableOptions``."""
+"""Interpreted where the schema is read, so they are not fields of ``TableOptions``."""
 _PREFIXES = (KAFKA_PREFIX, REGISTRY_PREFIX, FIELDS_PREFIX, OWN_PREFIX, *FREE_PREFIXES)
 _VIRTUAL_COLUMNS = re.compile(r"column\..+\.(expression|comment)|watermark\..+")
 _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
@@ -47,8 +47,8 @@ _REASONS = {
     "properties.bootstrap.servers": "that is an option of a connector; the log has log.kafka.bootstrap.servers",
     "scan.startup.mode": "that is an option of a connector; streams start where log.scan says",
     "table.type": "that is an option of Hudi's; tables here are read merged, copy-on-write or not",
-    "write.precombine.field": "that is an option of Hudi's; the column that tells the newer row is sequence.field",
-    "write.operation": "that is an option of Hudi's; what is written is INSERT INTO's or INSERT OVERWRITE's to say",
+    "write.precombine.field": "that is an option of Hudi's; sequence.field names the column that orders versions",
+    "write.operation": "that is an option of Hudi's; use INSERT INTO or INSERT OVERWRITE",
 }
 """Options of the documents that this library follows, and of other connectors that users come from."""
 
@@ -93,7 +93,7 @@ def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) 
         hint = f"did you mean {_spelled_as(key, near)!r}?"
     else:
         hint = "docs/options.md lists the options. A note of your own has the prefix 'x.' or 'user.'"
-    return InvalidInputError(f"{f'{what}: ' if what else ''}there is no option {key!r}; {hint}")
+    return InvalidInputError(f"{f'{what}: ' if what else ''}unknown option {key!r}; {hint}")
 
 
 def _spelled_as(given: str, key: str) -> str:

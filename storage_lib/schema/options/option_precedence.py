@@ -1,4 +1,4 @@
-"""Who is heard when several places say one option: hint of the statement, table, session, connection, default."""
+"""Precedence of options: hint of the statement, table, session, connection, default."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def merged_options(
     session: Mapping[str, str] | None = None,
     connection: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What holds, under the keys of this version: an earlier argument is heard before a later one.
+    """Return the effective options under the keys of this version; an earlier argument overrides a later one.
 
-    Each may use older spellings, and the session's prefix. Defaults are not filled in: ``TableOptions.parse`` does.
-    Options of data directories are one choice: whoever says one of them replaces all.
+    Each may use older spellings and the session's prefix. ``TableOptions.parse`` fills in the defaults.
+    Options of data directories are one choice: a level that sets one of them replaces all of lower levels.
     """
     merged: dict[str, str] = {}
     for said in (connection, session, table, hint):

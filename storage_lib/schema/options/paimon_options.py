@@ -1,7 +1,7 @@
 """Options that Paimon gives a meaning to and this library does not: kept in the schema for other engines.
 
-Tables are shared, so what Flink or Spark shall do with a table can be said here, too. Any other option that is not ours
-is refused (``known_options``).
+Tables are shared, so options for Flink and Spark can be set here as well. Any other unknown option is refused
+(``known_options``).
 """
 
 from __future__ import annotations
@@ -377,7 +377,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "write-max-writers-to-spill",
     ),
 }
-"""What is done about them -> the keys."""
+"""How they are treated -> the keys."""
 
 REFUSED_FEATURES: dict[str, tuple[str, ...]] = {
     "Refused where it would change which rows a table shows, or where its files are; the error names the reason.": (

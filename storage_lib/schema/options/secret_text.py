@@ -17,7 +17,7 @@ _NAMES = (
     r"(?:account|access|api|private|secret|shared|storage|encryption|sas|master)[-_. ]?(?:access[-_. ]?)?key|"
     r"client[-_. ]?secret|user[-_. ]?info)"
 )
-# What may stand before and after these words in a name: X-Amz-Signature, ssl.key.password, AccountKeyValue, password2.
+# Names may have text before and after these words: X-Amz-Signature, ssl.key.password, AccountKeyValue, password2.
 _NAME = rf"(?<![A-Za-z])(?:[\w.%-]{{0,80}}[-_.%])?(?:[a-z]{{1,40}}(?=[A-Z]))?{_NAMES}[\w.-]{{0,80}}"
 # Without a choice in a repetition, at which Java's stack would overflow in a long text.
 _QUOTED = r"\"[^\"\\]*(?:\\.[^\"\\]*)*(?:\"|\Z)|'[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\Z)|\{[^}]*(?:\}|\Z)"

@@ -107,7 +107,7 @@ class SortOrder(StrEnum):
 
 
 class WriteMode(StrEnum):
-    """What may be written into a table."""
+    """Kinds of rows that a table accepts."""
 
     CHANGE_LOG = "change-log"
     APPEND_ONLY = APPEND_ONLY
@@ -172,15 +172,15 @@ class StartupMode(StrEnum):
 
 
 class OnCorrupt(StrEnum):
-    """What becomes of a record of a topic that is no change."""
+    """How a reader treats a record of a topic that is not a valid change."""
 
     FAIL = "fail"
     SKIP = "skip"
-    """It is passed over with a warning."""
+    """Skip it with a warning."""
 
 
 class ScanNormalize(StrEnum):
-    """How a stream of upserts gets the rows before them."""
+    """How a stream of upserts obtains pre-images."""
 
     NONE = "none"
     LOOKUP = "lookup"
@@ -188,7 +188,7 @@ class ScanNormalize(StrEnum):
 
 
 class UntrackedScan(StrEnum):
-    """What a stream reader does when it crosses an untracked commit."""
+    """How a stream reader treats an untracked commit."""
 
     IGNORE = "ignore"
     WARN = "warn"
@@ -206,50 +206,53 @@ def _option(key: str, default: object, parse: Callable[[str], object], text: str
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """A table's options as values. ``others`` keeps keys that this version gives no meaning to (Paimon's, mostly)."""
+    """A table's parsed options. ``others`` keeps keys that this version does not interpret (mostly Paimon's)."""
 
     # fmt: off  one line an option
     bucket: int = _option(
         "bucket",
         1,
         parse_bucket_count,
-        "Buckets of every partition, and Kafka partitions of the log; -1: dynamic buckets of a table with a key, none "
-        "in particular of an append-only table, whose default it is.",
+        "Number of buckets of every partition and of Kafka partitions of the log. -1: dynamic buckets for a table with "
+        "a primary key; for an append-only table rows have no bucket (its default).",
     )
     dynamic_bucket_target_row_num: int = _option(
         "dynamic-bucket.target-row-num",
         2_000_000,
         parse_count,
-        "With bucket=-1 and a key: how many keys a bucket is meant to hold before new keys begin another one.",
+        "With bucket=-1 and a key: target number of keys per bucket; further keys go to a new bucket.",
     )
     dynamic_bucket_initial_buckets: int | None = _option(
         "dynamic-bucket.initial-buckets",
         None,
         parse_count,
-        "With bucket=-1 and a key: buckets that the keys of a new partition are spread over from the start.",
+        "With bucket=-1 and a key: number of buckets over which the first keys of a new partition are spread.",
     )
     dynamic_bucket_assigner_parallelism: int | None = _option(
         "dynamic-bucket.assigner-parallelism",
         None,
         parse_count,
-        "With bucket=-1 and a key: tasks of a Spark write that assign buckets side by side, each with keys and buckets "
-        "of its own; default: `dynamic-bucket.initial-buckets`, or one.",
+        "With bucket=-1 and a key: number of tasks of a Spark write that assign buckets in parallel, each with its own "
+        "keys and buckets; default: `dynamic-bucket.initial-buckets`, or one.",
     )
     dynamic_bucket_max_buckets: int = _option(
         "dynamic-bucket.max-buckets",
         -1,
         parse_bucket_limit,
-        "With bucket=-1 and a key: buckets of a partition above which new keys go to full ones; -1: no limit.",
+        "With bucket=-1 and a key: maximum number of buckets per partition; at the limit, new keys go to full buckets. "
+        "-1: no limit.",
     )
     write_mode: WriteMode = _option(
         WRITE_MODE_OPTION,
         WriteMode.CHANGE_LOG,
         parse_word(WriteMode),
-        "change-log, or append-only for a table without primary key that takes inserts only: a plain Paimon append "
-        "table.",
+        "change-log, or append-only for a table without primary key that accepts inserts only (a Paimon append table).",
     )
     file_format: str = _option(
-        "file.format", "parquet", parse_text, "Format of new data files: parquet, orc, avro, or what a package adds."
+        "file.format",
+        "parquet",
+        parse_text,
+        "Format of new data files: parquet, orc, avro, or a format added by a package.",
     )
     file_compression: str = _option(
         "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
@@ -261,101 +264,105 @@ class TableOptions:
         "file.format.per.level",
         None,
         parse_by_level,
-        "Formats of new data files at these levels of a table with a key, such as `0:avro,5:parquet`; elsewhere "
-        "`file.format`. A file that a compaction only moves to another level stays as it is.",
+        "Formats of new data files by level for a table with a key, such as `0:avro,5:parquet`; other levels use "
+        "`file.format`. A file that a compaction only moves to another level keeps its format.",
     )
     file_compression_per_level: Mapping[int, str] | None = _option(
         "file.compression.per.level",
         None,
         parse_by_level,
-        "Codecs of new data files at these levels, such as `0:lz4,5:zstd`; elsewhere `file.compression`.",
+        "Codecs of new data files by level, such as `0:lz4,5:zstd`; other levels use `file.compression`.",
     )
     file_root_path: str | None = _option(
         ROOT_PATH_OPTION,
         None,
         parse_text,
-        "Where a new table's data files go, apart from its metadata: `<this>/<database>.db/<table>`, a path or a URL. "
-        "Kept as `data-file.external-paths` with `data-file.external-paths.strategy=round-robin`.",
+        "Root directory for a new table's data files, separate from its metadata; a path or a URL. Files go to "
+        "`<root>/<database>.db/<table>`. "
+        "Stored as `data-file.external-paths` with `data-file.external-paths.strategy=round-robin`.",
     )
     data_file_external_paths: str | None = _option(
         PATHS_OPTION,
         None,
         parse_text,
-        "Directories for data files apart from the table's own, as URLs with commas between them; no other table may "
-        "have them. Files that are there already stay where they are when it is changed.",
+        "Comma-separated URLs of directories for new data files outside of the table's own directory; each may belong "
+        "to one table only. Changing the option does not move existing files.",
     )
     data_file_external_paths_strategy: ExternalPathStrategy = _option(
         STRATEGY_OPTION,
         ExternalPathStrategy.NONE,
         parse_word(ExternalPathStrategy),
-        "Which of these directories a new file goes to: round-robin (the next one), weight-robin (by weight), "
-        "entropy-inject (the next one, in directories by a hash of its name), specific-fs (those of one scheme), or "
-        "none: the table's own directory.",
+        "How the external directory of a new file is chosen: round-robin, weight-robin (by weight), entropy-inject "
+        "(round-robin, in subdirectories by a hash of the file name), specific-fs (directories of one scheme only), or "
+        "none (the table's own directory).",
     )
     data_file_external_paths_specific_fs: str | None = _option(
-        SPECIFIC_FS_OPTION, None, parse_text, "The scheme that specific-fs takes, such as s3."
+        SPECIFIC_FS_OPTION, None, parse_text, "URL scheme that strategy specific-fs selects, such as s3."
     )
     data_file_external_paths_weights: str | None = _option(
-        WEIGHTS_OPTION, None, parse_text, "Positive integers, one for each directory, that weight-robin goes by."
+        WEIGHTS_OPTION, None, parse_text, "Weights for strategy weight-robin: one positive integer per directory."
     )
     target_file_size_bytes: int = _option(
-        "target-file-size", 128 << 20, parse_size, "A data file is closed at this size."
+        "target-file-size", 128 << 20, parse_size, "Size at which a data file is closed and a new one started."
     )
     write_buffer_size_bytes: int = _option(
-        "write-buffer-size", 256 << 20, parse_size, "Memory of a bucket's rows before they are flushed."
+        "write-buffer-size",
+        256 << 20,
+        parse_size,
+        "Memory for the buffered rows of a bucket; a full buffer is flushed to files.",
     )
     lookup_cache_max_memory_size: int = _option(
         "lookup.cache-max-memory-size",
         64 << 20,
         parse_size,
-        "Memory for keys of data files that look-ups have read, in each opened table: later ones open only the files "
-        "that hold their keys. For keys of one integer column in Parquet.",
+        "Memory per opened table to cache keys of data files for lookups, so that later lookups open only files that "
+        "contain their keys. Applies to keys of one integer column in Parquet files.",
     )
     write_only: bool = _option(
-        "write-only", default=False, parse=parse_boolean, text="Writers leave compaction to dedicated jobs."
+        "write-only", default=False, parse=parse_boolean, text="Writers do not compact; dedicated jobs do."
     )
     merge_engine: MergeEngine = _option(
         "merge-engine",
         MergeEngine.DEDUPLICATE,
         parse_word(MergeEngine),
-        "How versions of one key become one row: deduplicate, partial-update, aggregation or first-row.",
+        "How versions of one key are merged into one row: deduplicate, partial-update, aggregation or first-row.",
     )
     changelog_producer: ChangelogProducer = _option(
         "changelog-producer",
         ChangelogProducer.NONE,
         parse_word(ChangelogProducer),
-        "Writes changelog files for streams of Paimon's engines: input (rows as they are written), lookup (at the "
-        "compaction after each commit) or full-compaction (at each full compaction).",
+        "When to write changelog files for streaming reads by other Paimon engines: none, input (the rows as written), "
+        "lookup (at the compaction after each commit) or full-compaction (at each full compaction).",
     )
     changelog_row_deduplicate: bool = _option(
         "changelog-producer.row-deduplicate",
         default=False,
         parse=parse_boolean,
-        text="Leave updates that change no value out of the changelog of lookup and full-compaction.",
+        text="Omit updates that change no value from the changelog of producers lookup and full-compaction.",
     )
     full_compaction_delta_commits: int = _option(
         "full-compaction.delta-commits",
         1,
         parse_count,
-        "With changelog-producer=full-compaction: writers compact fully after so many commits.",
+        "With changelog-producer=full-compaction: number of commits after which writers run a full compaction.",
     )
     force_lookup: bool = _option(
         "force-lookup",
         default=False,
         parse=parse_boolean,
-        text="Compact level 0 at each commit, looking up what deeper levels hold, as changelog-producer=lookup does.",
+        text="Compact level 0 at each commit with lookups in deeper levels, as changelog-producer=lookup does.",
     )
     sequence_field: tuple[str, ...] = _option(
-        "sequence.field", (), parse_names, "Columns that tell which version of a key is newer; default: the later one."
+        "sequence.field", (), parse_names, "Columns that decide which version of a key is newer; default: commit order."
     )
     sequence_field_sort_order: SortOrder = _option(
         "sequence.field.sort-order",
         SortOrder.ASCENDING,
         parse_word(SortOrder),
-        "ascending: the greater value of the sequence field is newer.",
+        "ascending: the version with the greater sequence field is newer; descending: the one with the smaller.",
     )
     ignore_delete: bool = _option(
-        "ignore-delete", default=False, parse=parse_boolean, text="Pass over rows of kind -U and -D."
+        "ignore-delete", default=False, parse=parse_boolean, text="Ignore input rows of kind -U and -D."
     )
     partial_update_remove_record_on_delete: bool = _option(
         "partial-update.remove-record-on-delete",
@@ -367,73 +374,85 @@ class TableOptions:
         "partial-update.remove-record-on-sequence-group",
         default=(),
         parse=parse_names,
-        text="Sequences of groups: a -D that is not older than the group's newest row removes the whole row.",
+        text="Sequence fields of groups: a -D that is not older than the group's newest row removes the whole row.",
     )
     aggregation_remove_record_on_delete: bool = _option(
         "aggregation.remove-record-on-delete",
         default=False,
         parse=parse_boolean,
-        text="A -D removes the whole row of an aggregation table, in place of taking its values back.",
+        text="A -D removes the whole row of an aggregation table instead of retracting its values.",
     )
     num_levels: int | None = _option(
-        "num-levels", None, parse_level_count, "Levels of the LSM tree; default: the compaction trigger plus one."
+        "num-levels",
+        None,
+        parse_level_count,
+        "Number of levels of the LSM tree; default: the compaction trigger plus one.",
     )
     num_sorted_run_compaction_trigger: int = _option(
-        "num-sorted-run.compaction-trigger", 5, parse_count, "Sorted runs of a bucket that make a compaction due."
+        "num-sorted-run.compaction-trigger",
+        5,
+        parse_count,
+        "Number of sorted runs in a bucket that triggers a compaction.",
     )
     num_sorted_run_stop_trigger: int | None = _option(
         "num-sorted-run.stop-trigger",
         None,
         parse_count,
-        "Sorted runs of a bucket at which its writer compacts before it goes on; default: never.",
+        "Number of sorted runs in a bucket at which its writer compacts before it accepts more rows; default: never.",
     )
     compaction_strategy: CompactionStrategyName = _option(
         "compaction.strategy",
         CompactionStrategyName.UNIVERSAL,
         parse_word(CompactionStrategyName),
-        "universal: written least; leveled: read and kept least. Other engines compact their own way.",
+        "universal: lower write amplification; leveled: lower read and space amplification. Other engines ignore it.",
     )
     compaction_level0_file_num_trigger: int = _option(
-        "compaction.level0-file-num-trigger", 4, parse_count, "Leveled: files of level 0 that make it due."
+        "compaction.level0-file-num-trigger",
+        4,
+        parse_count,
+        "Leveled: number of level-0 files that triggers a compaction.",
     )
     compaction_max_bytes_for_level_base: int = _option(
         "compaction.max-bytes-for-level-base",
         1 << 30,
         parse_bytes,
-        "Leveled: the most that the first level below 0 is meant to hold.",
+        "Leveled: target size of the first level below level 0.",
     )
     compaction_max_bytes_for_level_multiplier: int = _option(
         "compaction.max-bytes-for-level-multiplier",
         5,
         parse_count,
-        "Leveled: how many times as much as the level above a level holds.",
+        "Leveled: ratio of the target sizes of a level and the level above it.",
     )
     compaction_max_size_amplification_percent: int = _option(
         "compaction.max-size-amplification-percent",
         200,
         parse_count,
-        "Younger runs in percent of the oldest that make a full compaction due.",
+        "Universal: size of the younger runs, in percent of the oldest run, that triggers a full compaction.",
     )
     compaction_min_file_num: int = _option(
         "compaction.min.file-num",
         5,
         parse_count,
-        "Small files in a bucket of an append-only table that make joining due.",
+        "Number of small files in a bucket of an append-only table that triggers their compaction.",
     )
     compaction_size_ratio: int = _option(
-        "compaction.size-ratio", 1, parse_integer, "Percent by which the next run may be larger and still be merged."
+        "compaction.size-ratio",
+        1,
+        parse_integer,
+        "Universal: percentage by which the next run may be larger and still be merged.",
     )
     manifest_target_file_size_bytes: int = _option(
-        "manifest.target-file-size", 8 << 20, parse_size, "A manifest is closed at this size."
+        "manifest.target-file-size", 8 << 20, parse_size, "Size at which a manifest is closed and a new one started."
     )
     manifest_merge_min_count: int = _option(
-        "manifest.merge-min-count", 30, parse_count, "Small manifests that make a commit fold them."
+        "manifest.merge-min-count", 30, parse_count, "Number of small manifests at which a commit merges them."
     )
     manifest_full_compaction_size_bytes: int = _option(
         "manifest.full-compaction-threshold-size",
         16 << 20,
         parse_bytes,
-        "Manifest bytes since the last full rewrite that make the next due.",
+        "Size of the manifests added since the last full rewrite that triggers the next one.",
     )
     metadata_stats_mode: str = _option(
         "metadata.stats-mode", "truncate(16)", parse_text, "Statistics of a data file's columns."
@@ -442,118 +461,139 @@ class TableOptions:
         "partition.default-name",
         "__DEFAULT_PARTITION__",
         parse_directory_name,
-        "Directory of a null or blank partition value.",
+        "Directory name for a null or blank partition value.",
     )
     partition_legacy_name: bool = _option(
         "partition.legacy-name",
         default=True,
         parse=parse_boolean,
-        text="Name DATE partitions by epoch days; new tables are pinned to false.",
+        text="Name DATE partitions by epoch days; new tables store false.",
     )
     snapshot_num_retained_min: int = _option(
         "snapshot.num-retained.min",
         10,
         parse_count,
-        "Snapshots that other writers' commits keep; new tables are pinned to the maximum.",
+        "Minimum number of snapshots that commits of other engines retain; new tables store the maximum.",
     )
     snapshot_num_retained_max: int = _option(
-        "snapshot.num-retained.max", _INT_MAX, parse_count, "Snapshots above which other writers' commits expire."
+        "snapshot.num-retained.max",
+        _INT_MAX,
+        parse_count,
+        "Number of snapshots above which commits of other engines expire them.",
     )
     snapshot_time_retained_ms: int = _option(
-        "snapshot.time-retained", 3_600_000, parse_millis, "Age below which other writers' commits expire nothing."
+        "snapshot.time-retained",
+        3_600_000,
+        parse_millis,
+        "Age below which commits of other engines expire no snapshot.",
     )
     changelog_num_retained_min: int | None = _option(
         "changelog.num-retained.min",
         None,
         parse_count,
-        "Snapshots whose changelog is kept at least after they have expired; default: as snapshot.num-retained.min.",
+        "Minimum number of snapshots whose changelog is retained after they expire; default: "
+        "snapshot.num-retained.min.",
     )
     changelog_num_retained_max: int | None = _option(
         "changelog.num-retained.max",
         None,
         parse_count,
-        "Snapshots above which changelogs expire as well; default: as snapshot.num-retained.max.",
+        "Number of snapshots above which changelogs expire as well; default: snapshot.num-retained.max.",
     )
     changelog_time_retained_ms: int | None = _option(
         "changelog.time-retained",
         None,
         parse_millis,
-        "Age below which no changelog expires; default: as snapshot.time-retained.",
+        "Age below which no changelog expires; default: snapshot.time-retained.",
     )
     deletion_vectors_enabled: bool = _option(
         "deletion-vectors.enabled",
         default=False,
         parse=parse_boolean,
-        text="Compactions mark old versions as deleted where they are, so that reads need not merge them.",
+        text="Compactions mark old versions as deleted in deletion vectors, so that reads need not merge.",
     )
     deletion_vectors_merge_on_read: bool = _option(
         "deletion-vectors.merge-on-read",
         default=False,
         parse=parse_boolean,
-        text="With deletion vectors: whether batch reads show rows not yet compacted; new tables say true.",
+        text="With deletion vectors: whether batch reads include rows not yet compacted; new tables store true.",
     )
     source_split_target_size_bytes: int = _option(
-        "source.split.target-size", 128 << 20, parse_size, "A reader's share of a bucket, where its keys can be cut."
+        "source.split.target-size",
+        128 << 20,
+        parse_size,
+        "Target size of a split, if a bucket can be split between keys.",
     )
     change_tracking: bool = _option(
         "change-tracking",
         default=True,
         parse=parse_boolean,
-        text="Whether the log hears of changes; also an option of one write.",
+        text="Whether changes are written to the log; also an option of a single write.",
     )
     row_kind_field: str = _option(
-        "row-kind.field", ROW_KIND_COLUMN, parse_text, "The reserved column that carries +I, -U, +U, -D."
+        "row-kind.field",
+        ROW_KIND_COLUMN,
+        parse_text,
+        "Name of the reserved column that holds the row kind: +I, -U, +U or -D.",
     )
     log_system: LogSystem | str | None = _option(
         "log.system",
         None,
         _parse_log_system,
-        "kafka, none, or what a package adds; default: kafka where bootstrap servers are known.",
+        "kafka, none, or a log system added by a package; default: kafka if bootstrap servers are set.",
     )
     log_kafka_bootstrap_servers: str | None = _option(
-        "log.kafka.bootstrap.servers", None, parse_text, "Kafka's host:port list; usually the connection's."
+        "log.kafka.bootstrap.servers",
+        None,
+        parse_text,
+        "Comma-separated host:port list of Kafka brokers; usually set on the connection.",
     )
-    log_kafka_topic: str | None = _option("log.kafka.topic", None, parse_text, "The topic; default: database.table.")
+    log_kafka_topic: str | None = _option(
+        "log.kafka.topic", None, parse_text, "Topic of the log; default: database.table."
+    )
     log_kafka_replication_factor: int = _option(
-        "log.kafka.replication-factor", -1, parse_replication, "Of the topic; -1: the brokers' default."
+        "log.kafka.replication-factor",
+        -1,
+        parse_replication,
+        "Replication factor of the topic; -1: the brokers' default.",
     )
     log_retention_ms: int | None = _option(
-        "log.retention", None, parse_retention, "How long the log keeps changes; default: the brokers'."
+        "log.retention", None, parse_retention, "How long the log retains changes; default: the brokers' default."
     )
     log_consistency: LogConsistency = _option(
         "log.consistency",
         LogConsistency.TRANSACTIONAL,
         parse_word(LogConsistency),
-        "transactional: visible with the snapshot, exactly once. eventual: visible when written, at least once, and "
-        "the files follow; see docs/guarantees.md.",
+        "transactional: changes become visible with the snapshot, exactly once. eventual: changes become visible when "
+        "written, at least once, and files are written later; see docs/guarantees.md.",
     )
     log_tier_interval_ms: int = _option(
         "log.tier-interval",
         60_000,
         parse_millis,
-        "log.consistency=eventual: how often a stream brings the files up to the log.",
+        "With log.consistency=eventual: how often a stream writes the log's changes to files.",
     )
     log_changelog_mode: ChangelogMode = _option(
         "log.changelog-mode",
         ChangelogMode.AUTO,
         parse_word(ChangelogMode),
-        "upsert: the log holds what rows became; all: also what they were before; auto: upsert with a primary key, "
-        "all without.",
+        "upsert: the log omits pre-images of updates; all: it contains them; auto: upsert with a primary key, all "
+        "without.",
     )
     write_produce_update_before: UpdateBeforeSource = _option(
         "write.produce-update-before",
         UpdateBeforeSource.LOOKUP,
         parse_word(UpdateBeforeSource),
-        "For log.changelog-mode=all with a primary key: lookup finds the row before each change in the table, input "
-        "takes it from the input. A commit whose changes do not follow from the stored rows (a +U without its -U, a "
-        "+I of a key that exists, a -U or -D of another row) is refused.",
+        "Source of pre-images for log.changelog-mode=all with a primary key: lookup reads them from the table, input "
+        "expects them in the input. A commit whose changes do not follow from the stored rows (a +U without its -U, a "
+        "+I of an existing key, a -U or -D of another row) is refused.",
     )
     log_format: LogFormat = _option(
         "log.format",
         LogFormat.DEBEZIUM_JSON,
         parse_word(LogFormat),
         "Format of the log's values: debezium-json, or debezium-avro with a schema registry "
-        "(log.schema-registry.url, .username, .password, usually the connection's).",
+        "(log.schema-registry.url, .username, .password, usually set on the connection).",
     )
     log_key_format: LogKeyFormat = _option(
         "log.key.format",
@@ -562,7 +602,7 @@ class TableOptions:
         "Format of the log's keys: json, or avro with log.format=debezium-avro.",
     )
     log_transaction_timeout_ms: int = _option(
-        "log.transaction.timeout", 600_000, parse_wait, "After which Kafka aborts an open transaction."
+        "log.transaction.timeout", 600_000, parse_wait, "Time after which Kafka aborts an open transaction."
     )
     log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
     log_scan_timestamp_millis: int | None = _option(
@@ -572,36 +612,39 @@ class TableOptions:
         "log.scan.on-corrupt",
         OnCorrupt.FAIL,
         parse_word(OnCorrupt),
-        "A record that somebody else has put into the log and nobody can read: fail, or skip it with a warning.",
+        "How to treat a corrupt record of another program in the log: fail, or skip it with a warning.",
     )
     lease_timeout_ms: int = _option(
-        "lease.timeout", 30_000, parse_wait, "A writer that shows no life for so long loses its turn."
+        "lease.timeout", 30_000, parse_wait, "Time after which a writer's lease expires if it is not renewed."
     )
     lease_wait_timeout_ms: int = _option(
-        "lease.wait-timeout", 600_000, parse_millis, "How long a writer waits for its turn."
+        "lease.wait-timeout", 600_000, parse_millis, "Maximum time a writer waits for the lease."
     )
     scan_normalize: ScanNormalize = _option(
         "scan.normalize",
         ScanNormalize.NONE,
         parse_word(ScanNormalize),
-        "none: streams tell what the log holds; lookup: each change comes with the row before it, which is looked up "
-        "in the files (for a table with a primary key); state: in rows that the stream keeps for itself; also an "
-        "option of one read.",
+        "Source of the pre-images that a stream adds to upserts of a table with a primary key: none (emit the log as "
+        "it is), lookup (read them from the files) or state (keep the rows in the stream's state). Also an option of a "
+        "single read.",
     )
     scan_snapshot_id: int | None = _option(
-        "scan.snapshot-id", None, parse_count, "Read this snapshot in place of the newest."
+        "scan.snapshot-id", None, parse_count, "Read this snapshot instead of the newest."
     )
     scan_tag_name: str | None = _option("scan.tag-name", None, parse_text, "Read the snapshot that this tag keeps.")
     scan_timestamp_millis: int | None = _option(
-        "scan.timestamp-millis", None, parse_moment, "Read the newest snapshot made up to then (epoch milliseconds)."
+        "scan.timestamp-millis",
+        None,
+        parse_moment,
+        "Read the newest snapshot created at or before this time (epoch milliseconds).",
     )
     scan_on_untracked: UntrackedScan = _option(
         "scan.on-untracked",
         UntrackedScan.IGNORE,
         parse_word(UntrackedScan),
-        "What a stream does when it comes to a commit that it is not told of (an untracked overwrite, drop or append): "
-        "nothing; warn: name it in the process's log; fail: end, before anything later is handed out; also an option "
-        "of one read.",
+        "How a stream treats a commit whose changes were not logged (an untracked overwrite, drop or append): ignore "
+        "it, warn (log a warning that names it), or fail before emitting any later change. Also an option of a single "
+        "read.",
     )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)
@@ -610,10 +653,9 @@ class TableOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:
-        """Read options by key, older spellings too; ``log.kafka.*`` goes to the client as it is.
+        """Parse options by key, older spellings included; ``log.kafka.*`` is passed to the client unchanged.
 
-        Raises ``InvalidInputError`` for a value that can't be, a key that looks like a slip of the pen, and features
-        that this version lacks.
+        Raises ``InvalidInputError`` for an invalid value, a key that looks misspelled, and unsupported features.
         """
         values: dict[str, Any] = {}
         client: dict[str, str] = {}
@@ -660,7 +702,7 @@ class TableOptions:
 
     @property
     def keeps_changelogs(self) -> bool:
-        """Whether the changelog of a snapshot outlives it: where any of its options keeps more than the snapshots'."""
+        """Whether changelogs outlive their snapshots: any changelog option retains more than the snapshots' option."""
         return (
             self.effective_changelog_num_retained_max > self.snapshot_num_retained_max
             or self.effective_changelog_time_retained_ms > self.snapshot_time_retained_ms
@@ -669,10 +711,10 @@ class TableOptions:
 
     @property
     def looks_up(self) -> bool:
-        """Whether rows above level 0 are complete, so that of several such rows of a key the lowest level's counts.
+        """Whether rows above level 0 are complete, so that the row of the lowest such level is a key's current row.
 
-        Compactions of level 0 look up what deeper levels hold of its keys. Other engines do not read level 0 of such
-        tables, or their streams do not.
+        Compactions of level 0 look up its keys in deeper levels. Other engines, or their streams, do not read level 0
+        of such tables.
         """
         return (
             self.changelog_producer is ChangelogProducer.LOOKUP
@@ -688,12 +730,12 @@ class TableOptions:
 
     @property
     def newest_wins(self) -> bool:
-        """Whether of two versions of a key the one committed later is the row, as it is."""
+        """Whether the version of a key that was committed last is its row, unchanged."""
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
 
     @property
     def effective_log_system(self) -> LogSystem | str:
-        """``log.system``, or what follows from whether bootstrap servers are known."""
+        """``log.system``; if unset, Kafka if bootstrap servers are set, else none."""
         if self.log_system is not None:
             return self.log_system
         return LogSystem.NONE if self.log_kafka_bootstrap_servers is None else LogSystem.KAFKA
@@ -718,7 +760,7 @@ class TableOptions:
                 )
                 raise InvalidInputError(message)
         if self.log_key_format is LogKeyFormat.AVRO and self.log_format is not LogFormat.DEBEZIUM_AVRO:
-            message = f"option log.key.format=avro goes with log.format=debezium-avro, not {self.log_format}; use json"
+            message = f"option log.key.format=avro needs log.format=debezium-avro, not {self.log_format}; use json"
             raise InvalidInputError(message)
 
 
@@ -761,7 +803,7 @@ def canonical_key(key: str) -> str:
 
 
 def older_spellings() -> dict[str, str]:
-    """Keys that are read as others: FLIP-188's, RocksDB's as it names them, and older ones of Paimon."""
+    """Aliases of keys: FLIP-188's names, RocksDB's names as FLIP-188 lists them, and older names of Paimon."""
     return {**_ALIASES, f"{_OLDER_KAFKA_PREFIX}*": f"{KAFKA_PREFIX}*"}
 
 
@@ -771,23 +813,23 @@ def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def is_secret(key: str) -> bool:
-    """Whether an option of this name is a secret: its value must be neither stored nor shown."""
+    """Whether an option's name marks a secret, whose value must be neither stored nor shown."""
     spelled = _SEPARATORS.sub(".", key.lower())
     return any(word in spelled for word in _SECRET_WORDS)
 
 
 def is_secret_option(key: str, value: object) -> bool:
-    """Whether an option's value must be neither stored nor shown, by its name or by what it holds."""
+    """Whether an option's value must be neither stored nor shown, judged by its name and its value."""
     return is_secret(key) or holds_secret(str(value))
 
 
 def secret_pattern() -> str:
-    """A regular expression, for Java too, that finds the names of options whose value must not be shown."""
+    """Return a regular expression, valid in Java as well, that matches names of options with secret values."""
     return "(?i)" + "|".join(word.replace(".", "[-._ ]?") for word in _SECRET_WORDS)
 
 
 def names_a_secret(text: str) -> bool:
-    """Whether a text, such as a statement, may say a secret: it names an option that is one, or has one in a URL."""
+    """Whether a text, such as a statement, may contain a secret: it names a secret option, or has one in a URL."""
     return is_secret(text) or holds_secret(text)
 
 
@@ -837,15 +879,15 @@ def _refuse_slip(given: str, key: str) -> None:
         return
     meant = _meant(key)
     if meant is not None:
-        message = f"there is no option {given!r}; did you mean {meant!r}?"
+        message = f"unknown option {given!r}; did you mean {meant!r}?"
         raise InvalidInputError(message)
 
 
 @cache
 def _meant(key: str) -> str | None:
-    """The option of which ``key`` is a misspelling: other separators, or at most two slips.
+    """The option of which ``key`` is a misspelling: other separators, or at most two edits.
 
-    Nearer than that no option of Paimon comes to one of ours, so its tables keep theirs.
+    No option of Paimon is that close to one of ours, so options of its tables are never mistaken.
     """
     for known in _BY_KEY:
         if _SEPARATORS.sub("", known) == _SEPARATORS.sub("", key.lower()):

@@ -1,8 +1,8 @@
-"""How a table's rows are laid out: by which key they are merged, and into which buckets they go, in files and log.
+"""Layout of a table: the primary key by which rows are merged, and the buckets of files and log.
 
-An ALTER that changes it rewrites the table under a schema which begins a layout of its own, numbered by that schema's
-id (docs/decisions/0024). The schema is in force once there is a snapshot of it, and as long as there is none, the one
-that it names as the layout before still is: so the snapshot decides, as always.
+An ALTER that changes the layout rewrites the table under a schema that begins a new layout, numbered by the schema's
+id (docs/decisions/0024). The schema takes effect with its first snapshot; until then, the schema that it names as the
+previous layout remains in force, so the snapshot decides, as always.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOPIC_VERSION = re.compile(r"-v[0-9]+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
-    """Another primary key (empty: the one that there is), other values of ``LAYOUT_OPTIONS`` (None: the default)."""
+    """A new primary key (empty: unchanged) and new values of ``LAYOUT_OPTIONS`` (None: the default)."""
 
     primary_key: tuple[str, ...] = ()
     options: Mapping[str, str | None] | None = None
@@ -100,7 +100,7 @@ def with_layout(
 ) -> TableSchema:
     """``schema`` with another layout, as version ``schema_id``; ``schema`` itself if it has that layout already.
 
-    ``topics`` are all that the table has had; a log begins anew in one of its own. Raises ``InvalidInputError``.
+    ``topics`` are all topics that the table has had; the log restarts in a new topic. Raises ``InvalidInputError``.
     """
     primary_keys = change.primary_key or schema.primary_keys
     options = dict(schema.options)
@@ -139,7 +139,7 @@ def as_before(schema: TableSchema, *, schema_id: int, topics: Sequence[str], tim
 
 
 def _options_with_key(schema: TableSchema, options: dict[str, str]) -> dict[str, str]:
-    """What a table without a key says of itself does not hold of one with a key."""
+    """Drop the options that apply only to tables without a primary key."""
     if schema.primary_keys:
         message = (
             f"the table has the primary key ({', '.join(schema.primary_keys)}) already, by which its rows were merged, "

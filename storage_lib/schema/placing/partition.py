@@ -51,7 +51,7 @@ class PartitionCodec:
         return encode_row([_typed(values[field.name], field) for field in self._fields], self._types)
 
     def decode(self, partition: bytes) -> dict[str, object]:
-        """Values by column, in the partition columns' order; ``CorruptFileError`` if the bytes are no partition."""
+        """Values by column, in the partition columns' order; ``CorruptFileError`` if the bytes are invalid."""
         values = decode_row(partition, self._types)
         return {field.name: value for field, value in zip(self._fields, values, strict=True)}
 

@@ -91,7 +91,7 @@ class RowType(DataType):
         names = [each.name for each in self.fields]
         repeated = [name for name in names if names.count(name) > 1 or not name]
         if repeated or not names:
-            what = f"field {repeated[0]!r} is empty or comes twice" if repeated else "there is no field"
+            what = f"field {repeated[0]!r} is empty or repeated" if repeated else "it has no fields"
             message = f"a ROW needs fields of different names, but {what}; rename or drop it"
             raise InvalidInputError(message)
 

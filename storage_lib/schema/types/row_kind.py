@@ -1,4 +1,4 @@
-"""What a changed row means for the table: the four kinds of a changelog, as Flink names them.
+"""Row kinds: the four kinds of changes in a changelog, as Flink names them.
 
 On the edge (Spark, Arrow in and out) a kind is a two-letter string in the reserved column ``_row_kind``;
 inside the library and in data files it is an int8 (``_VALUE_KIND``, docs/format.md).

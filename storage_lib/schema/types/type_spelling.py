@@ -33,12 +33,12 @@ def type_to_json(of: DataType) -> object:
 def type_from_json(value: object) -> DataType:
     """Read what ``type_to_json`` wrote, also of other writers.
 
-    Raises ``InvalidInputError`` for types that this version lacks, ``KeyError`` or ``TypeError`` for what is no type.
+    Raises ``InvalidInputError`` for unsupported types, ``KeyError`` or ``TypeError`` for invalid ones.
     """
     if isinstance(value, str):
         return parse_data_type(value)
     if not isinstance(value, Mapping):
-        message = f"{value!r} is no column type"
+        message = f"{value!r} is not a column type"
         raise TypeError(message)
     words = str(value["type"]).upper().split()
     nullable = words[1:] != ["NOT", "NULL"]
@@ -52,7 +52,7 @@ def type_from_json(value: object) -> DataType:
         case "ROW":
             return RowType(nullable, fields=tuple(field_from_json(each) for each in value["fields"]))
         case _:
-            # Vectors and whatever comes next: the scalar parser says what there is.
+            # Vectors and future types: the scalar parser reports the supported ones.
             return parse_data_type(words[0])
 
 
@@ -87,7 +87,7 @@ def field_from_json(value: Mapping[str, object]) -> DataField:
 def parse_type(text: str) -> DataType:
     """Read SQL text, nested types included; ROW fields get the id -1.
 
-    Raises ``InvalidInputError`` for what is no type.
+    Raises ``InvalidInputError`` for an invalid type.
     """
     match = _NESTED.fullmatch(text)
     if match is None:

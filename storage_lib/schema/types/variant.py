@@ -117,7 +117,7 @@ def _check_encoding(parts: Sequence[pa.Array], nulls: np.ndarray[tuple[int], np.
     if wrong.any():
         row = int(np.argmax(wrong))
         message = (
-            f"row {row} is no variant: its value has {len(value[row].as_py())} bytes, and its metadata begins with "
+            f"row {row} is not a variant: its value has {len(value[row].as_py())} bytes, and its metadata begins with "
             f"{first[row].as_py()!r} where encoding version {_VERSION} belongs. Make variants with parse_json or "
             "to_variant_object in Spark, or pyspark.sql.types.VariantVal.parseJson"
         )

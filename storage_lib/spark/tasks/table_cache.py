@@ -68,7 +68,7 @@ def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
 def _same_table(table: DynamicTable, uuid: str | None) -> DynamicTable:
     if uuid not in (None, table.uuid):
         message = (
-            f"table {table.name} was dropped and made anew under the same name; what is there now is another table. "
+            f"table {table.name} was dropped and recreated under the same name; the name now refers to another table. "
             "Load it again, and start streams of it with a checkpoint of their own"
         )
         raise NotFoundError(message)

@@ -119,7 +119,7 @@ def _known_option(table: DynamicTable, said: str) -> str:
     key = canonical_key(said)
     near = None if key in table.schema.options or key in option_keys() else nearest(key, option_keys())
     if near is not None:
-        message = f"table {table.name}: there is no option {said!r}; did you mean {near!r}?"
+        message = f"table {table.name}: unknown option {said!r}; did you mean {near!r}?"
         raise InvalidInputError(message)
     return key
 

@@ -106,7 +106,7 @@ def test_an_array_may_come_in_blocks_that_tell_their_size() -> None:
         ("string", b"\x01", "bytes end before"),
         ("double", b"\x00", "bytes end before"),
         ("boolean", b"", "bytes end before"),
-        (["null", "int"], b"\x04\x02", "branch that there is not"),
+        (["null", "int"], b"\x04\x02", "invalid branch of a union"),
         (["int", "string"], b"\x00\x02", "union of several types"),
         ("string", b"\xfe" + 8 * b"\xff" + b"\x01ab", "bytes end before"),
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\x0f\x00", "more entries than bytes"),

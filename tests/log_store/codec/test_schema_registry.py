@@ -120,7 +120,7 @@ def test_what_a_registry_does_not_know_or_refuses_is_said(registry: LocalRegistr
         client.schema(4711)
     with pytest.raises(InvalidInputError, match="refuses to POST /subjects/bad/versions"):
         client.register("bad", '{"type":"nonsense"}')
-    with pytest.raises(InvalidInputError, match="no schema registry of Confluent's API"):
+    with pytest.raises(InvalidInputError, match="does not speak Confluent's schema registry API"):
         SchemaRegistry.of({"url": registry.url.replace("ccompat/v7", "nothing")}).register("s", FIRST)
 
 

@@ -117,7 +117,7 @@ def test_a_fenced_writer_loses_its_lease(error: type[Exception]) -> None:
     writer = writer_on(FakeBroker([error]))
     send(writer, 1)
 
-    with pytest.raises(LeaseLostError, match="fresh turn"):
+    with pytest.raises(LeaseLostError, match="begin again with a new lease"):
         writer.flush()
 
 

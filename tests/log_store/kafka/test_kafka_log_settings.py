@@ -52,8 +52,8 @@ def test_our_own_options_stay_with_us() -> None:
     [
         ("security_protocol", "SASL-SSL", "none of PLAINTEXT, SSL"),
         ("sasl_mechanism", "PLAINN", "none of PLAIN"),
-        ("bootstrap_servers", "nohost:x", "no host:port"),
-        ("bootstrap_servers", "a:9092,,b:9092", "no host:port"),
+        ("bootstrap_servers", "nohost:x", "is not host:port"),
+        ("bootstrap_servers", "a:9092,,b:9092", "is not host:port"),
         ("security_protocoll", "SSL", r"did you mean log\.kafka\.security\.protocol"),
         ("compression_type", "brotli", "none, lz4, zstd"),
         ("replication_factor", "many", "not a number of brokers"),

@@ -83,7 +83,7 @@ ALTER TABLE t UNSET TBLPROPERTIES ('write-only');
 SHOW TBLPROPERTIES t LIKE 'w*';
 --> option | value
 ALTER TABLE t SET ('wrte-only' = 'true');
---> InvalidInputError: table default.t: there is no option 'wrte-only'; did you mean 'write-only'?
+--> InvalidInputError: table default.t: unknown option 'wrte-only'; did you mean 'write-only'?
 ALTER TABLE t SET ('merge-engine' = 'first-row');
 --> InvalidInputError: table default.t: option merge-engine was fixed when the table was created, for its files and its log depend on it; create a new table
 ALTER TABLE t ADD PRIMARY KEY (id) NOT ENFORCED;
@@ -364,6 +364,6 @@ SELECT * FROM t;
 CREATE TABLE t (id BIGINT);
 --> table default.t created
 ALTER TABLE t RESET ('bukcet');
---> InvalidInputError: table default.t: there is no option 'bukcet'; did you mean 'bucket'?
+--> InvalidInputError: table default.t: unknown option 'bukcet'; did you mean 'bucket'?
 ALTER TABLE t RESET ('of.somebody.else');
 --> table default.t altered

@@ -149,7 +149,7 @@ CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED
 CREATE TABLE t (id BIGINT) PARTITIONED BY (dt);
 --> InvalidInputError: table t: PARTITIONED BY (dt): there is no column 'dt'; there are id
 CREATE TABLE t (id BIGINT) WITH ('buckt' = '3');
---> InvalidInputError: table default.t: there is no option 'buckt'; did you mean 'bucket'?
+--> InvalidInputError: table default.t: unknown option 'buckt'; did you mean 'bucket'?
 CREATE TABLE t (id BIGINT) WITH ('bucket' = 'many');
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2');
@@ -246,7 +246,7 @@ SET 'execution.runtime-mod' = 'batch';
 SET 'execution.runtime-mode' = 'fast';
 --> InvalidInputError: setting execution.runtime-mode = 'fast'; there are batch, streaming
 SET 'table-storage.buckt' = '2';
---> InvalidInputError: there is no option 'table-storage.buckt'; did you mean 'table-storage.bucket'?
+--> InvalidInputError: unknown option 'table-storage.buckt'; did you mean 'table-storage.bucket'?
 SET 'table-storage.log.kafka.sasl.password' = 'hush';
 --> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), not to the session, which shows it
 SET 'table-storage.bucket' = 'many';

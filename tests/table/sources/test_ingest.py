@@ -292,7 +292,7 @@ def test_a_topic_that_was_made_anew_is_not_gone_on_with_in_its_middle(options: d
     topic.make_anew()
     topic.tell(0, *(f"+I b {key} 30" for key in range(records)))
 
-    with pytest.raises(LogOffsetsExpiredError, match=r"'shop-cdc' was deleted and made anew .*skip_expired=True"):
+    with pytest.raises(LogOffsetsExpiredError, match=r"'shop-cdc' was deleted and recreated .*skip_expired=True"):
         topic.ingest(table)
     assert content(table) == {"a 1 10", "a 2 20"}
 
@@ -312,7 +312,7 @@ def test_a_rollback_to_before_a_topic_was_made_anew_says_so_however_alike_the_nu
 
     table.rollback_to(snapshot_id=before.id)
 
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         topic.ingest(table)
 
 
@@ -324,7 +324,7 @@ def test_offsets_of_older_snapshots_which_name_no_topic_are_those_of_the_one_tha
 
     assert topic.ingest(table).row_count == 1
     topic.make_anew()
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         topic.ingest(table)
 
 
@@ -338,7 +338,7 @@ def test_a_run_that_finds_nothing_new_notes_which_topic_older_offsets_are_of() -
 
     topic.make_anew()
     topic.tell(0, "+I b 1 10", "+I b 2 20")
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         topic.ingest(table)
 
 
