@@ -1,4 +1,4 @@
-"""What a compaction strategy costs and saves: bytes written, read and kept for each byte of user data.
+"""Write, read and space amplification of the compaction strategies: bytes per byte of user data.
 
     python -m benchmarks.amplification [--rows 400000] [--commits 120] [--commit-rows 8000] [--seed 7]
 
@@ -303,7 +303,7 @@ def picture_of(measured: list[Amplification]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
         'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n'
-        '<text x="10" y="17" font-size="13">Amplification, universal beside leveled: lower is better</text>\n'
+        '<text x="10" y="17" font-size="13">Amplification, universal and leveled: lower is better</text>\n'
         + "\n".join(parts)
         + "\n</svg>\n"
     )

@@ -1,4 +1,4 @@
-"""W1 to W7 of the peers' workload: this library beside pypaimon-rust, deltalake, DuckDB and plain Parquet.
+"""W1 to W7 of the peers' workload: this library compared with pypaimon-rust, deltalake, DuckDB and plain Parquet.
 
     python -m benchmarks.file_store [--rows 3000000] [--rounds 3] [--systems ours,pypaimon-rust]
 
@@ -98,7 +98,7 @@ def measured(arguments: argparse.Namespace, orders: dict[str, Any]) -> list[dict
 
 
 def one_round(order: dict[str, Any]) -> dict[str, Any]:
-    """What one worker process printed last."""
+    """Run one worker process and return the last line of its output."""
     command = [sys.executable, "-m", "benchmarks.peers.worker", json.dumps(order)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""How old a row is when a reader of committed changes has it: through Spark into our table, beside Spark's Kafka sink.
+"""End-to-end latency of committed rows: through Spark into our table, compared with Spark's Kafka sink.
 
     python -m benchmarks.latency [--seconds 40] [--sustained-seconds 300]
         [--parts spark sustained direct turns s3-turns]

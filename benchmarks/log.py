@@ -3,8 +3,8 @@
     python -m benchmarks.log [--rows 1000000] [--rounds 3] [--transactions 200]
 
 Ours begins with Arrow and ends with Arrow: debezium-json is spelled and understood within the time. The peer's producer
-is timed twice: with rows spelled by json.dumps, as whoever has rows must, and handed keys and values that are spelled
-already. Its consumer hands out bytes that nobody looks at.
+is timed twice: with rows encoded by json.dumps, as a caller with rows must, and with keys and values that are already
+encoded. Its consumer returns bytes that are not decoded.
 Both write in transactions of the same size and wait for every acknowledgement; rounds alternate.
 """
 

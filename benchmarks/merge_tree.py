@@ -2,7 +2,7 @@
 
     python -m benchmarks.merge_tree --rows 3000000 --upserts 10 --upsert-rows 200000 [--key int|string|composite]
 
-Every figure stands beside pyarrow writing and scanning plain Parquet in the same run.
+Every figure is compared with pyarrow writing and scanning plain Parquet in the same run.
 """
 
 from __future__ import annotations

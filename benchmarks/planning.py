@@ -1,4 +1,4 @@
-"""Planning and committing when there are many files: both have to cost what is asked for, not what there is.
+"""Planning and committing with many files: the cost has to depend on the request, not on the size of the table.
 
     python -m benchmarks.planning [--files 100000] [--partitions 1000] [--commits 1000]
 
@@ -76,7 +76,7 @@ def _plan(scratch: Path, files: int, partitions: int) -> list[dict[str, object]]
 
 
 def _measured(table: DynamicTable, day: str) -> tuple[list[float], list[float], int, int]:
-    """Seconds, by the clock and of the processor, of a table opened anew each time; manifests opened; files planned."""
+    """Seconds, by the clock and of the processor, of a table reopened each time; manifests opened; files planned."""
     seconds, cpu_seconds = [], []
     opened = planned = 0
     for _ in range(ROUNDS):

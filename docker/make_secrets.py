@@ -1,9 +1,9 @@
-"""Makes the passwords and keys of the compose stack, as files in ``docker/secrets``; what is there already stays.
+"""Create the passwords and keys of the compose stack as files in ``docker/secrets``; existing files are kept.
 
     python3 docker/make_secrets.py
 
 Nobody but you may enter the folder; each container is shown the files that it needs, below ``/run/secrets``. One that
-you put there may end with a line's end, as editors write it: it is no part of the secret. Standard library only.
+you put there may end with a line's end, as editors write it: it is not part of the secret. Standard library only.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class DeltaLake:
         DeltaTable.create(self._path, SCHEMA, partition_by=["dt"] if partitioned else None)
 
     def open(self) -> None:
-        """Load it anew."""
+        """Load the table again."""
         self._opened = None
 
     def upsert(self, rows: pa.Table) -> None:
@@ -48,7 +48,7 @@ class DeltaLake:
             try:
                 merge.when_matched_update_all().when_not_matched_insert_all().execute()
             except CommitFailedError:
-                # Somebody else was faster; the merge has to be worked out anew.
+                # Another writer was faster; the merge has to be computed again.
                 if attempt == _TRIES - 1:
                     raise
                 self.open()

@@ -42,7 +42,7 @@ class Ours:
         )
 
     def open(self) -> None:
-        """Load it anew."""
+        """Load the table again."""
         self._table = None
 
     def upsert(self, rows: pa.Table) -> None:

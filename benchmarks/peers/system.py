@@ -1,4 +1,4 @@
-"""What a measured system can do. Each verb does the whole of its work: what it wrote can be read by a new process."""
+"""Interface of a measured system. Each operation is complete: a new process can read what it has written."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def racing(order: dict[str, Any], workload: Workload, directory: Path) -> dict[s
     expected = workload.size.writers * workload.size.writer_commits * workload.size.writer_rows
     if rows != expected and order["system"].startswith("ours"):
         raise SystemExit(f"{order['system']}: W6 left {rows} rows, not {expected}")
-    # A peer that loses acknowledged rows is still measured; the loss stands beside the figure.
+    # A peer that loses acknowledged rows is still measured; the loss is reported next to the figure.
     return {"W6 wall": seconds, "W6 rows lost": float(expected - rows)}
 
 

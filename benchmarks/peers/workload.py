@@ -65,7 +65,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is right before and after the upserts are merged, and which keys are looked up."""
+    """Expected results before and after the upserts are merged, and the keys to look up."""
 
     totals: Totals
     matching_filter: int

@@ -52,7 +52,7 @@ class Measured:
 
 @contextmanager
 def spark_with_its_kafka_sink(scratch: Path) -> Iterator[SparkSession]:
-    """A session that has Spark's own connector to Kafka, fetched by Spark's Ivy, beside ours."""
+    """Create a session with Spark's own Kafka connector, fetched by Spark's Ivy, in addition to ours."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     checkout = str(Path(__file__).resolve().parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([checkout, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -67,7 +67,7 @@ class Settings:
 def only_demo(home: Path) -> Iterator[None]:
     """Hold ``home`` for one demo at a time: a second one would take down what the first has started.
 
-    The lock lies beside the folder, which a demo begins by emptying; it goes with the process, however that ends.
+    The lock file is next to the folder, which a demo empties at its start; the lock ends with the process.
     """
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f"{home.name}.lock").open("a+") as turn:

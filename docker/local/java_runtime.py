@@ -38,7 +38,7 @@ def find_java() -> Path:
         return _checked(Path(home) / "bin" / "java", f"JAVA_HOME is {home}, but")
     on_path = shutil.which("java")
     if on_path is None:
-        msg = f"Java 17 or 21 is needed; there is no java on PATH and JAVA_HOME is not set.\n{_remedy()}"
+        msg = f"Java 17 or 21 is needed; no java on PATH, and JAVA_HOME is not set.\n{_remedy()}"
         raise JavaMissingError(msg)
     return _checked(Path(on_path), "On PATH,")
 

@@ -5,7 +5,7 @@
     python docker/local/local_airflow.py down
 
 The four components are started one by one rather than by ``airflow standalone``: that opens two log servers on all
-interfaces and can't be told not to. The pids are kept in ``<home>/local_airflow.json``, so that ``down`` stops exactly
+interfaces, which is fixed. The pids are kept in ``<home>/local_airflow.json``, so that ``down`` stops exactly
 what ``up`` started; streaming sinks that tasks launched are sessions of their own and are not touched.
 
 Who wants to use it logs in as ``admin``; the password is generated and kept in ``<home>/passwords.json``, as long as
@@ -67,7 +67,7 @@ class LocalAirflow:
         """Start what does not run yet, wait until it is healthy, and return its REST client."""
         if self.is_running():
             return self.rest
-        self.stop()  # what is left of one that has died in part
+        self.stop()  # the rest of one that has partly crashed
         closed_folder(self.home)
         port = self.port or _free_port()
         _refuse_taken(port)
@@ -84,12 +84,12 @@ class LocalAirflow:
         if not self._state_path.exists():
             return
         sessions = self._sessions()
-        # The components end their own children; whoever outlives the time limit is killed, session by session.
+        # The components end their own children; processes that outlive the time limit are killed by session.
         for pid in sessions:
             _send(pid, signal.SIGTERM)
         deadline = time.monotonic() + timeout
         while _members(sessions) and time.monotonic() < deadline:
-            # Whoever has lost his parent waits for it for ever.
+            # A process that has lost its parent waits for it forever.
             for pid in _members({pid for pid in sessions if not _start_ticks(pid)}):
                 _send(pid, signal.SIGKILL)
             time.sleep(0.1)
@@ -104,9 +104,9 @@ class LocalAirflow:
         _send(self._state()["pids"][name], signal.SIGKILL)
 
     def restart(self, name: str) -> None:
-        """Start a component that has died, as whoever watches over it would; the API calls it healthy meanwhile."""
+        """Start a crashed component, as a process supervisor would; the API still reports it as healthy."""
         state = self._state()
-        # What the dead one left running is still ours to stop.
+        # Processes that the crashed component left running still have to be stopped.
         left = f"{name} {state['pids'][name]}"
         state["pids"][left], state["started"][left] = state["pids"][name], state["started"][name]
         self._start_component(name, state, self._environment(state["port"]))
@@ -178,7 +178,7 @@ class LocalAirflow:
         """Start a component as the leader of its own session, so that its whole family can be found again."""
         with (self.home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                # What a shell starts in the background ignores SIGINT for ever, by which the triggerer stops its child.
+                # Background processes of a shell ignore SIGINT, with which the triggerer stops its child.
                 ["env", "--default-signal=INT", *_airflow(), *arguments],
                 env=settings,
                 cwd=self.home,
@@ -234,7 +234,7 @@ class LocalAirflow:
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords_path),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
             "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
-            # A disk that syncs slowly holds the one write lock for longer than SQLite's usual 5 s of patience.
+            # On a disk that syncs slowly, the write lock may be held longer than SQLite's default timeout of 5 s.
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db?timeout=60",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.home / "logs"),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
@@ -250,7 +250,7 @@ def _administrator(base_url: str, password: str) -> AirflowRest:
 
 
 def _airflow() -> list[str]:
-    """Return the command of the Airflow that lives beside this Python, whatever PATH says."""
+    """Return the command of the Airflow installed with this Python, independent of PATH."""
     return [sys.executable, "-m", "airflow"]
 
 

@@ -41,7 +41,7 @@ JVM = (
     "-Xlog:cds+dynamic=off",
 )
 # Kafka's classes, parsed and verified, of which `make servers` made an archive (`kafka_archive.py`; JEP 350). A JVM
-# that it does not fit goes on without it.
+# that it does not fit runs without it.
 ARCHIVE = JARS.parents[1] / "kafka_classes" / "classes.jsa"
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
@@ -114,7 +114,7 @@ class LocalKafka(LocalServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a Kafka client wants to know."""
+        """Address for Kafka clients."""
         return f"{LOOPBACK}:{self.port}"
 
     @property
@@ -262,7 +262,7 @@ def _answers(port: int, *, is_encrypted: bool = False) -> bool:
 
 
 def _encrypted(plain: socket.socket) -> socket.socket:
-    """Whoever answers there will do: nothing is told that needs protection."""
+    """Encrypt without verifying the server: nothing confidential is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

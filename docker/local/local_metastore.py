@@ -64,7 +64,7 @@ class LocalMetastore(LocalServer):
         java = find_java()
         jars = self._jars or find_jars()
         if jars is None or not list(jars.glob("hive-metastore-*.jar")):
-            msg = f"There are no jars of Hive's metastore in {jars or VENV}. Run `make setup`."
+            msg = f"Hive's metastore has no jars in {jars or VENV}. Run `make setup`."
             raise MetastoreNotSetUpError(msg)
         self.home.mkdir(parents=True, exist_ok=True)
         self._port = self._port or free_port()

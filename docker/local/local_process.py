@@ -1,7 +1,7 @@
 """A server process of ours on this machine: started apart from us, known by its pid, ended by its pid, alone.
 
-The process is told from a stranger with the same number by ``identity``, a word of its command line that nobody else
-has, such as the path of its folder. Standard library only.
+``identity`` distinguishes the process from another one with the same pid: a unique word of its command line, such as
+the path of its folder. Standard library only.
 """
 
 from __future__ import annotations

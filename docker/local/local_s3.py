@@ -45,7 +45,7 @@ class LocalS3(LocalServer):
         self._data = self.home / "data"
         self._process = LocalProcess(self.home, str(self._data), name="s3")
         self._port: int | None = None
-        # Of this server only; whoever may read our processes may read them.
+        # Valid for this server only; users that may inspect our processes may read them.
         self.access_key, self.secret_key = "local", "local-secret"
 
     @property

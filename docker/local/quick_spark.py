@@ -2,10 +2,10 @@
 
     environment = {**os.environ, **quick_spark()}
 
-A JVM is told two things. C1 alone compiles: the code of a session that ends soon never earns back what the second
-compiler costs. And Spark's classes come parsed and verified from an archive that `make servers` made of a session like
-ours (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that the archive does not fit goes on
-without it.
+The JVM gets two settings. Only C1 compiles: a short session does not regain the cost of the second compiler. And
+Spark's classes are loaded, parsed and verified, from an archive that `make servers` made of a session like ours
+(`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that the archive does not fit runs without
+it.
 
 Not for production, where the second compiler pays. Standard library only.
 """

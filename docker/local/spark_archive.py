@@ -1,6 +1,6 @@
 """One small session that does what ours do, once each: of the classes it loads `make servers` makes an archive.
 
-See `quick_spark.py`. Whoever starts it says by SPARK_SUBMIT_OPTS where the archive goes.
+See `quick_spark.py`. The caller sets the path of the archive in SPARK_SUBMIT_OPTS.
 """
 
 from __future__ import annotations

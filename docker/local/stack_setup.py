@@ -4,7 +4,7 @@
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
     .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
 
-and, for who asks for them, servers to test stores with: `make servers`
+and, on request, servers for tests of stores: `make servers`
 
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
@@ -18,9 +18,9 @@ and, with them, another reader and writer of our files, and what the tests' many
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
     .local/kafka_classes Kafka's, so that brokers do
 
-Each part is finished by writing its stamp, the fingerprint of what it was made from, as the last act. A part whose
-stamp fits is left alone; one without a stamp was never finished and is made anew; one with another stamp is updated.
-Two setups at once take turns.
+Each part is completed by writing its stamp, a fingerprint of its inputs. A part whose stamp matches is left alone; a
+part without a stamp is incomplete and is recreated; a part with another stamp is updated. Concurrent setups wait for
+each other.
 
 Standard library only and plain syntax: this runs before anything is installed, and an older Python must be able to
 read it far enough to say that it is too old.
@@ -78,7 +78,7 @@ class SetupError(RuntimeError):
 
 
 def main(arguments: list[str]) -> None:
-    """Set up what is not; ``servers``: those too; ``lock``: write the locks anew. With nothing to do, say nothing."""
+    """Set up missing parts; ``servers``: those as well; ``lock``: rewrite the locks. Silent if nothing is missing."""
     use_a_fitting_python()
     try:
         java = find_java()
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> None:
     except (SetupError, JavaMissingError) as error:
         sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
-        sys.exit("setup: interrupted; `make setup` goes on from here")
+        sys.exit("setup: interrupted; run `make setup` again to continue")
 
 
 def set_up(java: Path) -> None:
@@ -222,7 +222,7 @@ def make_jars(place: Path, what: str, java: Path) -> bool:
 
 
 def fetch_jars(java: Path, place: Path, parts: Path, sums: Path) -> None:
-    """Fetch jars beside their place, compare them with the pinned sums, then move them there at once."""
+    """Fetch jars into a temporary folder, compare them with the pinned sums, then move them into place atomically."""
     aside = resolve_jars(java, place, parts)
     pinned = {name: total for total, name in (line.split() for line in sums.read_text().splitlines())}
     found = jar_sums(aside / "lib")
@@ -266,7 +266,7 @@ def build_s3_server() -> None:
     """Let Go build the pinned release; of what it fetched and compiled only the program stays."""
     go = shutil.which("go")
     if go is None:
-        msg = f"Go is needed to build the S3 server of the tests; there is no go on PATH.\n{HOW_TO_GET_GO}"
+        msg = f"Go is needed to build the S3 server of the tests; no go on PATH.\n{HOW_TO_GET_GO}"
         raise SetupError(msg)
     scratch = S3.with_name("s3.part")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -291,7 +291,7 @@ def jar_sums(folder: Path) -> dict[str, str]:
 
 
 def write_locks(arguments: list[str], java: Path) -> None:
-    """Resolve anew for all supported Pythons, naming no index; ``--upgrade`` also moves what is already locked."""
+    """Resolve again for all supported Pythons, naming no index; ``--upgrade`` also updates locked versions."""
     uv = find_uv()
     oldest = ".".join(str(part) for part in OLDEST)
     shape = ("--universal", "--python-version", oldest, "--generate-hashes", "--no-header", "--no-annotate")

@@ -66,7 +66,7 @@ class TableFollower:
                 rows = source.poll()
             except UnavailableError:
                 continue
-            except BaseException as error:  # noqa: BLE001  shown by whoever waits
+            except BaseException as error:  # noqa: BLE001  raised to the waiting caller
                 self._failure = error
                 return
             if rows is None or not rows.num_rows:

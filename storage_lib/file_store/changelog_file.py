@@ -16,8 +16,8 @@ from storage_lib.schema.options.table_options import ChangelogProducer, TableOpt
 REPLACED_LEVEL = 0
 
 
-def told_files(files: Iterable[DataFileMeta], options: TableOptions) -> list[DataFileMeta]:
-    """The files whose rows a stream of the changelog has: what lies above is told when it is compacted."""
+def published_files(files: Iterable[DataFileMeta], options: TableOptions) -> list[DataFileMeta]:
+    """Files whose rows the changelog already contains; rows of lower levels are published by their compaction."""
     lowest = {
         ChangelogProducer.NONE: 0,
         ChangelogProducer.INPUT: 0,

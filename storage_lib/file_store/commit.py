@@ -1,4 +1,4 @@
-"""Optimistic commit: nobody locks, whoever creates the next snapshot has committed."""
+"""Optimistic commit without locks: the writer that creates the next snapshot has committed."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class FileStoreCommit:
     1. Is there a snapshot with this (user, identifier)? Then that is the answer.
     2. Read the newest snapshot N. Check the changes against its live files (``conflict.py``).
     3. Write the manifest of the changes, the delta list, and the base list (N's base and delta, now and then folded).
-    4. Ask the guard, then create ``snapshot-<N+1>`` if absent: done, or somebody was faster.
-    5. Faster: pause a little, start again at 1; only the base list has to be written anew.
-    6. The answer was lost: look whether the snapshot is there and ours before deciding anything.
+    4. Check the guard, then create ``snapshot-<N+1>`` if absent: committed, or another writer was faster.
+    5. If another writer was faster: back off, restart at 1; only the base manifest list has to be rewritten.
+    6. If the response was lost: check whether the snapshot exists and is ours before deciding anything.
 
     A commit that fails leaves no manifest behind, one whose outcome stays unknown leaves all; data files are the
     caller's to abort. Messages with new rows and a compaction become two snapshots, the rows first; a compaction
@@ -113,7 +113,7 @@ class FileStoreCommit:
     ) -> Snapshot:
         """Commit an append, a compaction or both; without messages, a snapshot that only carries properties.
 
-        ``is_overwrite``: an overwrite is one even where there was nothing to replace, for its files are no level 0.
+        ``is_overwrite``: set for an overwrite even if it replaces nothing, since its files are not of level 0.
         Returns the new snapshot, or the one that this identity was committed as before. Every snapshot gets
         ``properties_of(previous)``; the committable's own go on top in the one that carries the rows.
         Raises ``CommitConflictError`` when files that it deletes are no longer live, ``UnavailableError`` when others
@@ -155,8 +155,8 @@ class FileStoreCommit:
     ) -> Snapshot:
         """Put the messages' files in place of whatever is live in some partitions; without messages, drop these.
 
-        The partitions are named by their serialized rows, or by a predicate on partition columns, or are all of them.
-        What is live is decided when the snapshot is made, so this never conflicts with appends or compactions.
+        The partitions are given by their serialized rows, or by a predicate on partition columns; default: all.
+        The live files are determined when the snapshot is made, so this never conflicts with appends or compactions.
         Raises as ``commit``, and ``InvalidInputError`` for a message outside of the named partitions.
         """
         appended = appended_by(committable.messages)
@@ -189,7 +189,8 @@ class FileStoreCommit:
 
         ``target`` may be older, or of another branch; its files have to be kept from being deleted by the caller.
         Messages bring changelog files only.
-        What is live is decided when the snapshot is made, so this never conflicts. Raises otherwise as ``commit``.
+        The live files are determined when the snapshot is made, so this never conflicts. Otherwise raises as
+        ``commit``.
         """
         files = self._new_restore(target)
         if not files.differ(self._scan.live_files(self._snapshots.latest())):
@@ -297,7 +298,7 @@ class FileStoreCommit:
         return snapshot if self._put(snapshot) else None
 
     def _put(self, snapshot: Snapshot) -> bool:
-        """Create the snapshot; whatever the store answers, what is there in the end decides.
+        """Create the snapshot; if the store's response is uncertain, the stored snapshot decides.
 
         A store may repeat a conditional put whose answer was lost and so lose against itself: False doesn't mean
         that another writer won before the snapshot that is there has been compared.
@@ -319,7 +320,7 @@ class FileStoreCommit:
                     return False
                 break
             except StorageError as raised:
-                # What is there can't be read: it may be this commit.
+                # The stored snapshot can't be read: it may be this commit.
                 error = CommitOutcomeUnknownError(str(raised))
                 self._pause(attempt)
         if isinstance(error, UnavailableError):
@@ -389,7 +390,7 @@ class FileStoreCommit:
         return lost
 
     def _compact_after(self, request: _Request) -> None:
-        """Commit the compaction that came with new rows. Losing it is no loss: the rows are there, unmerged."""
+        """Commit the compaction that came with new rows. If it fails, the rows remain committed, but unmerged."""
         with after_commit(f"table {self._table}: committing the compaction that came with the rows"):
             try:
                 self._create(replace(request, carries_identity=False))
@@ -467,7 +468,7 @@ class _Request:
 
     @property
     def hash_indexes(self) -> Mapping[Bucket, HashIndexChange]:
-        """What becomes of the indexes of dynamic buckets, which new rows bring."""
+        """Changes of the hash indexes of dynamic buckets, which only appends carry."""
         return {} if self.kind is CommitKind.COMPACT else _hash_indexes_of(self.committable.messages)
 
     @property

@@ -117,7 +117,7 @@ def _check_bucket_counts(live: LiveFiles, changes: Iterable[ManifestEntry], subj
         if entry.kind is FileKind.ADD and count is not None and count != entry.total_buckets:
             message = (
                 f"{subject}: the rows were written for {entry.total_buckets} buckets, but the partition now has "
-                f"{count}: an overwrite changed the number. Nothing of this commit is left; load the table anew, then "
+                f"{count}: an overwrite changed the number. Nothing of this commit is left; reload the table, then "
                 "run it again"
             )
             raise CommitConflictError(message)

@@ -128,7 +128,7 @@ class FileStoreExpire:
 
     def _expire_below(self, first_kept: int) -> ExpireResult:
         if self._changelog_retention is not None:
-            # Before they count as expired: whoever misses the snapshot looks for its changelog.
+            # Before the snapshots count as expired: a reader that misses a snapshot looks for its changelog.
             for snapshot in self._snapshots.load_all(range(self._snapshots.earliest_id() or first_kept, first_kept)):
                 self._changelogs.keep(snapshot)
         expired_ids = self._snapshots.expire_below(first_kept)
@@ -159,9 +159,9 @@ class FileStoreExpire:
         )
 
     def _taken_out(self, expired: Sequence[Snapshot], first_kept: Snapshot) -> Files:
-        """What deltas from the first expired snapshot to the first kept one took out, and the metadata of the expired.
+        """Files removed by deltas from the first expired snapshot to the first kept one, and the expired metadata.
 
-        A file moved to another level is taken out and put in again: what is kept is told by path, not by identity.
+        A move to another level removes and adds the same file, so kept files are identified by path, not by identity.
         """
         files = Files()
         for snapshot in expired:

@@ -60,9 +60,9 @@ class ExternalClaims:
         holder = self.holder_around(directory)
         if holder is not None and not is_same_place(holder, self.own_name):
             message = (
-                f"data directory {directory} belongs to the table at {holder}; two tables can't share one, for a drop "
-                f"of either would delete the other's files. Choose another directory; if that table is gone, delete "
-                f"{path}/{CLAIM_NAME} and what else is left there"
+                f"data directory {directory} belongs to the table at {holder}; two tables can't share one, since "
+                f"dropping either would delete the other's files. Choose another directory; if that table no longer "
+                f"exists, delete {path}/{CLAIM_NAME} and the other files there"
             )
             raise InvalidInputError(message)
         if absolute_place(path) == self.own_name or absolute_place(path).startswith(f"{self.own_name}/"):

@@ -1,13 +1,13 @@
-"""Files in a table's directory that nobody needs: of writers that died, and of interrupted clean-ups.
+"""Orphan file cleanup: unreferenced files in a table's directory, left by crashed writers and interrupted cleanups.
 
-1. List what could be a table's file, by name and place; whatever else lies there is left alone, and so is what lies
-   behind a symbolic link. A link in the place of a file is itself what nobody needs, not the file it leads to.
-2. Keep what is younger than the age: a commit in the making has written its files and not yet its snapshot.
-3. Read what snapshots, tags and branches need, *after* listing: a commit that came between is seen.
-4. Delete the rest, or only tell.
+1. List files whose name and place may belong to a table; ignore all others, and do not follow symbolic links to
+   directories. A link in the place of a file is itself the orphan, not its target.
+2. Keep files younger than the age: a commit in progress has written its files, but not yet its snapshot.
+3. Read the files that snapshots, tags and branches need, *after* listing, so that commits in between are seen.
+4. Delete the rest, or only report it.
 
-Data directories apart from the table's own are looked through if the table has claimed them (``external_claims``):
-other tables may have files in those that it has not.
+External data directories are included if the table has claimed them (``external_claims``): other tables may have files
+in unclaimed ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENTROPY = (4, 4, 4, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanResult:
-    """What was found, and removed unless it was a dry run; ``paths`` are sorted."""
+    """Orphan files found, and removed unless it was a dry run; ``paths`` are sorted."""
 
     paths: tuple[str, ...] = ()
     size_bytes: int = 0
@@ -88,7 +88,7 @@ class OrphanFiles:
             try:
                 files = self._references.of_table()
             except (NotFoundError, SnapshotExpiredError):
-                # Something was expired while it was read. Never guess: begin again.
+                # A snapshot expired while it was read. Never guess: start over.
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
@@ -156,7 +156,7 @@ class OrphanFiles:
                 yield from self._in_entropy(f"{directory}/{entry.name}", depth - 1)
 
     def _in_history(self, paths: TablePaths, *, is_whole: bool) -> Iterator[tuple[str, FileStatus]]:
-        """What a crash leaves of names written aside, and dead waiters; of what is no branch, everything."""
+        """Temporary files of crashed writers and entries of crashed lease waiters; everything if not a branch."""
         directories = (
             paths.schema_directory,
             paths.snapshot_directory,

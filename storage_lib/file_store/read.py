@@ -100,7 +100,7 @@ class FileStoreRead:
             if earliest_id is None or split.snapshot_id >= earliest_id:
                 raise
             message = (
-                f"snapshot {split.snapshot_id} was expired while it was read ({error}); the earliest kept is "
-                f"{earliest_id}: plan again from there"
+                f"snapshot {split.snapshot_id} expired while it was read ({error}); the earliest kept is "
+                f"{earliest_id}: plan the read again"
             )
             raise SnapshotExpiredError(message) from error

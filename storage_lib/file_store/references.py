@@ -1,14 +1,13 @@
-"""What the snapshots, tags and branches of a table need: nothing that is named here may ever be deleted.
+"""Files that the snapshots, tags and branches of a table reference; these must never be deleted.
 
 A history (the main branch, or another) that begins at its earliest snapshot F needs
 
-    live(F)                    what F shows
-    ADD of every later delta   what came since, or came back (a rollback, a fast-forward)
+    live(F)                    the live files of F
+    ADD of every later delta   files added since, or restored (by a rollback or fast-forward)
     live(T) of every tag       however old
 
-Tags are read before snapshots. Whoever wants to keep a file that is about to lose its last snapshot makes a tag first
-and looks at EARLIEST afterwards; whoever deletes moves EARLIEST first and reads the tags afterwards. So one of the two
-sees the other.
+Tags are read before snapshots. A process that creates a tag creates it first and reads EARLIEST afterwards; a process
+that deletes files moves EARLIEST first and reads the tags afterwards. So at least one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from storage_lib.io.table_paths import TablePaths
 
 @dataclass(slots=True)
 class Files:
-    """Paths: data files with all that is beside them, manifests, and what names these."""
+    """Paths of data files with their extra files, of manifests, and of the files that list manifests."""
 
     data: set[str] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
@@ -103,7 +102,7 @@ class FileReferences:
         return needed
 
     def of_changelogs(self, changelogs: Iterable[Snapshot]) -> Files:
-        """What is read of expired snapshots whose changelog is kept: changelog files, or without them what was added.
+        """Files of expired snapshots whose changelog is kept: changelog files, or the added files without any.
 
         Other engines delete the rest, so what is gone is passed over.
         """
@@ -120,7 +119,7 @@ class FileReferences:
         return needed
 
     def of_branch(self, branch: str) -> Files:
-        """What one branch needs with its tags."""
+        """Files that one branch and its tags need."""
         needed = self._of_tags(branch)
         needed |= self._of_moving_history(branch)
         return needed
@@ -139,7 +138,7 @@ class FileReferences:
         return self._of_moving_history(self._paths.branch, history)
 
     def of_snapshot(self, snapshot: Snapshot) -> Files:
-        """What one snapshot shows, and its metadata. Raises ``NotFoundError`` if some of that is gone."""
+        """Live files of one snapshot, and its metadata. Raises ``NotFoundError`` if a metadata file is missing."""
         needed = self.metadata_of(snapshot)
         needed.data |= self.live_paths(snapshot)
         return needed
@@ -190,7 +189,7 @@ class FileReferences:
     def _of_moving_history(
         self, branch: str, history: SnapshotHistory | None = None, *, only: CommitKind | None = None
     ) -> Files:
-        """What a branch needs that others may expire, or delete, while it is read: what is gone then needs nothing."""
+        """Files that a branch needs; snapshots that expire or are deleted during the call are skipped."""
         history = history or self._branches.history(branch)
         while (earliest_id := history.earliest_id()) is not None:
             try:
@@ -226,7 +225,7 @@ class FileReferences:
         return needed
 
     def _carried_by(self, snapshots: Iterable[Snapshot]) -> Files:
-        """What snapshots have from those before them, beside manifests: each is named again and again."""
+        """Metadata other than manifests that snapshots share with earlier ones, and that each names again."""
         indexes = {each.index_manifest for each in snapshots if each.index_manifest is not None}
         statistics = {each.statistics for each in snapshots if each.statistics is not None}
         files = Files(data={self._paths.statistics_path(name) for name in statistics})

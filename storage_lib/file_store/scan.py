@@ -29,9 +29,9 @@ _CHEAP_ENTRIES_MAX = 2_000
 class FileStoreScan:
     """Tells which files make up a snapshot. Safe to use from several threads.
 
-    The live files of the last few snapshots are remembered, and followed from commit to commit, so that planning
-    after each commit costs what changed, not what there is. Where a plan wants little of a table with many files,
-    manifests of other partitions are left unopened instead.
+    The live files of the last few snapshots are cached and updated from commit to commit, so that the cost of planning
+    after a commit depends on its changes, not on the table's size. If a plan needs a small part of a table with many
+    files, manifests of other partitions are not opened.
     """
 
     def __init__(

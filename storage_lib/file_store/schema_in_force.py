@@ -13,7 +13,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 def schema_in_force(file_io: FileIO, paths: TablePaths) -> TableSchema | None:
-    """What the table is read and written under; None if there is no table. Raises as ``SchemaHistory.load``."""
+    """Schema for reads and writes; None if the table does not exist. Raises as ``SchemaHistory.load``."""
     history = SchemaHistory(file_io, paths)
     newest = history.latest()
     if newest is None or not begins_layout(newest):
@@ -26,12 +26,12 @@ def schema_in_force(file_io: FileIO, paths: TablePaths) -> TableSchema | None:
 
 
 def waits_for_rewriting(newest: TableSchema, snapshot: Snapshot | None) -> bool:
-    """Whether there is no snapshot yet of the layout that the newest schema begins; ``snapshot`` is the newest."""
+    """Whether the layout of the newest schema still has no snapshot; ``snapshot`` is the newest one."""
     return begins_layout(newest) and (snapshot is None or snapshot.schema_id < newest.id)
 
 
 def rewritten_since(table: str, opened: TableSchema, newer: TableSchema) -> CommitConflictError:
-    """What whoever has ``table`` open under ``opened`` is told when it has another layout under ``newer``."""
+    """Return the error for a caller that opened ``table`` under ``opened`` after ``newer`` changed its layout."""
     key = f"primary key ({', '.join(newer.primary_keys)})" if newer.primary_keys else "no primary key"
     topic = newer.options.get(TOPIC_OPTION)
     message = (

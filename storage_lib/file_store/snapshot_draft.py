@@ -36,7 +36,7 @@ class Restored:
 
 
 class SnapshotDraft:
-    """Built anew upon each snapshot that the commit tries to follow; what need not change is written only once.
+    """Rebuilt for each base snapshot that the commit tries; files that do not depend on it are written only once.
 
     The manifest of the changes survives a lost race; the base list is rewritten, since it begins with the
     snapshot that won. Everything written and not named in the end is deleted by ``discard``.
@@ -76,7 +76,7 @@ class SnapshotDraft:
 
         ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
         ``restored`` is the snapshot whose content comes back, if any. Since a file that was deleted may not be added
-        again beside its DELETE, all manifests are folded then, and where a file moves to a level that it has left
+        again next to its DELETE, all manifests are folded then, and where a file moves to a level that it has left
         before, as it can in tables that an earlier release rolled back. ``vectors`` are new deletion vectors of some
         buckets, ``hash_indexes`` changes of theirs, ``changelog`` the changelog files that come with ``changes``.
         Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.

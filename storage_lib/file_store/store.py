@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.changelog_file import told_files, write_changes
+from storage_lib.file_store.changelog_file import published_files, write_changes
 from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.compact import FileStoreCompact
@@ -105,11 +105,11 @@ class FileStore:
         )
 
     def check_still_there(self) -> None:
-        """Raise ``NotFoundError`` if the table was dropped, or dropped and made anew, since it was opened."""
+        """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since it was opened."""
         self._schemas.check_still_there(self._table)
 
     def of_newest_schema(self) -> FileStore:
-        """This store, or one of the table's newest schema: for whoever rewrites rows that others wrote under it."""
+        """This store, or one with the table's newest schema, to rewrite rows that were written under that schema."""
         newest = schema_in_force(self._environment.file_io, self._paths)
         return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)
 
@@ -120,7 +120,7 @@ class FileStore:
     def check_layout(self, snapshot: Snapshot | None) -> None:
         """Refuse a snapshot (the newest, as a rule) made after the table was rewritten under another layout.
 
-        Raises ``CommitConflictError``: whoever has the table open has to load it again.
+        Raises ``CommitConflictError``: the caller has to load the table again.
         """
         if snapshot is None or snapshot.schema_id <= self._schema.id:
             return
@@ -322,7 +322,7 @@ class FileStore:
 
     def told(self, files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
         """The files whose rows a stream of the changelog has by now."""
-        return told_files(files, self._options)
+        return published_files(files, self._options)
 
     def changelog_message(
         self, partition: bytes, bucket: int, bucket_count: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]]

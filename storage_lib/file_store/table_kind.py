@@ -82,7 +82,7 @@ class TableKind(FileGrouping, Protocol):
         """Appends to a bucket; ``next_sequence`` is above the bucket's highest at the writer's base snapshot."""
 
     def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> BucketWriter:
-        """Writes a bucket anew, its rows older than whatever is appended afterwards."""
+        """Create a writer that overwrites a bucket; its rows are older than rows appended afterwards."""
 
     def read(
         self,

@@ -154,8 +154,8 @@ class ObjectStoreFileIO:
     def rename_directory(self, path: str, new_path: str) -> bool:
         """Not supported: an object store has no directories and can't move objects atomically."""
         message = (
-            f"{path} can't become {new_path}: an object store moves nothing at once. Make a new table there and copy "
-            "the rows into it"
+            f"{path} can't be renamed to {new_path}: an object store has no atomic rename. Create a new table there "
+            "and copy the rows into it"
         )
         raise InvalidInputError(message)
 

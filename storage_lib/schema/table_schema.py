@@ -169,7 +169,7 @@ class TableSchema:
             names = [each["name"] for each in value["fields"]]
             lost = [key for key in (*value["partitionKeys"], *value["primaryKeys"]) if key not in names]
             if lost or len({each["id"] for each in value["fields"]}) < len(names):
-                message = f"no column is called {lost[0]!r}" if lost else "two columns have one id"
+                message = f"unknown column {lost[0]!r}" if lost else "two columns have the same id"
                 raise ValueError(message)
             version = int64(value.get("version", 1))
             return cls(

@@ -151,7 +151,7 @@ def test_a_reader_whose_snapshot_was_expired_is_told_so(table: StoredTable) -> N
     table.append([("a", 1, "y")])
     table.compact()
     table.store.expire.expire(retain_max=1)
-    with pytest.raises(SnapshotExpiredError, match=r"snapshot 1 was expired.*earliest kept is 3"):
+    with pytest.raises(SnapshotExpiredError, match=r"snapshot 1 expired while.*earliest kept is 3"):
         list(table.store.read.read(splits[0]))
 
 

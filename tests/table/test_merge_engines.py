@@ -170,11 +170,14 @@ def test_deletions_are_passed_over_where_the_table_says_so(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"partial-update.remove-record-on-sequence-group": "name"}, "names 'name', which is the sequence of no group"),
+        (
+            {"partial-update.remove-record-on-sequence-group": "name"},
+            "names 'name', which is not the sequence of a group",
+        ),
         ({"partial-update.remove-record-on-sequence-group": "at", "ignore-delete": "true"}, "leave one of them out"),
         (
             {"partial-update.remove-record-on-sequence-group": "at", "fields.n.aggregate-function": "product"},
-            "can't be had with product of column 'n'",
+            "is not supported with product of column 'n'",
         ),
     ],
 )

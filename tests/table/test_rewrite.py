@@ -246,7 +246,7 @@ def test_dropping_a_rewritten_table_takes_its_earlier_logs_away() -> None:
     [
         (lambda c: orders(c, **{"log.consistency": "eventual"}), {"options": {"bucket": "3"}}, "log.consistency"),
         (orders, {"primary_key": ["id"]}, "has the primary key .dt, id. already"),
-        (orders, {"options": {"file.format": "orc"}}, "says nothing of where rows lie"),
+        (orders, {"options": {"file.format": "orc"}}, "does not affect the layout"),
         (orders, {"options": {"bucket": "0"}}, "bucket"),
         (keyless, {"primary_key": ["id"]}, "partition column 'dt' is not in the primary key"),
         (keyless, {"primary_key": ["dt", "nope"]}, "nope"),

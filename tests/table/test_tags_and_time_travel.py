@@ -137,7 +137,7 @@ def test_a_tag_tells_when_it_was_made_and_for_how_long(lived: DynamicTable) -> N
 
 @pytest.mark.parametrize("name", ["", "5", "a/b", "../x", ".hidden", "x" * 200, "a b"])
 def test_a_name_that_is_none_is_refused(lived: DynamicTable, name: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no name for a tag"):
+    with pytest.raises(InvalidInputError, match="is not a valid name for a tag"):
         lived.tags.create(name)
     assert lived.tags.list() == ()
 
@@ -204,6 +204,6 @@ def test_a_consumer_that_says_nothing_for_long_is_forgotten(lived: DynamicTable)
 def test_a_consumer_file_that_says_nothing_stops_the_expiry(lived: DynamicTable) -> None:
     path = f"{lived.location}/consumer/consumer-broken"
     lived.environment.file_io.write_bytes(path, b"")
-    with pytest.raises(CorruptFileError, match="does not say what snapshot"):
+    with pytest.raises(CorruptFileError, match="has no valid next snapshot"):
         lived.expire_snapshots(retain_last=1)
     assert lived.snapshots().num_rows == 4

@@ -182,7 +182,10 @@ def test_a_variant_column_is_added_renamed_and_dropped() -> None:
             {"options": {"write-mode": "append-only", "bucket": "2", "bucket-key": "v"}},
             "no order and no hash, so it can't be a bucket key",
         ),
-        ({"primary_key": ["id"], "options": {"sequence.field": "v"}}, "names 'v', a VARIANT, which is no sequence"),
+        (
+            {"primary_key": ["id"], "options": {"sequence.field": "v"}},
+            "names 'v', a VARIANT, which can't be a sequence",
+        ),
         (
             {"primary_key": ["id"], "options": {"merge-engine": "aggregation", "fields.v.aggregate-function": "max"}},
             "function max is for numbers, texts, dates and times, but column 'v' is VARIANT",

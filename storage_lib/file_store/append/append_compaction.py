@@ -8,7 +8,7 @@ A file is small below half of the target size; larger ones are never rewritten.
     full   any two small files
 
 Where rows go to buckets by their values, only neighbours in age are joined, so that the bucket's order is kept for
-whoever reads it as a queue. Where they don't, rows have no order to keep, and any small files are joined.
+readers that treat it as a queue. Where they don't, rows have no order to keep, and any small files are joined.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class AppendCompactor:
     reader: DataFileReader
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """Write the unit's rows anew, with sequence numbers from the smallest of theirs on."""
+        """Rewrite the unit's rows, with sequence numbers that start at their smallest."""
         first = min(file.min_sequence_number for file in unit.files)
         written = self.data_files.write(
             self._numbered(unit.files, first), level=unit.output_level, file_source=FileSource.COMPACT

@@ -30,7 +30,7 @@ class AppendTable:
 
     @property
     def comparable_key(self) -> None:
-        """There are no keys."""
+        """Return None: an append table has no keys."""
         return
 
     def file_format(self, inner: FileFormat) -> FileFormat:
@@ -57,7 +57,7 @@ class AppendTable:
         *,
         columns: Sequence[str],
         predicate: Predicate | None,
-        ordered: bool,  # noqa: ARG002  there is no key to order by
+        ordered: bool,  # noqa: ARG002  without a key, rows have no order
     ) -> Iterator[pa.RecordBatch]:
         """Raw, in append order."""
         return read_appended(in_append_order(files), reader, columns=columns, predicate=predicate)

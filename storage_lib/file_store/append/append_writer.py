@@ -20,7 +20,7 @@ APPEND_LEVEL = 0
 
 
 class AppendWriter:
-    """Writes one bucket, be it anew or on top of what is there. One thread at a time."""
+    """Writer of one bucket that appends to it or overwrites it. Not thread-safe."""
 
     def __init__(
         self, *, layout: AppendLayout, data_files: DataFileWriter, next_sequence: int, memtable_bytes_max: int

@@ -1,4 +1,4 @@
-"""What is known of a data file without opening it (``_FILE`` in docs/format.md, 20 fields).
+"""Metadata of a data file in a manifest (``_FILE`` in docs/format.md, 20 fields).
 
 Keys are kept as serialized BinaryRows (big-endian arity, then the row), exactly as a manifest stores them.
 """

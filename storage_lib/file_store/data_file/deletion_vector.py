@@ -73,7 +73,7 @@ def read_deletion_vector(source: pa.NativeFile, offset: int, path: str) -> npt.N
     magic, bitmap = body[: len(MAGIC_32)], body[len(MAGIC_32) :]
     kinds: dict[bytes, type[BitMap | BitMap64]] = {MAGIC_32: BitMap, MAGIC_64: BitMap64}
     if magic not in kinds:
-        message = f"at byte {offset} of {path} is no deletion vector of a kind known here: it starts with {magic.hex()}"
+        message = f"at byte {offset} of {path} is not a deletion vector of a known kind: it starts with {magic.hex()}"
         raise CorruptFileError(message)
     try:
         positions = kinds[magic].deserialize(bitmap)

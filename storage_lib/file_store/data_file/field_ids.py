@@ -1,6 +1,6 @@
 """Columns of data files with their ids, down to the last element (docs/format.md, 1.11).
 
-Readers go by names; the ids are for tools, and for whoever evolves schemas by id.
+Our readers resolve columns by name; the ids are for tools and for engines that evolve schemas by id.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``_EMBEDDED_FILE_INDEX`` of an entry is a container of indexes by column (Paimon's ``FileIndexFormat``), of which a
 reader only opens those of columns that a condition names. The checksum is there as an index of a column that no table
-has (``schema`` refuses its name). It moves with the entry, whoever rewrites the manifest, and a compacted file begins
+has (``schema`` refuses its name). It is kept when any engine rewrites the manifest, and a compacted file begins
 without one or with its own.
 
     magic (8) | version (4) | length of the head (4) | columns (4) | name | indexes (4) | name | start (4) | length (4)
@@ -73,7 +73,7 @@ class ChecksumOutput(io.RawIOBase):
             self._output.flush()
 
     def close(self) -> None:
-        """Close the output, too."""
+        """Close the output as well."""
         if not self.closed:
             super().close()
             self._output.close()

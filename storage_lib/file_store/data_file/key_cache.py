@@ -71,7 +71,7 @@ class KeyCache:
     ) -> Positions | None:
         """Where in the file the searched keys (ascending) are, ascending; None if its bounds do not tell.
 
-        What is not known yet is asked for.
+        Files that are not cached yet are read.
         """
         with self._lock:
             known = self._files.get(path)

@@ -47,7 +47,7 @@ class KeyValueSchema:
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The trimmed primary key: what rows of one partition are told apart by."""
+        """The trimmed primary key, which identifies rows within a partition."""
         return tuple(field.name for field in self.schema.key_fields)
 
     @cached_property

@@ -29,10 +29,10 @@ class HashIndexFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashIndexChange:
-    """What a commit does to the index of a bucket, and of its partition.
+    """Change of a bucket's index by a commit.
 
-    ``file`` takes the place of the bucket's index file. ``replaces_partition``: the partition is written anew, so that
-    its other buckets have no index file any more.
+    ``file`` replaces the bucket's index file. ``replaces_partition``: the partition is overwritten, so the index files
+    of its other buckets are dropped.
     """
 
     file: HashIndexFile | None = None
@@ -47,6 +47,6 @@ def encode_hashes(hashes: npt.NDArray[np.int32]) -> bytes:
 def decode_hashes(data: bytes, source: str) -> npt.NDArray[np.int32]:
     """``CorruptFileError`` naming ``source`` if the file was cut short."""
     if len(data) % _STORED.itemsize:
-        message = f"{source} has {len(data)} bytes, which is no whole number of hashes: it was cut short"
+        message = f"{source} has {len(data)} bytes, which is not a multiple of the size of a hash: it is truncated"
         raise CorruptFileError(message)
     return np.frombuffer(data, dtype=_STORED).astype(np.int32)

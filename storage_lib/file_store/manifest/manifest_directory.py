@@ -45,9 +45,11 @@ class ManifestDirectory:
         if known is None:
             path = self._paths.manifest_path(manifest.file_name)
             known = decode_manifest(self._file_io.read_bytes(path), path)
-            # A container cut off between two blocks looks whole: only the list knows how much there should be.
+            # A container truncated between two blocks looks complete: only the manifest list has the expected count.
             if len(known) < manifest.num_entries:
-                message = f"{path} holds {len(known)} entries, its list says {manifest.num_entries}: it was cut short"
+                message = (
+                    f"{path} is truncated: {len(known)} entries, but the manifest list says {manifest.num_entries}"
+                )
                 raise CorruptFileError(message)
             self._manifests.put(manifest.file_name, known, len(known))
         return known

@@ -34,7 +34,7 @@ class ManifestEntry:
 def cancel_out(entries: list[ManifestEntry]) -> list[ManifestEntry]:
     """Drop every ADD whose DELETE is among ``entries``, and that DELETE; the rest keeps its order.
 
-    What is left may still hold DELETEs: of files that were added by manifests outside of ``entries``.
+    The result may still contain DELETEs of files that were added by manifests outside of ``entries``.
     A file moved back to a level it has had before is not supported by the format (docs/format.md, 1.7).
     """
     added = {entry.identity for entry in entries if entry.kind is FileKind.ADD}

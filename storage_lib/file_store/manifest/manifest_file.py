@@ -18,7 +18,7 @@ from storage_lib.format.avro_container import decode_container, encode_container
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFileMeta:
-    """What is known of a manifest without opening it; bounds are None when another writer left them out.
+    """Metadata of a manifest in a manifest list; bounds are None if another writer omitted them.
 
     ``partition_stats`` bounds each partition column by itself over all entries, added and deleted.
     """

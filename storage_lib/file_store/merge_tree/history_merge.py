@@ -1,4 +1,4 @@
-"""Merges versions with what is known of their keys already, and tells what that changed.
+"""Merge versions with the existing rows of their keys, and compute the changes.
 
     level 0   (k, +5)                      a piece of a compaction to level 4 of a table that sums:
     level 4   (k, 10)                      k becomes 15 and its row on level 5, which 10 contains, does not count;
@@ -6,7 +6,7 @@
 
                                            changes: -U (k, 10), +U (k, 15)
 
-What was there before the change, by ``changelog-producer``:
+Source of the pre-image, by ``changelog-producer``:
 
     lookup            the row above level 0 that counts; changes are of keys that have a row on level 0
     full-compaction   the row on the last level; changes are of keys that have a row anywhere else
@@ -104,7 +104,7 @@ class HistoryMerge:
             groups, results = of_groups.matches(of_results)
             result = np.full(count, _NONE)
             result[groups] = results
-            # Of keys without a row, what goes on hiding older rows of theirs.
+            # For keys without a row: the rows that still have to hide older versions.
             vanished = self.merge_function.merge(versions, final=False)
         return _MergedKeys(standing=final, result=result, vanished=vanished)
 

@@ -1,4 +1,4 @@
-"""What one bucket's writer, or one compaction, changed since its last commit."""
+"""Changes of one bucket's writer, or of one compaction, since its last commit."""
 
 from __future__ import annotations
 

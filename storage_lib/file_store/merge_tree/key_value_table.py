@@ -131,10 +131,10 @@ class KeyValueTable:
         if not self.looks_up:
             return [unit]
         taken = {file.identity for file in unit.files}
-        beside = tuple(file for file in files if file.level > 0 and file.identity not in taken)
-        # What is marked as deleted elsewhere needs no row that deletes it.
+        others = tuple(file for file in files if file.level > 0 and file.identity not in taken)
+        # A row marked as deleted in a deletion vector needs no -D row.
         older_keys = () if self.has_deletion_vectors else unit.older_keys
-        return [replace(unit, older_keys=older_keys, beside=beside)]
+        return [replace(unit, older_keys=older_keys, others=others)]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
         """Merges sorted runs."""

@@ -25,7 +25,7 @@ SPILL_LEVEL = 0
 
 
 class OverwriteWriter:
-    """Writes one bucket anew. One thread at a time; takes rows as ``MergeTreeWriter`` does.
+    """Writer that overwrites one bucket. Not thread-safe; accepts rows as ``MergeTreeWriter`` does.
 
     Rows that fit into the memtable are written once. More than that are spilled as sorted files, merged at the end,
     and the spilled files deleted.

@@ -9,7 +9,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedRun:
-    """Files in key order. Whoever builds one vouches for the order."""
+    """Files in key order. The caller guarantees the order."""
 
     files: tuple[DataFileMeta, ...]
 

@@ -95,7 +95,7 @@ class BranchDirectory:
     ) -> None:
         """Make a branch that begins with ``snapshot`` (None: empty), ``schemas`` being all up to its newest, ascending.
 
-        Raises ``AlreadyExistsError`` for a branch of that name. What an interrupted creation left is made anew.
+        Raises ``AlreadyExistsError`` for a branch of that name. The rest of an interrupted creation is replaced.
         """
         check_reference_name("branch", name)
         if name == MAIN_BRANCH:

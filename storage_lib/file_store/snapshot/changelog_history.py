@@ -1,7 +1,7 @@
 """Long-lived changelogs: of an expired snapshot, a copy of its JSON that says where its changes are.
 
-``changelog/changelog-<id>``, with the hints LATEST and EARLIEST, as Paimon has it (docs/format.md, 1.16). A stream that
-comes too late for the snapshot goes on there.
+``changelog/changelog-<id>``, with the hints LATEST and EARLIEST, as Paimon has it (docs/format.md, 1.16). A stream
+whose next snapshot has expired continues there.
 """
 
 from __future__ import annotations

@@ -80,6 +80,6 @@ def _decoded(data: bytes, path: str) -> int:
         data,
         lambda document: int64(document["nextSnapshot"]),
         lambda defect: (
-            f"{path} does not say what snapshot it needs next ({defect}): write it again, or delete it if unused"
+            f"{path} has no valid next snapshot ({defect}): rewrite it, or delete it if the consumer is unused"
         ),
     )

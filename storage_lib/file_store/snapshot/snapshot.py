@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class CommitKind(StrEnum):
-    """What a commit did to the table."""
+    """Kind of a commit."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -21,7 +21,7 @@ class Snapshot:
     """Version ``id`` of a table.
 
     ``unknown`` keeps fields of other writers that we carry but don't read. ``source`` is the file that the snapshot was
-    read from, for errors; it is no part of the snapshot.
+    read from, for errors; it is not part of the snapshot.
     """
 
     id: int

@@ -117,9 +117,11 @@ class SnapshotHistory:
         return low - 1
 
     def begin_with(self, snapshot: Snapshot) -> None:
-        """Make this the first and only snapshot of a new history, under the id that it has."""
+        """Create this snapshot, under its own id, as the first one of a new history."""
         if not self._files.create(snapshot.id, encode_snapshot(snapshot)):
-            message = f"{self._paths.snapshot_path(snapshot.id)} is there already: somebody else makes the same history"
+            message = (
+                f"{self._paths.snapshot_path(snapshot.id)} exists already: another process creates the same history"
+            )
             raise AlreadyExistsError(message)
         self._files.write_earliest(snapshot.id)
 

@@ -112,7 +112,7 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
 def _parse(data: bytes, source: str) -> dict[str, Any]:
     document = decode_json(data, lambda parsed: parsed, lambda defect: f"{source} is not JSON: {defect}")
     if not isinstance(document, dict):
-        message = f"{source} is not a snapshot: its JSON is no object"
+        message = f"{source} is not a snapshot: its JSON is not an object"
         raise CorruptFileError(message)
     return document
 

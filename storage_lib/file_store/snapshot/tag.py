@@ -36,10 +36,11 @@ class Tag:
 
 
 def check_reference_name(what: str, name: str) -> None:
-    """Refuse names of tags, branches and consumers that would be no file, or that other engines refuse."""
+    """Refuse names of tags, branches and consumers that can't be file names or that other engines refuse."""
     if not _NAME.fullmatch(name) or name.isdigit():
         message = (
-            f"{name!r} is no name for a {what}: use letters, digits, '_', '-' and '.', at most 128, and not digits only"
+            f"{name!r} is not a valid name for a {what}: use letters, digits, '_', '-' and '.', at most 128, and not "
+            "digits only"
         )
         raise InvalidInputError(message)
 
@@ -84,7 +85,7 @@ def _millis_of(value: object) -> int | None:
     if isinstance(value, str):
         return round(datetime.fromisoformat(value).timestamp() * 1000)
     if not isinstance(value, Sequence) or not all(isinstance(part, int) for part in value):
-        message = f"{value!r} is no time"
+        message = f"{value!r} is not a time"
         raise ValueError(message)
     parts: list[int] = [*value, *[0] * (7 - len(value))]
     year, month, day, hour, minute, second, nanos = parts[:7]
@@ -100,7 +101,7 @@ def _duration_millis(value: object) -> int | None:
         return round(value * 1000)
     found = _DURATION.fullmatch(str(value))
     if found is None:
-        message = f"{value!r} is no duration"
+        message = f"{value!r} is not a duration"
         raise ValueError(message)
     hours, minutes, seconds = (float(part or 0) for part in found.groups())
     return round((hours * 3600 + minutes * 60 + seconds) * 1000)

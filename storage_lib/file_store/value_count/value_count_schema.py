@@ -59,7 +59,7 @@ class ValueCountSchema(KeyValueSchema):
 
     @property
     def sorted_by(self) -> tuple[str, ...]:
-        """By bytes made of the whole row, which order otherwise than its values."""
+        """Empty: rows are sorted by the bytes of the whole row, whose order differs from that of the values."""
         return ()
 
     def _kv_arrow_schema(self) -> pa.Schema:

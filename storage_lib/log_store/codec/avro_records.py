@@ -59,7 +59,7 @@ def by_schema(values: pa.Array) -> list[WrittenAlike]:
     if not len(starts):
         return []
     if (ends - starts < _HEAD_BYTES).any() or (data[starts] != _MAGIC).any():
-        message = "does not begin with 0 and the number of a schema, as a registry's serializers write it"
+        message = "does not begin with 0 and a schema id, the wire format of schema registries"
         raise ValueError(message)
     heads = np.lib.stride_tricks.sliding_window_view(data, _HEAD_BYTES)[starts][:, 1:]
     numbers = np.ascontiguousarray(heads).view(">u4").ravel().astype(np.int64)

@@ -73,7 +73,7 @@ class DebeziumAvro:
         if taken:
             message = (
                 f"the schema registry at {self.registry.url} has a subject {taken[0]!r} that is not this table's; "
-                "choose another topic with log.kafka.topic, or delete the subject if nobody needs it"
+                "choose another topic with log.kafka.topic, or delete the subject if it is unused"
             )
             raise AlreadyExistsError(message)
         return not any(known.values())

@@ -47,7 +47,7 @@ def refuse_for_log(altered: TableSchema, earlier: Iterable[TableSchema]) -> None
             if column is not None and not _is_spelled_alike(was.type, column.type):
                 message = (
                     f"column {name!r} can't become {column.type}: the records in the log have it as {was.type}, which "
-                    "is spelled otherwise. Add a column of the new type"
+                    "has another encoding. Add a column of the new type"
                 )
                 raise InvalidInputError(message)
 

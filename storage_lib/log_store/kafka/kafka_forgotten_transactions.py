@@ -59,7 +59,7 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, retrie
         start = producer.current_txn_start_offset
         message = (
             f"log {topic!r}, bucket {bucket}: a transaction that begins at offset {start} was aborted, but the broker "
-            "lost its marker, so whatever is committed next would show its records as well. This user may not end it: "
+            "lost its marker, so the next commit would make its records visible as well. This user may not end it: "
             f"run kafka-transactions.sh abort --topic {topic} --partition {bucket} --start-offset {start}, or grant it "
             "CLUSTER_ACTION"
         )

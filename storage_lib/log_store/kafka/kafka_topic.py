@@ -76,8 +76,8 @@ class KafkaTopic:
         if error is kafka.errors.TopicAlreadyExistsError and not self._is_ours(retries):
             message = (
                 f"topic {self._name!r} exists and is not this table's log; choose another with log.kafka.topic, or "
-                "delete it if nobody needs it (`dynamic-table orphans --topics` knows those that a CREATE which broke "
-                "off has left)"
+                "delete it if it is unused (`dynamic-table orphans --topics` lists topics left by an interrupted "
+                "CREATE)"
             )
             raise AlreadyExistsError(message)
         self._cluster.forget_leaders(self._name)
@@ -94,7 +94,7 @@ class KafkaTopic:
         except NotFoundError:
             return
         if not is_ours:
-            message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it shall go"
+            message = f"topic {self._name!r} is not this table's log and was kept; delete it by hand if it is unused"
             raise NotFoundError(message)
         request = DeleteTopicsRequest(
             topic_names=[self._name], timeout_ms=retries.limit_ms, max_version=_DELETE_VERSION_MAX

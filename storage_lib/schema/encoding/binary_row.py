@@ -157,7 +157,7 @@ def _fixed_value(value: object, root: TypeRoot) -> object:
 
 def _micros(value: object, root: TypeRoot) -> int:
     if not isinstance(value, datetime):
-        message = "a datetime is wanted"
+        message = "expected a datetime"
         raise TypeError(message)
     if (value.tzinfo is None) is (root is TypeRoot.TIMESTAMP_LTZ):
         message = "a TIMESTAMP has no time zone, and a TIMESTAMP WITH LOCAL TIME ZONE needs one"
@@ -167,7 +167,7 @@ def _micros(value: object, root: TypeRoot) -> int:
 
 def _unscaled(value: object, data_type: DataType) -> int:
     if not isinstance(value, Decimal):
-        message = "a Decimal is wanted"
+        message = "expected a Decimal"
         raise TypeError(message)
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -254,7 +254,7 @@ def _variable(data: bytes, at: int) -> bytes:
     length, offset = struct.unpack_from("<II", data, at)
     content = data[4 + offset : 4 + offset + length]
     if len(content) != length:
-        message = f"{length} bytes at {offset} are wanted"
+        message = f"expected {length} bytes at {offset}"
         raise ValueError(message)
     return content
 

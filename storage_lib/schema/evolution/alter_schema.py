@@ -109,9 +109,7 @@ def _with_added(schema: TableSchema, change: AddColumn) -> TableSchema:
     path = _path_to_new(schema, change.name)
     wanted = type_of(change.type)
     if not wanted.nullable:
-        message = (
-            f"new column {change.name!r} is {wanted}, but it has no value in the rows that are there; make it nullable"
-        )
+        message = f"new column {change.name!r} is {wanted}, but existing rows have no value for it; make it nullable"
         raise InvalidInputError(message)
     ids = _Ids(schema.highest_field_id)
     own_id = ids.next()

@@ -47,8 +47,8 @@ class SchemaVersions:
                 return
             happened = "dropped and recreated"
         message = (
-            f"table {table} was {happened} since it was opened here, so nothing was done to it; load it from its "
-            "catalog again"
+            f"table {table} was {happened} since it was opened here, so nothing was changed; load it again from "
+            "its catalog"
         )
         raise NotFoundError(message)
 

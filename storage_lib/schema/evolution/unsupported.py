@@ -68,7 +68,7 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
     ):
         if value not in only and value != was:
             allowed = " or ".join(str(each) for each in only if each) or "nothing: leave it out"
-            message = f"table {table}: option {key}={value} does nothing right in this version yet; use {allowed}"
+            message = f"table {table}: option {key}={value} is not supported by this version yet; use {allowed}"
             raise InvalidInputError(message)
 
 

@@ -47,7 +47,7 @@ def checked_layout_options(table: str, options: Mapping[str, str | None]) -> dic
     for key in checked:
         if key not in LAYOUT_OPTIONS:
             message = (
-                f"table {table}: option {key} says nothing of where rows lie, so no rewriting changes it; a rewriting "
+                f"table {table}: option {key} does not affect the layout, so a rewrite can't change it; a rewrite "
                 f"changes {' and '.join(LAYOUT_OPTIONS)}"
             )
             raise InvalidInputError(message)

@@ -41,7 +41,7 @@ ALTER TABLE t DROP (vv);
 ALTER TABLE t DROP up;
 --> InvalidInputError: table default.t: column 'up' is computed; take it away by RESET ('column.up.expression'), or change it by SET ('column.up.expression' = '...')
 ALTER TABLE t ADD x INT NOT NULL;
---> InvalidInputError: table default.t: new column 'x' is INT NOT NULL, but it has no value in the rows that are there; make it nullable
+--> InvalidInputError: table default.t: new column 'x' is INT NOT NULL, but existing rows have no value for it; make it nullable
 ALTER TABLE t ADD v STRING;
 --> InvalidInputError: table default.t: column 'v' is there already; choose another name
 ALTER TABLE t MODIFY number INT;

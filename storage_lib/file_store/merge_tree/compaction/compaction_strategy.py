@@ -25,7 +25,7 @@ class CompactionUnit:
     files: tuple[DataFileMeta, ...]
     output_level: int
     older_keys: tuple[KeyInterval, ...] = ()
-    beside: tuple[DataFileMeta, ...] | None = None
+    others: tuple[DataFileMeta, ...] | None = None
     """Where old versions are looked up, or marked as deleted: the bucket's other files from level 1 up."""
     level_max: int = 0
     """The deepest level of the bucket."""

@@ -1,7 +1,7 @@
 """Carries a compaction out: rewrites what overlaps or is small, moves the rest to its new level unread.
 
-What a move means: the file appears in ``compact_before`` with its old level and in ``compact_after`` with the new one.
-Survivors keep their sequence numbers and kinds. Where changelog files are to be written, what moves is read for them.
+A moved file appears in ``compact_before`` with its old level and in ``compact_after`` with the new one. Surviving rows
+keep their sequence numbers and kinds. If changelog files are to be written, moved files are read for them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from storage_lib.schema.options.table_options import ChangelogProducer
 class Compactor:
     """Compacts one bucket. ``merge_bytes_max`` bounds the decoded rows held at once, roughly.
 
-    ``looks_up``: rows above level 0 are complete, so what leaves level 0 is merged with what the unit's ``beside``
-    files hold of its keys. ``producer`` says which changelog files to write; ``skips_equal`` keeps changes of no value
+    ``looks_up``: rows above level 0 are complete, so rows that leave level 0 are merged with the rows of their keys in
+    the unit's ``others``. ``producer`` says which changelog files to write; ``skips_equal`` keeps changes of no value
     out of them. ``keeps_first`` is for first-row.
     """
 
@@ -130,11 +130,11 @@ class Compactor:
         """The files that may hold older versions of what leaves level 0, where these matter."""
         fresh = [file for file in files if file.level == 0]
         matters = not self.merge_function.keeps_newest or self.producer is ChangelogProducer.LOOKUP
-        if not self.looks_up or not matters or not fresh or not unit.beside:
+        if not self.looks_up or not matters or not fresh or not unit.others:
             return ()
         covered = CoveredKeys(intervals_of(fresh), self.key_value.comparable_key)
-        intervals = intervals_of(unit.beside)
-        return tuple(file for file, each in zip(unit.beside, intervals, strict=True) if covered.touch(each))
+        intervals = intervals_of(unit.others)
+        return tuple(file for file, each in zip(unit.others, intervals, strict=True) if covered.touch(each))
 
     def _tells_changes(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> bool:
         if self.producer is ChangelogProducer.LOOKUP:

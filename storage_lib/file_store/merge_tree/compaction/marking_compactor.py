@@ -1,11 +1,11 @@
-"""Compaction that marks old versions as deleted where they are, so that what it leaves need not be merged to be read.
+"""Compaction that marks old versions as deleted in deletion vectors, so that reads of its output need not merge.
 
     level 0   [a] [b]          the unit: merged, and moved up to level 4
     level 4   (a+b)
-    level 5   [c x x][d  x ]   beside it: opened for their keys only; x is marked, since (a+b) has a newer version
+    level 5   [c x x][d  x ]   others: only their keys are read; x is marked, since (a+b) has a newer version
 
-Rows that only delete have done their work once what they delete is marked. All vectors of a bucket are in one index
-file, written anew each time, which is what other engines expect (docs/format.md, 1.13).
+Rows that only delete are dropped once the rows that they delete are marked. All vectors of a bucket are in one index
+file, which is rewritten each time, as other engines expect (docs/format.md, 1.13).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class MarkingCompactor:
     compactor: Compactor
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """As ``Compactor.compact``, with the bucket's vectors after it; files of which nothing stands are taken out."""
-        beside = unit.beside or ()
+        """As ``Compactor.compact``, with the bucket's new vectors; files whose rows are all deleted are removed."""
+        others = unit.others or ()
         increment = self.compactor.compact(unit)
         try:
-            deleted = self._deleted_after(unit, beside, increment)
-            emptied = tuple(file for file in beside if len(deleted.get(file.file_name, ())) == file.row_count)
+            deleted = self._deleted_after(unit, others, increment)
+            emptied = tuple(file for file in others if len(deleted.get(file.file_name, ())) == file.row_count)
             for file in emptied:
                 del deleted[file.file_name]
             return replace(
                 increment,
                 compact_before=(*increment.compact_before, *emptied),
-                vectors=self._stored(deleted, seen=(*(file for file in unit.files if file.level > 0), *beside)),
+                vectors=self._stored(deleted, seen=(*(file for file in unit.files if file.level > 0), *others)),
             )
         except BaseException:
             self.compactor.abort(increment)
@@ -55,16 +55,16 @@ class MarkingCompactor:
         return self.compactor.take_unsynced()
 
     def _deleted_after(
-        self, unit: CompactionUnit, beside: Sequence[DataFileMeta], increment: Increment
+        self, unit: CompactionUnit, others: Sequence[DataFileMeta], increment: Increment
     ) -> dict[str, npt.NDArray[np.int64]]:
         """The positions marked in each file that stays, if there are any."""
         moved = {file.file_name for file in increment.compact_after}
         rewritten = {file.file_name for file in increment.compact_before} - moved
         kept = [file for file in unit.files if file.file_name not in rewritten]
-        deleted = {file.file_name: self.compactor.reader.deleted_rows(file) for file in (*kept, *beside)}
+        deleted = {file.file_name: self.compactor.reader.deleted_rows(file) for file in (*kept, *others)}
         fresh = [file for file in unit.files if file.level == 0]
         covered = CoveredKeys(intervals_of(fresh), self.compactor.key_value.comparable_key)
-        touched = [file for file, interval in zip(beside, intervals_of(beside), strict=True) if covered.touch(interval)]
+        touched = [file for file, interval in zip(others, intervals_of(others), strict=True) if covered.touch(interval)]
         if touched:
             newer = self._keys_of(fresh)
             for file in touched:

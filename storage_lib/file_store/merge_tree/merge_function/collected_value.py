@@ -47,7 +47,7 @@ class Collect:
         return self.merge(rows, final=False).state
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """What was taken back and is not among these goes below."""
+        """Retracted elements that are not among these versions go to ``below``."""
         present = versions.only(versions.is_valid)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -142,7 +142,7 @@ class _Entries:
         return cls(group=np.repeat(groups, lengths), taken=np.repeat(retracts, lengths))
 
     def ids(self, values: pa.Array) -> _Ids:
-        """``values`` are what entries are told apart by."""
+        """``values`` identify the entries."""
         codes = pc.dictionary_encode(values, null_encoding="encode")
         ids = self.group * (len(codes.dictionary) + 1) + codes.indices.to_numpy().astype(np.int64)
         order = np.argsort(ids, kind="stable")

@@ -18,7 +18,7 @@ from storage_lib.file_store.merge_tree.merge_function.field_versions import Fiel
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """What was added less what was taken back; nulls don't count. ``table`` and ``column`` are for messages."""
+    """Sum of added values minus retracted values; nulls are ignored. ``table`` and ``column`` are for messages."""
 
     table: str
     column: str
@@ -81,7 +81,7 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What was added, multiplied, divided by the product of what was taken back; nulls don't count.
+    """Product of added values divided by the product of retracted values; nulls are ignored.
 
     A quotient of integers is cut towards zero, one of decimals rounded half up, at the end: until then dividend and
     divisor are kept apart.
@@ -113,8 +113,8 @@ class Product:
             quotient, overflows = decimal_quotients(product, divisor)
         except ZeroDivisionError as error:
             message = (
-                f"table {self.table}: what was taken out of the product in column {self.column!r} comes to 0 when it "
-                f"is rounded to {product.type}, and nothing can be divided by that. Give the column a greater scale"
+                f"table {self.table}: the product of the values retracted from column {self.column!r} comes to 0 when "
+                f"it is rounded to {product.type}, which can't be a divisor. Give the column a greater scale"
             )
             raise InvalidInputError(message) from error
         if overflows.any():
@@ -133,7 +133,7 @@ class Product:
             if overflows.any():
                 raise too_large(self.table, self.column, self.name, kind)
             return present.spread(decimals)
-        # Python's own integers, multiplied in NumPy's loop: there is no overflow to miss.
+        # Python integers, multiplied in NumPy's loop, can't overflow.
         products = np.multiply.reduceat(present.values.to_numpy().astype(object), present.starts)
         limits = np.iinfo(kind.to_pandas_dtype())
         if bool(((products < limits.min) | (products > limits.max)).any()):

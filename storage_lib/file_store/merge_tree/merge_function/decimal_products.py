@@ -1,7 +1,7 @@
 """Products and quotients of decimals by group, each rounded half up to the column's scale, as Paimon's Java core does.
 
 Source: ``FieldProductAgg`` and ``Decimal.fromBigDecimal`` of apache/paimon. Rounding makes a product of decimals depend
-on what is multiplied first: within a merge that is the oldest, but a merge goes on from what an earlier one rounded.
+on the order: within a merge the oldest comes first, but a merge starts from the rounded result of an earlier one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of one column when versions of a key are merged. One aggregator per aggregate function.
+"""Aggregation of one column when versions of a key are merged. One aggregator per aggregate function.
 
 A merged column has up to three faces, since a merge that is not final has to hand on what was taken back too:
 

@@ -1,4 +1,4 @@
-"""``merge-engine=first-row``: the oldest version of a key is its row, for good."""
+"""``merge-engine=first-row``: the oldest version of a key remains its row permanently."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class FirstRow:
         """As they are; rows that take back are refused."""
         if retracts(kinds).any():
             message = (
-                f"table {self.table}: merge-engine=first-row keeps the first row of a key for good, but the input has "
-                "rows of kind -U or -D. Leave them out, or create the table with ignore-delete=true to pass over them"
+                f"table {self.table}: merge-engine=first-row never changes the first row of a key, but the input has "
+                "rows of kind -U or -D. Leave them out, or create the table with ignore-delete=true to skip them"
             )
             raise InvalidInputError(message)
         return rows, kinds

@@ -37,9 +37,10 @@ class GroupRemoval:
     groups: tuple[SequenceGroup, ...]
 
     def based(self) -> tuple[Versions, Flags]:
-        """What stands: a record that begins anew, from its deletion on, which counts as added; else the deletion.
+        """Rows that remain: of a recreated record those from its deletion on, which counts as added; else the deletion.
 
-        And which rows are such deletions: records begin from all that they tell, also of a group without a sequence.
+        Also returns which rows are such deletions: a record restarts from all their columns, including those of groups
+        without a sequence.
         """
         rows = self.versions.rows
         kinds = rows.column(VALUE_KIND).to_numpy().copy()
@@ -52,7 +53,7 @@ class GroupRemoval:
         return only_rows(Versions(rows=rows, starts=self.versions.starts), stays), bases[stays]
 
     def after(self) -> Versions:
-        """What goes above ``below``: of a record that begins anew what was added after the deletion."""
+        """Rows above ``below``: of a recreated record those added after the deletion."""
         return only_rows(self.versions, self._stays(with_deletion=False))
 
     def below(self) -> pa.RecordBatch | None:
@@ -88,8 +89,8 @@ class GroupRemoval:
         retracts = self.versions.retracts
         added = np.ones(self.versions.rows.num_rows, dtype=np.bool_) if retracts is None else ~retracts
         follows = np.arange(len(added)) > self._last[self.versions.group_of_row]
-        anew: Flags = (self._last != NOTHING) & np.logical_or.reduceat(added & follows, self.versions.starts)
-        return anew
+        recreated: Flags = (self._last != NOTHING) & np.logical_or.reduceat(added & follows, self.versions.starts)
+        return recreated
 
     @cached_property
     def _last(self) -> Positions:

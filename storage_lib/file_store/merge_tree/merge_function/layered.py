@@ -19,7 +19,7 @@ class LayeredMergeFunction(MergeFunction, Protocol):
     """
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """What has to lie below the rows of a ``merge`` that is not final; sorted by key, at most one row per key.
+        """Rows to store below the result of a non-final ``merge``; sorted by key, at most one row per key.
 
         None: nothing, as nearly always. These rows take back, and are older than the merged rows of the same keys.
         """

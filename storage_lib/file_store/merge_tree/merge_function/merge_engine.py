@@ -88,8 +88,8 @@ class _Engine:
         if removes and products:
             raise self._refused(
                 "aggregation.remove-record-on-delete",
-                f"can't be had with a product (column {products[0]!r}): what is taken out of a record that begins "
-                f"anew can't be told from what is taken out of the old one. Set fields.{products[0]}.ignore-retract",
+                f"is not supported with a product (column {products[0]!r}): retractions from a recreated record can't "
+                f"be distinguished from those of the old one. Set fields.{products[0]}.ignore-retract",
             )
         return Aggregation(
             table=self.table,
@@ -127,8 +127,8 @@ class _Engine:
             if name not in sequences:
                 raise self._refused(
                     option,
-                    f"names {name!r}, which is the sequence of no group; declare fields.{name}.sequence-group, or name "
-                    f"one of {', '.join(sorted(sequences)) or 'those that there are'}",
+                    f"names {name!r}, which is not the sequence of a group; declare fields.{name}.sequence-group, or "
+                    f"name one of {', '.join(sorted(sequences)) or 'the existing ones'}",
                 )
         if named and self.options.ignore_delete:
             raise self._refused(option, "asks for deletions that ignore-delete passes over; leave one of them out")
@@ -136,8 +136,8 @@ class _Engine:
             if named and each.takes_back and not isinstance(each, Sum | Count | LastValue | IgnoreRetract):
                 raise self._refused(
                     option,
-                    f"can't be had with {each.name} of column {name!r}: what is taken out of a record that begins "
-                    f"anew can't be told from what is taken out of the old one. Set fields.{name}.ignore-retract",
+                    f"is not supported with {each.name} of column {name!r}: retractions from a recreated record can't "
+                    f"be distinguished from those of the old one. Set fields.{name}.ignore-retract",
                 )
         return tuple(group for group in self.fields.sequence_groups if not set(named).isdisjoint(group.fields))
 
@@ -160,8 +160,8 @@ class _Engine:
                     f"fields.{column.name}.aggregate-function"
                     if column.name in self.fields.functions
                     else DEFAULT_FUNCTION,
-                    f"is {function}, but column {column.name!r} is in no sequence group, so rows that are taken back "
-                    "could not be told; put it into one (fields.<sequence>.sequence-group), or use "
+                    f"is {function}, but column {column.name!r} is in no sequence group, so retracted rows "
+                    "could not be identified; put it into one (fields.<sequence>.sequence-group), or use "
                     f"{LAST_NON_NULL_VALUE}, or merge-engine=aggregation",
                 )
         return aggregators
@@ -183,7 +183,7 @@ class _Engine:
                 seen[name] = group.option
 
     def _columns(self, order: SequenceOrder) -> list[DataField]:
-        """What is merged; the others are the same in all versions, or tell their age."""
+        """Columns to merge; the others are equal in all versions, or order them."""
         names = {*self.schema.primary_keys, *order.fields}
         for name in self.fields.functions:
             if name in names:
@@ -203,7 +203,7 @@ class _Engine:
             if column.name == name:
                 return column
         names = ", ".join(column.name for column in self.schema.fields)
-        raise self._refused(option, f"names {name!r}, which is no column; the columns are {names}")
+        raise self._refused(option, f"names {name!r}, which is not a column; the columns are {names}")
 
     def _sequence_column(self, option: str, name: str) -> None:
         column = self._column(option, name)
@@ -215,7 +215,7 @@ class _Engine:
             )
         if column.type.root in _UNORDERED or is_nested(column.type):
             raise self._refused(
-                option, f"names {name!r}, a {column.type}, which is no sequence; name a number, a text or a time"
+                option, f"names {name!r}, a {column.type}, which can't be a sequence; name a number, a text or a time"
             )
 
     def _refused(self, option: str, reason: str) -> InvalidInputError:

@@ -63,7 +63,7 @@ class MergedRows:
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def below(self) -> pa.RecordBatch | None:
-        """What has to lie below the merged rows; as old as each key's oldest version."""
+        """Rows to store below the merged rows; as old as each key's oldest version."""
         told = [field.below for field in self.fields.values() if field.below is not None]
         if not told:
             return None

@@ -43,8 +43,8 @@ def after_removal(versions: Versions) -> AfterRemoval:
 def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch | None:
     """The deletions that new rows followed, with nulls in all columns but the ``kept`` ones.
 
-    What a deletion says of the row it deletes is of no use any more, and would be taken for part of the new one by
-    readers that go on from there.
+    The column values of a deletion are no longer needed, and readers that merge further versions would take them for
+    part of the new row.
     """
     removed = after_removal(versions).removed
     if removed is None:
