@@ -94,7 +94,7 @@ def test_tiering_says_once_that_records_may_be_gone_and_goes_on_with_the_new_log
             table.commit_write(order, [write.prepare_commit()], price, defers_tiering=True)
 
     assert table.describe()["log records not yet in files"] == str(written)
-    with pytest.raises(LogOffsetsExpiredError, match=r"made anew.*skip_expired"):
+    with pytest.raises(LogOffsetsExpiredError, match=r"recreated.*skip_expired"):
         table.tier_log()
     table.tier_log(skip_expired=True)
 
