@@ -275,6 +275,9 @@ def test_a_joined_table_stays_the_same_while_the_stream_lives(streamed: Streamed
     streamed.change(range(4), "a", 1)
     streamed.insert(INNER_JOIN)
     streamed.sql.execute("DELETE FROM dim WHERE cat = 'a'")
+    joined = streamed.catalog.load_table("default.dim")
+    joined.expire_snapshots(retain_last=1)
+    assert joined.file_store.snapshots.earliest_id() == 2
     streamed.change(range(2), "b", 2)
 
     streamed.insert(INNER_JOIN)

@@ -1,37 +1,106 @@
-"""The snapshots at which a stream reads other tables, kept in its checkpoint: the same ones whenever it is started."""
+"""The snapshots at which a stream reads other tables, kept in its checkpoint: the same ones whenever it is started.
+
+A tag in each of these tables keeps the snapshot from expiring. Its name has the stream's query id. It stays until
+somebody deletes it, because a checkpoint may be started again at any time.
+"""
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import InvalidInputError
-from storage_lib.spark.stream.checkpoint_identity import settled
+from storage_lib.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
+from storage_lib.spark.stream.checkpoint_identity import settled, settled_query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from storage_lib.table.dynamic_table import DynamicTable
+
 SNAPSHOTS_FILE = "dynamic-table-snapshots"
 
 
-def pinned_snapshots(
-    spark: SparkSession, table: str, checkpoint: str | None, newest: Mapping[str, int]
-) -> dict[str, int]:
-    """The snapshots (0: the empty table) of the tables in ``newest`` that the stream into ``table`` began with.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One table's snapshot, 0 for the empty table, and the tag that keeps it, if there is one."""
 
-    At its first start these are ``newest``. Without a checkpoint nothing is kept. Raises ``InvalidInputError`` for a
-    checkpoint of a stream that read other tables.
+    snapshot_id: int
+    tag: str | None = None
+
+
+def pinned_snapshots(
+    spark: SparkSession, table: DynamicTable, checkpoint: str | None, others: Mapping[str, DynamicTable]
+) -> dict[str, Pin]:
+    """The snapshots of the tables in ``others`` that the stream into ``table`` began with, each kept by a tag.
+
+    At its first start these are the newest. Without a checkpoint nothing is kept. Raises ``InvalidInputError`` for a
+    checkpoint of a stream that read other tables, and ``SnapshotExpiredError`` if one of the snapshots has expired.
     """
+    newest = {name: other.file_store.snapshots.latest_id() or 0 for name, other in others.items()}
     if checkpoint is None:
-        return dict(newest)
-    text = settled(spark, f"{checkpoint.rstrip('/')}/{SNAPSHOTS_FILE}", json.dumps(dict(newest), sort_keys=True))
+        return {name: Pin(snapshot_id=snapshot_id) for name, snapshot_id in newest.items()}
+    text = settled(spark, f"{checkpoint.rstrip('/')}/{SNAPSHOTS_FILE}", json.dumps(newest, sort_keys=True))
     kept: dict[str, int] = json.loads(text)
     missing = sorted(set(newest) - set(kept))
     if missing:
         message = (
-            f"table {table}: the stream of checkpoint {checkpoint} reads {', '.join(sorted(kept))} at fixed snapshots, "
-            f"and did not read {', '.join(missing)} when it began. Give the new query a checkpoint of its own"
+            f"table {table.name}: the stream of checkpoint {checkpoint} reads {', '.join(sorted(kept))} at fixed "
+            f"snapshots, and did not read {', '.join(missing)} when it began. Give the new query its own checkpoint"
         )
         raise InvalidInputError(message)
-    return {name: int(kept[name]) for name in newest}
+    tag = f"stream-{settled_query_id(spark, checkpoint, table)}"
+    stream = f"table {table.name}: the stream of checkpoint {checkpoint}"
+    return {name: pin(stream, other, int(kept[name]), tag) for name, other in others.items()}
+
+
+def pin(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> Pin:
+    """Keep a snapshot by a tag, unless the tag is there already. ``stream`` begins the messages.
+
+    Raises ``SnapshotExpiredError`` with the remedy if neither the tag nor the snapshot is there. A table that can't be
+    written is read without a tag, with a warning.
+    """
+    if snapshot_id == 0:
+        return Pin(snapshot_id=0)
+    try:
+        if other.file_store.tags.exists(tag):
+            _check(stream, other, snapshot_id, tag)
+        else:
+            other.tags.create(tag, snapshot_id)
+    except AlreadyExistsError:
+        _check(stream, other, snapshot_id, tag)
+    except (NotFoundError, SnapshotExpiredError) as error:
+        message = (
+            f"{stream} reads {other.name} at snapshot {snapshot_id} for as long as it exists, and that has expired; "
+            f"tag {tag!r}, which keeps it, is missing. With another snapshot its rows would contradict those that it "
+            "has written: start the query with a new checkpoint, into an empty table"
+        )
+        raise SnapshotExpiredError(message) from error
+    except InvalidInputError:
+        raise
+    except StorageError as error:
+        message = (
+            f"{stream} reads {other.name} at snapshot {snapshot_id}, which can't be tagged: {error}. If that snapshot "
+            "expires, the stream fails at its next start"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return Pin(snapshot_id=snapshot_id)
+    return Pin(snapshot_id=snapshot_id, tag=tag)
+
+
+def _check(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> None:
+    tagged = other.file_store.tags.load(tag).snapshot.id
+    if tagged != snapshot_id:
+        message = (
+            f"{stream} reads {other.name} at snapshot {snapshot_id}, but tag {tag!r} is of snapshot {tagged}; such "
+            "tags are the stream's own: delete it if the snapshot is still there"
+        )
+        raise InvalidInputError(message)

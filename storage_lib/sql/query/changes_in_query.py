@@ -94,8 +94,8 @@ def _reads_of(state: SessionState, plan: StreamPlan, facts: QueryFacts, target: 
     pinned = {}
     if plan.pins and facts.unpinned:
         catalog = state.catalog
-        newest = {name: catalog.load_table(name).file_store.snapshots.latest_id() or 0 for name in facts.unpinned}
-        pinned = pinned_snapshots(state.spark, target.table.name, target.checkpoint, newest)
+        others = {name: catalog.load_table(name) for name in facts.unpinned}
+        pinned = pinned_snapshots(state.spark, target.table, target.checkpoint, others)
     normalize = plan.normalize if plan.normalize in (LOOKUP, STATE) else None
     return StreamReads(
         normalize=normalize,

@@ -13,6 +13,7 @@ from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
 from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.stream.pinned_snapshots import Pin
 from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, with_virtual_columns
 from storage_lib.sql.state.session_state import SessionState
@@ -45,14 +46,14 @@ class StreamReads:
     """How the tables of a streaming query are read, where their hints leave it open.
 
     ``has_position``: streams tell the order of their rows; ``whole_commits``: they stop only where commits end.
-    ``pinned``: snapshots by table (0: of the empty one).
+    ``pinned``: snapshots by table.
     """
 
     normalize: str | None = None
     state_directory: str | None = None
     has_position: bool = False
     whole_commits: bool = False
-    pinned: Mapping[str, int] = field(default_factory=dict)
+    pinned: Mapping[str, Pin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +177,13 @@ def _snapshot(
     if not options:
         # Of an older snapshot the columns are its own.
         reader = reader.schema(struct_of(table.schema, _needed(table, query)))
-        pinned = reads.pinned.get(table.name, state.pinned.get(table.name))
-        if pinned:
-            options = {said.SNAPSHOT_ID: str(pinned)}
-        elif table.name in reads.pinned:
+        pin = reads.pinned.get(table.name)
+        snapshot_id = state.pinned.get(table.name) if pin is None else pin.snapshot_id
+        if pin is not None and pin.tag is not None:
+            options = {said.TAG_NAME: pin.tag}
+        elif snapshot_id:
+            options = {said.SNAPSHOT_ID: str(snapshot_id)}
+        elif pin is not None:
             return reader.options(**said.options_of(table)).load().where("false")
     return reader.options(**said.options_of(table), **options).load()
 
