@@ -137,6 +137,25 @@ def test_a_branch_behind_a_link_is_deleted_as_a_link(victim: Path, tmp_path: Pat
     assert content(table) == {"a 1 12", "b 2 20"}
 
 
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_a_deletion_behind_a_link_is_refused_and_keeps_the_files_of_what_stays(kind: str, tmp_path: Path) -> None:
+    _, table = table_in(tmp_path / "lake")
+    made = table.tags if kind == "tag" else table.branches
+    made.create("old", snapshot_id=1)
+    table.compact(full=True)
+    table.expire_snapshots(retain_last=1)
+    place = Path(table.location) / kind
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(InvalidInputError, match=f"{kind} 'old' is not deleted: .* symbolic link") as refused:
+        made.delete("old")
+
+    assert refused.value.committed is False
+    before = table.to_arrow(tag="old") if kind == "tag" else table.branch("old").to_arrow()
+    assert before.num_rows == 2
+
+
 def test_a_warehouse_behind_a_link_is_a_warehouse(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "lake").symlink_to(tmp_path / "disk")

@@ -15,6 +15,7 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundEr
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
+from storage_lib.file_store.snapshot.sure_deletion import delete_surely
 from storage_lib.file_store.snapshot.tag import Tag, check_reference_name
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.io.environment import Clock
@@ -140,7 +141,11 @@ class BranchDirectory:
         )
 
     def delete(self, name: str) -> None:
-        """Delete what a branch has of its own; its data files are left to the caller."""
+        """Delete what a branch has of its own; its data files are left to the caller.
+
+        Raises ``InvalidInputError`` if `branch` is a symbolic link.
+        """
         paths = self._paths.of_branch(name)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
-        self._file_io.delete_tree(paths.history_directory, below=paths.root)
+        # If this is a link itself, that goes.
+        delete_surely(self._file_io, paths.history_directory, what=f"branch {name!r}", below=paths.root, is_tree=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from storage_lib.errors import NotFoundError
+from storage_lib.file_store.snapshot.sure_deletion import delete_surely
 from storage_lib.file_store.snapshot.tag import Tag, check_reference_name, decode_tag, encode_tag
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
@@ -58,8 +59,8 @@ class TagDirectory:
         return tags
 
     def delete(self, name: str) -> None:
-        """Delete the tag's file; fine if it is gone."""
-        self._file_io.delete(self._paths.tag_path(name), below=self._paths.root)
+        """Delete the tag's file; fine if it is gone, ``InvalidInputError`` if it lies behind a symbolic link."""
+        delete_surely(self._file_io, self._paths.tag_path(name), what=f"tag {name!r}", below=self._paths.root)
 
     def _decoded(self, name: str) -> Tag:
         path = self._paths.tag_path(name)
