@@ -19,8 +19,20 @@ _NAMES = (
 )
 # Names may have text before and after these words: X-Amz-Signature, ssl.key.password, AccountKeyValue, password2.
 _NAME = rf"(?<![A-Za-z])(?:[\w.%-]{{0,80}}[-_.%])?(?:[a-z]{{1,40}}(?=[A-Z]))?{_NAMES}[\w.-]{{0,80}}"
+# Of YAML the name ends there: "passed: 3" and "signal: 9" are none.
+_KEY = rf"(?:[\w.%-]{{0,80}}[-_.%])?(?:[a-z]{{1,40}}(?=[A-Z]))?{_NAMES}\d{{0,3}}"
+# A column of this name in a schema that is shown.
+_TYPE = (
+    r"(?:(?:large_)?(?:string|utf8|binary)|varchar|char|bytes|u?(?:tiny|small|big)?int(?:eger)?(?:8|16|32|64)?|"
+    r"bool(?:ean)?|double|float(?:32|64)?|date(?:32|64)?|timestamp|time|decimal(?:32|64|128|256)?)"
+    r"(?:[(\[][^)\]\n]*[)\]])?(?: not null)?[ \t]*(?:[\n\r,}>)\"']|\Z)"
+)
 # Without a choice in a repetition, at which Java's stack would overflow in a long text.
 _QUOTED = r"\"[^\"\\]*(?:\\.[^\"\\]*)*(?:\"|\Z)|'[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\Z)|\{[^}]*(?:\}|\Z)"
+_YAML = (
+    rf"(?:\A|[\n\r{{,\"']|\\n)[ \t-]*{_KEY}[ \t]*:[ \t]+(?!{_TYPE})"
+    rf"(?P<secret>{_QUOTED}|[|>][^\n]*\n[ \t][\s\S]*|[^\s][^\n\r]*)"
+)
 
 _PATTERNS = tuple(
     re.compile(pattern, flags | re.IGNORECASE)
@@ -37,13 +49,20 @@ _PATTERNS = tuple(
         (rf"\\+\"{_NAME}\\+\"\s*:\s*\\+\"(?P<secret>[^\"\\]+)", 0),
         # password=... of URLs, of libpq, JDBC, ODBC and JAAS, and of Azure's connection strings.
         (rf"{_NAME}\s*=\s*(?P<secret>{_QUOTED}|[^\s&;,\"'\)\]]+)", 0),
+        # password: ... of YAML, to the end of the line; of a block that begins there, to the end of the text.
+        (_YAML, 0),
+        # A bearer's token that stands alone may be short.
+        (r"\A\s*bearer\s+(?P<secret>\S+)\s*\Z", 0),
+        # Tokens of well-known services, by their prefixes.
+        (r"\b(?P<secret>(?:gh[opsru]_|github_pat_|glpat-|xox[abeprs]-|hf_|sk_live_|dapi)[\w-]{16,})", 0),
         # user/password@ of Oracle's addresses.
         (r"\bjdbc:oracle:\w+:[^\s/@]*/(?P<secret>\S+)@", 0),
     )
 )
-# The userinfo of a URL ends with the last @: passwords are pasted as they are. Alone in its text it may hold blanks.
-_URL_ALONE = re.compile(r"\s*[A-Za-z][\w+.:-]*://[^/\s:\[]*:(?P<secret>[^\n]+)@")
-_URL_WITHIN = re.compile(r"://[^/\s:\[]*:(?P<secret>\S{1,4096})@")
+# The userinfo of a URL, also of one without a scheme, ends with the last @: passwords are pasted as they are. Alone in
+# its text it may hold blanks.
+_URL_ALONE = re.compile(r"\s*(?:[A-Za-z][\w+.:-]*:)?//[^/\s:\[]*:(?P<secret>[^\n]+)@")
+_URL_WITHIN = re.compile(r"//[^/\s:\[]*:(?P<secret>\S{1,4096})@")
 
 
 def without_password(text: str) -> str:

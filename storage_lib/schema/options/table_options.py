@@ -76,6 +76,10 @@ _SECRET_WORDS = (
     "connection.string",
     "user.info",
     "authorization",
+    "pwd",
+    "jdbc.pass",
+    "signing.key",
+    "jwt",
 )
 _INT_MAX = 2147483647
 

@@ -41,6 +41,7 @@ URLS = (
     "redis://:{}@cache/0",
     "http://ann.b-c:{}@[::1]:8080/subjects",
     "jdbc:postgresql://ann:{}@db/tables",
+    "//ann:{}@db:5432/tables",
 )
 IN_A_QUERY = WORD + "@:/?#%+$!*(<>|\\^~`-_.[{"
 QUERIES = (
@@ -105,6 +106,30 @@ def test_an_escaped_secret_is_hidden_and_found_as_it_is_meant(form: str, secret:
     assert secret in secrets_in(text)
 
 
+YAML = (
+    "password: {}",
+    "user: ann\n  sasl.password: {}\nport: 1",
+    "- db_pwd: {}",
+    "{{user: ann, clientSecret: {}}}",
+    "token: '{}'",
+    "options:\r\n  access-key: {}",
+    "'user: ann\\nsecret: {}'",
+)
+
+
+@given(st.sampled_from(YAML), secrets(WORD + " @:/?#&=%;,+$!*()[]{}<>|^~`-_."))
+def test_a_named_secret_of_yaml_is_hidden_to_the_end_of_its_line(form: str, secret: str) -> None:
+    text = form.format(secret)
+
+    assert not leaks(text), without_password(text)
+    assert holds_secret(text)
+    assert re.search(secret_text_pattern(), text)
+
+
+def test_a_block_of_yaml_is_hidden_with_what_follows() -> None:
+    assert without_password("user: ann\npassword: |\n  Zq7\n  xK9\n") == f"user: ann\npassword: {MASK}"
+
+
 @given(st.text(WORD + "+/=\n", min_size=20))
 def test_a_private_key_is_hidden(body: str) -> None:
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{MARKS[0]}{body}{MARKS[1]}\n-----END RSA PRIVATE KEY-----\n"
@@ -120,6 +145,9 @@ def test_a_private_key_is_hidden(body: str) -> None:
         "Authorization: Basic Zq7abcdefghxK9==",
         "jdbc:oracle:thin:scott/Zq7tiger@xK9@//db:1521/x",
         "token eyJhbGciOiJI.eyJZq7xK9.sigZq7",
+        "Bearer Zq7xK9",
+        "bad credentials: ghp_Zq7abcdefghijklmnopqrstuvwxK9",
+        "glpat-Zq7-cdefghijklmxK9",
     ],
 )
 def test_other_spellings_are_hidden(text: str) -> None:
@@ -144,6 +172,10 @@ def test_what_was_hidden_once_stays_as_it_is(text: str) -> None:
         "primary-key=id,day",
         "fields.n.sequence-group=a,b",
         "unexpected token: SELECT at line 1",
+        "id: int64 not null\ntoken: string\nsecret: decimal128(9, 2)\npassword: timestamp[us, tz=UTC]",
+        "passed: 3\nsignal: 9\nmax_tokens: 5",
+        "the bearer of this",
+        "a comment // with: a colon",
         "the password is wrong",
         "monkey=1;keyboard=2",
         "/etc/kafka/client.keystore.jks",
@@ -173,6 +205,9 @@ def test_what_is_around_a_secret_stays() -> None:
         "s3.session-token",
         "private_key",
         "ssl.key.passphrase",
+        "pwd",
+        "jdbc.pass",
+        "rest.signing-key",
     ],
 )
 def test_a_secret_is_known_by_its_name_here_and_in_spark(key: str) -> None:
