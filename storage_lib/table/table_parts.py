@@ -182,6 +182,7 @@ class TableParts:
             schema_id=schema.id,
             has_log=log is not None,
             tracks=has_streams,
+            others_expire=options.others_expire,
             of_newest_schema=of_newest_schema,
         )
         self.rollback = TableRollback(

@@ -16,6 +16,7 @@ from storage_lib import (
     MemoryCatalog,
     NotFoundError,
     RenameColumn,
+    SetOption,
     SnapshotExpiredError,
     StreamPosition,
 )
@@ -304,6 +305,30 @@ def test_a_published_branch_may_be_deleted_and_either_side_expire() -> None:
 
     assert content(reopened(table)) == {"a 1 11", "b 2 20", "c 3 31"}
     assert data_files(table) == all_stores(table)
+
+
+def test_a_branch_of_a_table_that_others_expire_is_kept_by_a_tag_until_it_is_deleted() -> None:
+    table = table_of("none")
+    table.branches.create("of_ours", snapshot_id=1)
+    assert table.tags.list() == ()
+
+    table = table_of("none").alter(SetOption("snapshot.num-retained.min", "1"))
+    table.tags.create("branch-mine", 1)
+    table.branches.create("dev")
+    table.branches.create("old", snapshot_id=1)
+    with pytest.raises(AlreadyExistsError, match="branch 'old' already"):
+        table.branches.create("old")
+
+    assert {tag.name: tag.snapshot.id for tag in table.tags.list()} == {
+        "branch-dev": 3, "branch-mine": 1, "branch-old": 1,
+    }  # fmt: skip
+    table.branches.delete("old")
+    assert [tag.name for tag in table.tags.list()] == ["branch-dev", "branch-mine"]
+    with pytest.raises(AlreadyExistsError, match="'branch-mine' already"):
+        table.branches.create("mine", snapshot_id=2)
+    table.branches.create("mine", tag="branch-mine")
+    table.branches.delete("mine")
+    assert [tag.name for tag in table.tags.list()] == ["branch-dev", "branch-mine"]
 
 
 def test_a_branch_whose_time_has_passed_goes_when_asked_with_what_only_it_kept() -> None:

@@ -26,6 +26,7 @@ from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
 _RETAINED_UNTIL = "retainedUntil"
+_KEPT_BY_TAG = "keptByTag"
 
 
 class BranchDirectory:
@@ -93,6 +94,7 @@ class BranchDirectory:
         snapshot: Snapshot | None,
         tag: Tag | None = None,
         retained_until_ms: int | None = None,
+        is_kept_by_tag: bool = False,
     ) -> None:
         """Make a branch that begins with ``snapshot`` (None: empty), ``schemas`` being all up to its newest, ascending.
 
@@ -112,6 +114,8 @@ class BranchDirectory:
         origin = {"snapshot": 0 if snapshot is None else snapshot.id}
         if retained_until_ms is not None:
             origin[_RETAINED_UNTIL] = retained_until_ms
+        if is_kept_by_tag:
+            origin[_KEPT_BY_TAG] = 1
         self._file_io.write_bytes(paths.branch_origin_path, json.dumps(origin).encode())
         if snapshot is not None:
             self.history(name).begin_with(snapshot)
@@ -123,6 +127,10 @@ class BranchDirectory:
         """The snapshot that a branch was made from, 0 if it began empty; None if another engine made it."""
         snapshot_id: int | None = self._origin(name).get("snapshot")
         return snapshot_id
+
+    def is_kept_by_tag(self, name: str) -> bool:
+        """Whether a tag of the table was made with the branch, to keep the snapshot that it began with."""
+        return bool(self._origin(name).get(_KEPT_BY_TAG))
 
     def expired(self, now_ms: int) -> list[str]:
         """The branches that were to be kept until now, or less."""

@@ -32,6 +32,11 @@ RESTORED_SNAPSHOT = f"{OWN_PREFIX}restored.snapshot"
 _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
+def tag_of_branch(name: str) -> str:
+    """The tag that keeps the first snapshot of a branch where other engines expire snapshots."""
+    return f"branch-{name}"
+
+
 class TableBranches:
     """Makes, publishes and deletes the branches of a table."""
 
@@ -47,6 +52,7 @@ class TableBranches:
         schema_id: int,
         has_log: bool,
         tracks: bool,
+        others_expire: bool,
         of_newest_schema: Callable[[], TableBranches],
     ) -> None:
         self._table = table
@@ -58,6 +64,7 @@ class TableBranches:
         self._schema_id = schema_id
         self._has_log = has_log
         self._tracks = tracks
+        self._others_expire = others_expire
         self._of_newest_schema = of_newest_schema
 
     @tells_outcome
@@ -72,6 +79,8 @@ class TableBranches:
         """Make a branch that begins with a tag's snapshot, a snapshot, or (by default) the newest one.
 
         It stays until it is deleted, or with ``time_retained`` ("7 d") for so long: ``expire`` deletes it then.
+        Other engines' expiry does not look into branches: where it may happen (``snapshot.num-retained.min`` is not at
+        its maximum), a branch without a tag gets the tag ``branch-<name>``, which is deleted with it.
         Raises ``AlreadyExistsError`` for a branch of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
         tag or snapshot, ``InvalidInputError`` for a name that is none.
         """
@@ -87,17 +96,23 @@ class TableBranches:
         else:
             start = store.snapshots.latest() if snapshot_id is None else store.snapshots.load(snapshot_id)
         is_newest = tag is None and snapshot_id is None
+        is_tagged = self._others_expire and start is not None and tag is None
+        if is_tagged and start is not None and not store.branches.exists(name):
+            self._tag(name, start)
         store.branches.create(
             name,
             schemas=self._schemas(None if start is None or is_newest else start.schema_id),
             snapshot=start,
             tag=kept,
             retained_until_ms=None if retained_ms is None else self._environment.clock.now_millis() + retained_ms,
+            is_kept_by_tag=is_tagged,
         )
         with outcome(committed=None):
             is_kept = start is None or self._is_kept(start, tag)
         if start is not None and not is_kept:
             store.branches.delete(name)
+            if is_tagged:
+                store.tags.delete(tag_of_branch(name))
             message = (
                 f"table {self._table}: snapshot {start.id} was expired before branch {name!r} could keep it; "
                 "begin the branch with a newer one"
@@ -122,10 +137,13 @@ class TableBranches:
         deletion = self._file_store.deletion
         branches.check_exists(name)
         files = references.of_branch(name)
+        is_tagged = branches.is_kept_by_tag(name) and self._file_store.tags.exists(tag_of_branch(name))
         deletion.learn()
         with outcome(committed=None):
             branches.delete(name)
         with after_commit(f"table {self._table}: deleting the files that only branch {name!r} kept"):
+            if is_tagged:
+                self._tags.delete(tag_of_branch(name))
             needed = references.of_others()
             needed |= references.of_branch(MAIN_BRANCH)
             deletion.delete_all((files - needed).in_order())
@@ -176,6 +194,13 @@ class TableBranches:
                 guard=guard,
                 history=history,
             )
+
+    def _tag(self, name: str, start: Snapshot) -> None:
+        """Keep a branch's first snapshot, unless a creation that was interrupted did so."""
+        tags, tag = self._file_store.tags, tag_of_branch(name)
+        if tags.exists(tag) and tags.load(tag).snapshot.delta_manifest_list == start.delta_manifest_list:
+            return
+        self._tags.create(tag, start.id)
 
     def _guard(self, name: str, synced: int) -> Callable[[Snapshot | None], None]:
         """Before the new snapshot is created: has the table's content stayed what the branch began with?"""
