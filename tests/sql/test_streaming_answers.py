@@ -207,6 +207,37 @@ def test_what_a_change_takes_away_is_taken_away(streamed: Streamed, case: str) -
     assert "scan.normalize=lookup" in message
 
 
+AGGREGATED = {
+    "aggregation": (
+        "cat STRING, total BIGINT, many BIGINT, PRIMARY KEY (cat) NOT ENFORCED",
+        "WITH ('merge-engine' = 'aggregation', 'fields.default-aggregate-function' = 'sum')",
+        "SELECT coalesce(cat, '-'), CAST(n AS BIGINT), CAST(1 AS BIGINT) FROM src",
+        "SELECT coalesce(cat, '-'), sum(n), count(*) FROM src GROUP BY 1",
+    ),
+    "a sequence group of partial-update": (
+        f"id BIGINT, at INT, total BIGINT, many BIGINT, {BY_ID}",
+        (
+            "WITH ('merge-engine' = 'partial-update', 'fields.at.sequence-group' = 'total,many', "
+            "'fields.total.aggregate-function' = 'sum', 'fields.many.aggregate-function' = 'sum')"
+        ),
+        "SELECT id, 1, CAST(n AS BIGINT), CAST(1 AS BIGINT) FROM src",
+        "SELECT id, 1, CAST(n AS BIGINT), CAST(1 AS BIGINT) FROM src",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AGGREGATED)
+def test_a_table_that_aggregates_counts_each_row_of_the_source_once(streamed: Streamed, case: str) -> None:
+    columns, options, query, answer = AGGREGATED[case]
+    streamed.sink(columns, options)
+
+    for _ in history(streamed):
+        message = streamed.insert(query)
+        assert streamed.rows("SELECT * FROM sink WHERE many > 0") == streamed.rows(answer)
+
+    assert "so the row before a change has to be taken out of it" in message
+
+
 LOGGED = ("an inner join that loses its match", "partitions that change", "a joined table without a key")
 
 

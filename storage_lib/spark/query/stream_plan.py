@@ -22,12 +22,19 @@ NONE, LOOKUP, STATE = "none", "lookup", "state"
 
 
 class SinkKind(StrEnum):
-    """What a table makes of rows: see ``WriteMode`` and ``MergeEngine``."""
+    """What a table does with the rows of a key: see ``WriteMode`` and ``MergeEngine``.
+
+    ``AGGREGATES``: each row is added to, or taken out of, what is stored. ``MERGES``: any other engine or order.
+    """
 
     NEWEST_WINS = "newest-wins"
+    AGGREGATES = "aggregates"
     MERGES = "merges"
     COUNTS = "counts"
     APPENDS = "appends"
+
+
+_KEEPS_ONE_ROW = (SinkKind.NEWEST_WINS, SinkKind.AGGREGATES, SinkKind.MERGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +118,9 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
     is_own = facts.judges_kinds or bool(facts.opaque) or (kind is not None and kind not in facts.kinds)
     if kind is None and not carries_kind and not is_own:
         raise _loses_kinds(facts, sink)
-    if is_own or sink.kind is SinkKind.MERGES:
-        # The query, or the table, says by itself what is to become of the kinds.
+    is_told = sink.kind is SinkKind.AGGREGATES and any(each.normalize == NONE for each in facts.streams)
+    if is_own or is_told or sink.kind is SinkKind.MERGES:
+        # The query, the table, or an explicit scan.normalize=none decides what the kinds mean.
         return _with_order(facts, sink, StreamPlan(), is_ordered=True)
     for each in facts.streams:
         if each.moves_keys:
@@ -133,6 +141,8 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
 def _need_of(facts: QueryFacts, sink: SinkTable) -> _Need:
     if sink.kind is SinkKind.APPENDS:
         return _need_of_appends(facts, sink)
+    if sink.kind is SinkKind.AGGREGATES:
+        return _need_of_aggregates(facts, sink)
     return _need_of_counts(facts, sink) if sink.kind is SinkKind.COUNTS else _need_of_key(facts, sink)
 
 
@@ -154,6 +164,13 @@ def _need_of_counts(facts: QueryFacts, sink: SinkTable) -> _Need:
     """A table without a key: every row counts, so what was is to be taken away exactly."""
     return _need_of_whole_rows(
         facts, sink, f"table {sink.name} has no primary key, so a changed row has to be taken away as it was"
+    )
+
+
+def _need_of_aggregates(facts: QueryFacts, sink: SinkTable) -> _Need:
+    """A table that adds each row to what is stored: an update without the row before it would be added once more."""
+    return _need_of_whole_rows(
+        facts, sink, f"table {sink.name} aggregates rows, so the row before a change has to be taken out of it"
     )
 
 
@@ -240,7 +257,7 @@ def _with_order(facts: QueryFacts, sink: SinkTable, plan: StreamPlan, *, is_orde
     reasons = list(dict.fromkeys(facts.reorders))
     needs = bool(reasons) and sink.kind is not SinkKind.COUNTS
     is_added = all(each.kind_column is None for each in facts.streams)
-    if is_added and sink.kind in (SinkKind.NEWEST_WINS, SinkKind.MERGES) and not facts.streams[0].is_foreign:
+    if is_added and sink.kind in _KEEPS_ONE_ROW and not facts.streams[0].is_foreign:
         reasons.append("rows of one key come from anywhere in the source, and the last one counts")
     if not is_ordered or not reasons or sink.kind is SinkKind.APPENDS:
         return plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.options.table_options import ChangelogMode, UpdateBeforeSource
+from storage_lib.schema.options.field_options import FieldOptions
+from storage_lib.schema.options.table_options import ChangelogMode, MergeEngine, TableOptions, UpdateBeforeSource
 from storage_lib.spark.query.query_facts import QueryFacts, facts_of
 from storage_lib.spark.query.read_query_tree import column_numbers, tree_of
 from storage_lib.spark.query.stream_plan import LOOKUP, STATE, SinkKind, SinkTable, StreamPlan, plan_of
@@ -36,8 +37,12 @@ def sink_of(table: DynamicTable, df: DataFrame, *, change_tracking: bool | None)
         kind = SinkKind.APPENDS
     elif schema.counts_values:
         kind = SinkKind.COUNTS
+    elif options.ignore_delete:
+        kind = SinkKind.MERGES
+    elif _aggregates(options):
+        kind = SinkKind.AGGREGATES
     else:
-        kind = SinkKind.NEWEST_WINS if options.newest_wins and not options.ignore_delete else SinkKind.MERGES
+        kind = SinkKind.NEWEST_WINS if options.newest_wins else SinkKind.MERGES
     return SinkTable(
         name=table.name,
         kind=kind,
@@ -49,6 +54,14 @@ def sink_of(table: DynamicTable, df: DataFrame, *, change_tracking: bool | None)
         and mode is ChangelogMode.ALL
         and options.write_produce_update_before is UpdateBeforeSource.INPUT,
     )
+
+
+def _aggregates(options: TableOptions) -> bool:
+    """Whether a stored row is made of all rows of its key, by functions such as ``sum``."""
+    if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
+        fields = FieldOptions.parse(options.others)
+        return bool(fields.sequence_groups) and bool(fields.functions or fields.default_function)
+    return options.merge_engine is MergeEngine.AGGREGATION
 
 
 def prepared(

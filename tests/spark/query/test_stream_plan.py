@@ -44,6 +44,7 @@ BY_ID = SinkTable(
 )
 BY_ID_AND_CAT = replace(BY_ID, columns={**BY_ID.columns, "cat": CAT}, primary_keys=("id", "cat"))
 APPENDED = replace(BY_ID, kind=SinkKind.APPENDS, primary_keys=())
+AGGREGATED = replace(BY_ID, kind=SinkKind.AGGREGATES)
 COUNTED = replace(BY_ID, kind=SinkKind.COUNTS, primary_keys=())
 
 
@@ -110,6 +111,14 @@ CASES: dict[str, tuple[Node, SinkTable, tuple[str | None, object, bool]]] = {
         BY_ID,
         ("none", True, False),
     ),
+    "a table that aggregates": (SRC, AGGREGATED, ("lookup", False, False)),
+    "a table that aggregates, filtered": (Filter(child=SRC, condition=on(N)), AGGREGATED, ("lookup", False, False)),
+    "a table that aggregates, joined": (joined(JoinKind.LEFT), AGGREGATED, ("lookup", True, True)),
+    "a table that aggregates under another key": (
+        SRC,
+        replace(AGGREGATED, primary_keys=("v",)),
+        ("lookup", False, False),
+    ),
     "a table that merges": (joined(JoinKind.INNER), replace(BY_ID, kind=SinkKind.MERGES), (None, True, False)),
     "an append-only table": (SRC, APPENDED, ("lookup", False, False)),
     "an append-only table, filtered": (Filter(child=SRC, condition=on(N)), APPENDED, ("lookup", False, False)),
@@ -168,6 +177,12 @@ def test_an_explicit_none_that_would_be_wrong_is_refused(node: Node) -> None:
         planned(_over(none, node))
 
 
+def test_an_explicit_none_adds_every_update_to_a_table_that_aggregates() -> None:
+    none = replace(SOURCE, normalize="none")
+
+    assert summary(_over(none, joined(JoinKind.LEFT)), AGGREGATED) == (None, True, False)
+
+
 def _over(table: StreamTable, node: Node) -> Node:
     stream = Stream(table=table)
     if isinstance(node, Filter):
@@ -189,7 +204,7 @@ def test_changes_that_come_with_the_rows_before_them_are_left_as_they_are(of: di
     assert planned(Filter(child=complete, condition=on(N))).normalize is None
 
 
-@pytest.mark.parametrize("sink", [COUNTED, BY_ID_AND_CAT, APPENDED])
+@pytest.mark.parametrize("sink", [COUNTED, BY_ID_AND_CAT, APPENDED, AGGREGATED])
 def test_what_can_not_be_computed_twice_is_refused_where_it_would_have_to_be(sink: SinkTable) -> None:
     by_chance = Filter(child=SRC, condition=on(N, is_stable=False))
 
