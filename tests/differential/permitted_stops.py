@@ -76,19 +76,20 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
                 yield model.rows()
             is_seen = True
         elif isinstance(step, Append):
-            seen = list(_states_of(step, model))
+            seen = list(_states_of(step, model, has_key=bool(case.source.key)))
             yield from seen if is_seen else ()
         elif not isinstance(step, Compact | MoveDimension):
             before = model.rows()
             model.overwrite(step)
             if is_seen:
-                # As if what has gone had gone first.
+                # As if what has gone had gone first, and as the update of a row that is told in one step.
                 yield before & model.rows()
+                yield before
                 yield model.rows()
     yield model.rows()
 
 
-def _states_of(step: Append, model: SourceModel) -> Iterator[Bag]:
+def _states_of(step: Append, model: SourceModel, *, has_key: bool) -> Iterator[Bag]:
     """The states after each change, which ``model`` goes through."""
     for change in step.changes:
         before = model.rows()
@@ -98,6 +99,10 @@ def _states_of(step: Append, model: SourceModel) -> Iterator[Bag]:
             # A row that is written again as it is has changed all the same: it goes, and comes back.
             yield before - Counter([change[1]])
         yield model.rows()
+        if change[0] == "+U" and not has_key:
+            # Without a key an update is a row more, and arrives as the update it was called.
+            yield model.rows() - Counter([change[1]])
+            yield model.rows()
 
 
 def _moments(case: Case, steps: Iterable[Step]) -> list[Case]:

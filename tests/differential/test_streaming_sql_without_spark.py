@@ -14,7 +14,19 @@ pytest.importorskip("pyspark")
 from storage_lib.spark.query.query_facts import QueryFacts
 from storage_lib.spark.query.stream_plan import SinkTable, StreamPlan, plan_of
 from tests.differential import decisions
-from tests.differential.case import SOURCE, Append, Branch, Case, Change, Drain, Item, Sink, Source, StreamQuery
+from tests.differential.case import (
+    SOURCE,
+    Append,
+    Branch,
+    Case,
+    Change,
+    Drain,
+    Item,
+    Overwrite,
+    Sink,
+    Source,
+    StreamQuery,
+)
 from tests.differential.cases import random_case
 from tests.differential.in_memory import InMemory
 from tests.differential.oracle import Oracle
@@ -138,6 +150,19 @@ def test_an_append_only_sink_may_refuse_only_what_changes_a_row_of_the_answer(
     for said in ("append-only", "two rows of the query share the key", "any other error"):
         found = is_permitted(case, said, steps, lambda each, rows: oracle.answer(each, rows.elements()), adds_up=True)
         assert found is (is_permitted_to_stop and said == "append-only"), said
+
+
+@pytest.mark.parametrize("is_overwrite", [False, True])
+def test_an_append_only_sink_may_refuse_a_row_that_an_update_brings_into_the_answer(*, is_overwrite: bool) -> None:
+    oracle = Oracle()
+    overwritten = (Append(changes=(("+I", (1, 3)),)), Overwrite(rows=((1, 9),), partition=None), Drain())
+    named_update = (Append(changes=(("+U", (1, 9)),)), Drain())
+    steps, source = (overwritten, KEYED) if is_overwrite else (named_update, replace(KEYED, key=()))
+    case = case_of(source, APPENDS, *steps, conditions=("s.n > 5",))
+
+    assert is_permitted(
+        case, "append-only", steps, lambda each, rows: oracle.answer(each, rows.elements()), adds_up=True
+    )
 
 
 @pytest.mark.parametrize("is_later", [False, True])
