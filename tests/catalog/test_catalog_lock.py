@@ -1,4 +1,4 @@
-"""The lock of a catalog: one at a time, whoever dies, and commits where a store has no create-if-absent."""
+"""The lock of a catalog: mutual exclusion, crashed holders, and commits on stores without create-if-absent."""
 
 from __future__ import annotations
 

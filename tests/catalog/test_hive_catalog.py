@@ -1,4 +1,4 @@
-"""What a Hive client sees of our tables, and we of its."""
+"""Tables shared with Hive clients, in both directions."""
 
 from __future__ import annotations
 

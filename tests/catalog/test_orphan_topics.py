@@ -1,4 +1,4 @@
-"""Kafka topics that belong to no table are told and deleted; those of anybody else never."""
+"""Kafka topics that belong to no table are reported and deleted; topics of other programs never are."""
 
 from __future__ import annotations
 

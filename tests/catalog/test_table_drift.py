@@ -1,4 +1,4 @@
-"""A table that is not as declared says what differs, one line each; another spelling is no difference."""
+"""Drift of a table from its declaration is reported one line per difference; another spelling is not a difference."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(
         lambda: table.remove_orphan_files(older_than=timedelta(0)),
         lambda: table.alter(AddColumn("more", "INT")),
     ):
-        with pytest.raises(NotFoundError, match=r"shop\.orders was dropped.*load it from its catalog again"):
+        with pytest.raises(NotFoundError, match=r"shop\.orders was dropped.*load it again from its catalog"):
             act()
 
     assert len(data_files(table)) == (0 if anew is None else 1)

@@ -1,7 +1,7 @@
 """Promise 6: die at the k-th I/O, for every k; reopen; every acknowledged commit is there, and nothing half.
 
 The life that is interrupted: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
-that manifests are folded. A dead process also loses what it had written but not synced.
+that manifests are folded. A crashed process also loses data that it had written but not synced.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ EXPECTED = rows_after()
 
 @dataclass
 class Life:
-    """A pipeline that goes on after the last step that it knows to be done; ``acknowledged`` counts these."""
+    """A pipeline that resumes after the last step known to be done; ``acknowledged`` counts these steps."""
 
     file_io: FileIO
     names: str
@@ -175,7 +175,7 @@ def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_lea
         again.run()
         check_what_is_there(files, len(LIFE), IN_OBJECTS, options)
         store = again.table.reopened()
-        store.expire.expire()  # what an expiry that died has left is its own to finish
+        store.expire.expire()  # the rest of a crashed expiry is finished by the next one
         store.orphans.remove(modified_until_ms=2**62, dry_run=False)
         everything = every_file(files, IN_OBJECTS) | every_file(files, OUTSIDE)
         lying = {path for path in everything if "/data-" in path}
@@ -244,7 +244,7 @@ def check_snapshot(store: FileStore, snapshot_id: int) -> None:
 
 
 def lose_unsynced(files: FileIO, faulty: FaultyFileIO) -> None:
-    """What a power cut does to files that were written and not yet synced."""
+    """Effect of a power cut on files that were written but not yet synced."""
     unsynced: set[str] = set()
     for operation, path in faulty.calls:
         if operation == "open_output":

@@ -1,4 +1,4 @@
-"""A writer of an eventual log that stands still at any of its acts, until another has had its turn, and goes on."""
+"""A writer of an eventual log stalls at any of its operations while another writer holds the lease, then resumes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _ingest(table: DynamicTable) -> None:
 
 
 def _ingest_more(table: DynamicTable) -> None:
-    """As a second ``ingest``, that goes on wherever the newest snapshot says."""
+    """As a second ``ingest``, which resumes at the offsets of the newest snapshot."""
     told = table.source_offsets(SOURCE)
     changes = ("+U a 1 1", "+I b 1 1", "+U a 1 2", "-D b 1 1")[0 if told is None else told.of(0) :]
     table.append(rows(*changes), source=_source(4, None if told is None else told.of(0)))

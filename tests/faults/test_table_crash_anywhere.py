@@ -21,7 +21,7 @@ from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
 
 BEFORE = ("+I a 1 10", "+I a 2 20", "+I b 3 30", "+U a 1 11")
-"""What was acknowledged before anybody died."""
+"""Changes acknowledged before the first crash."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def test_an_outage_anywhere_is_survived_by_doing_it_again(name: str, kind: Fault
             act.run(_mortal(table, Fault(kind, at=at))[0])
         except RetryableError:
             act.run(reopened(table))
-        # What could not be told to the log after the snapshot was made is told by whoever comes next.
+        # The next writer logs the changes that could not be logged after the snapshot was created.
         passer_by = reopened(table)
         passer_by.abort_write(passer_by.new_commit(commit_user="passer-by"), [])
         _assert_sound(table, act.content, [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), act.changes], when)

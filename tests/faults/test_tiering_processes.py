@@ -137,7 +137,7 @@ def test_a_broker_killed_between_writes_and_tiering_costs_nothing(own_broker: Lo
     shop = Shop(tmp_path, own_broker.bootstrap_servers)
     write_to_log(shop.table, own_changes("1", 1))
     kill_and_restart(own_broker)
-    # The same producer goes on, under the sequence numbers of before.
+    # The same producer continues with its former sequence numbers.
     write_to_log(shop.table, own_changes("1", 2))
     shop.table.tier_log(compact=False)
     write_to_log(shop.table, own_changes("1", 3))

@@ -118,7 +118,7 @@ def test_what_other_engines_put_into_a_snapshot_is_carried_forward(table: Stored
 def test_snapshots_are_ordered_in_time_even_if_clocks_are_not(table: StoredTable) -> None:
     first = table.append([A1])
     slow = StoredTable(table.schema, fake_environment(table.environment.file_io, names="slow"))
-    slow.environment.clock.pass_time(0)  # type: ignore[attr-defined]  # its clock starts anew, behind
+    slow.environment.clock.pass_time(0)  # type: ignore[attr-defined]  # its clock restarts, behind
     assert slow.append([A2]).time_millis >= first.time_millis
 
 
@@ -356,7 +356,7 @@ class TestLostAnswers:
         assert table.rows() == [A1, A2]
 
     def test_a_put_that_lost_against_itself_has_happened(self) -> None:
-        """The store's client repeats a put whose answer was lost, and is told that the name is taken."""
+        """The store's client retries a put whose response was lost, and gets the answer that the name is taken."""
 
         class Repeating(FaultyFileIO):
             def create_if_absent(self, path: str, data: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What lies in long-lived runs beside the keys of fresh files is read as it stands, without a merge."""
+"""Rows of long-lived runs outside the key ranges of fresh files are read without a merge."""
 
 from __future__ import annotations
 

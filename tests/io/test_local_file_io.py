@@ -129,7 +129,7 @@ def test_a_crash_before_the_link_leaves_nothing_visible(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, call, die)
-        broken.setattr(Path, "unlink", die)  # a dead process cleans nothing up
+        broken.setattr(Path, "unlink", die)  # a crashed process cleans nothing up
         with pytest.raises(SimulatedCrash):
             numbered.create(2, b"two")
 

@@ -1,4 +1,4 @@
-"""A broker that has just come back does not know its topics yet; whoever asks it shall not take that for an answer."""
+"""A restarted broker does not know its topics yet; clients must not treat that as a missing topic."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def log(kafka_servers: str, topic: str) -> Iterator[KafkaLogStore]:
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
     """A broker that may be killed. Its port is none that the system gives to clients: they would take it meanwhile."""
-    # A controller takes back a broker that died no sooner than its old session is over.
+    # A controller accepts a crashed broker again only after its old session has expired.
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
@@ -128,7 +128,7 @@ def test_a_timeout_longer_than_the_brokers_is_refused_with_the_remedy(kafka_serv
 
 
 def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker: LocalKafka) -> None:
-    # The client waits while the broker starts anew, which takes a busy machine longer than its 30 s.
+    # The client waits while the broker restarts, which takes longer than the default of 30 s on a busy machine.
     log = open_store(own_broker.bootstrap_servers, "restarted", limit_ms=120_000)
     log.create()
     transaction = log.begin(0)

@@ -1,4 +1,4 @@
-"""A table's log on a broker that encrypts and asks who is there: what is let in, what is said to who is not."""
+"""A table's log on a broker with encryption and authentication: which clients are accepted, and errors of others."""
 
 from __future__ import annotations
 

@@ -470,12 +470,12 @@ def test_a_log_made_anew_has_another_id_and_does_not_take_offsets_of_before(
     before = log.latest_offsets()
     log.drop()
     log.create()
-    anew = open_log(schema)
-    committed(anew, schema, "+I 2 b")
-    committed(anew, schema, "+I 3 c")
+    recreated = open_log(schema)
+    committed(recreated, schema, "+I 2 b")
+    committed(recreated, schema, "+I 3 c")
 
-    assert anew.log_id() not in (None, before.log_id)
-    assert anew.latest_offsets().log_id == anew.log_id()
+    assert recreated.log_id() not in (None, before.log_id)
+    assert recreated.latest_offsets().log_id == recreated.log_id()
     with pytest.raises(LogOffsetsExpiredError, match="recreated"):
-        list(anew.read(before))
-    assert log_texts(anew) == ["+I 2 b", "+I 3 c"]
+        list(recreated.read(before))
+    assert log_texts(recreated) == ["+I 2 b", "+I 3 c"]

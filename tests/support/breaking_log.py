@@ -1,4 +1,4 @@
-"""A log that breaks where a test says: dies before it ends transactions, or loses them after their snapshot."""
+"""A log that fails on request: crashes before it ends transactions, or loses them after their snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage that breaks on demand: at the k-th I/O it fails, dies, tears a write or swallows the answer.
+"""Storage that fails on request: at the k-th I/O it fails, crashes, tears a write or drops the response.
 
 counted = FaultyFileIO(files)                      first run: how many I/Os are there?
 act(counted); k_max = len(counted.calls)
@@ -45,7 +45,7 @@ DELAYED_BY = 3
 
 
 class SimulatedCrash(BaseException):
-    """The process is dead. Not an ``Exception``, so that no error handling survives it."""
+    """The process has crashed. Not an ``Exception``, so that no error handling catches it."""
 
 
 class FaultKind(Enum):
@@ -60,11 +60,11 @@ class FaultKind(Enum):
     DELAY = auto()
     """The answer is lost as above; it is done later, after ``DELAYED_BY`` more I/Os have been."""
     CRASH_BEFORE = auto()
-    """The process dies before it."""
+    """The process crashes before the operation."""
     CRASH_AFTER = auto()
-    """The process dies when it is done."""
+    """The process crashes after the operation."""
     TEAR = auto()
-    """The process dies while half of a ``write_bytes`` is written; before anything else."""
+    """The process crashes in the middle of a ``write_bytes``; before any other operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class FaultyFileIO:
         """Do all that is still late."""
         late, self._late = self._late, []
         for _, act in late:
-            # Nobody hears the answer any more.
+            # The response is lost.
             with suppress(StorageError):
                 act()
 

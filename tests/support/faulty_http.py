@@ -26,15 +26,15 @@ class HttpFault(Enum):
     DELAY_ANSWER = auto()
     """The server does it; no answer comes as long as the client waits."""
     ANSWER_503 = auto()
-    """The server does it; the client is told that it was too busy."""
+    """The server executes the request; the client receives an error that it was too busy."""
     REPEAT = auto()
     """The server does it, and once more, as some proxies do; the second answer comes."""
     DROP = auto()
-    """The server never hears of it; the connection ends."""
+    """The server never receives the request; the connection is closed."""
     REFUSE = auto()
-    """The server never hears of it; the client is told 503."""
+    """The server never receives the request; the client receives 503."""
     DELAY = auto()
-    """No answer comes as long as the client waits; the server hears of it at the next request of the same kind."""
+    """The client gets no response before its timeout; the server receives it with the next request of the kind."""
 
 
 class FaultyHttp:
@@ -86,7 +86,7 @@ class FaultyHttp:
             self._faults += [(fault, method, path)] * times
 
     def deliver(self) -> None:
-        """Let the server hear of what was delayed."""
+        """Send the delayed requests to the server."""
         with self._lock:
             late, self._late = self._late, []
         for request in late:

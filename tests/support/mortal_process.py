@@ -1,4 +1,4 @@
-"""A process that may die at any of its acts on storage or log; others go on with what it left behind.
+"""A process that may crash at any operation on storage or log; others continue from the state it left.
 
 storage = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=7))
 table = reopened_in(storage, sound_table)      both stores now die together at the seventh act

@@ -1,4 +1,4 @@
-"""A writer as a process of its own that dies, or freezes, at its k-th request to the brokers.
+"""A writer in its own process that crashes, or freezes, at its k-th request to the brokers.
 
 Such processes come from a server that has imported everything already, so that one costs milliseconds.
 """

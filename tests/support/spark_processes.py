@@ -1,4 +1,4 @@
-"""Starting drivers and daemons of Spark beside the test's own session."""
+"""Start drivers and daemons of Spark in addition to the test's own session."""
 
 from __future__ import annotations
 

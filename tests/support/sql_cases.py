@@ -119,7 +119,7 @@ def result_of(sql: Session, statement: str) -> tuple[str, pa.Table | None]:
 def outcome(
     run: Callable[[], tuple[str, pa.Table | None]], *, ordered: bool, errors: tuple[type[Exception], ...]
 ) -> list[str]:
-    """What a statement gives, as lines."""
+    """Result of a statement, as lines."""
     try:
         message, rows = run()
     except errors as error:

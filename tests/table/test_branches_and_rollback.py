@@ -1,4 +1,4 @@
-"""A branch is written beside the table and published at once; a rollback is one more snapshot."""
+"""A branch is written separately from the table and published atomically; a rollback is one more snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One commit over two stores: whatever dies in between, files and log hold the same, once, in the same order."""
+"""One commit over two stores: after any crash, files and log hold the same changes, once, in the same order."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
 
     assert table.log is not None
     table.log.begin(1)  # another slot, which would not end it
-    assert table.log.latest_offsets().of(0) > 1  # the log goes on behind the aborted record
+    assert table.log.latest_offsets().of(0) > 1  # the log continues after the aborted record
 
 
 def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_successor() -> None:

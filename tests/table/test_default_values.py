@@ -1,4 +1,4 @@
-"""What is written where the input has no value: the same through this library and through Paimon's Java core."""
+"""Default values for columns missing in the input: the same in this library and in Paimon's Java core."""
 
 from __future__ import annotations
 

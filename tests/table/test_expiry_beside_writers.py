@@ -1,4 +1,4 @@
-"""Snapshots expire while others write: nothing is lost for it, and who has to start over is told so."""
+"""Snapshots expire while others write: nothing is lost, and readers that have to start over get an error."""
 
 from __future__ import annotations
 

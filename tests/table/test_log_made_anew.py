@@ -1,4 +1,4 @@
-"""A log that somebody deletes and makes anew: its offsets begin at 0 again, and those of before mean nothing in it."""
+"""A log that is deleted and recreated: its offsets start at 0 again, and former offsets are invalid in it."""
 
 from __future__ import annotations
 

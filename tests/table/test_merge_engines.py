@@ -1,4 +1,4 @@
-"""Tables whose rows are merged by an engine: what a batch reads, what a stream hears of, what is refused."""
+"""Tables with a merge engine: rows of batch reads, changes of streams, refused operations."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_a_sum_that_its_column_can_not_hold_is_refused_with_the_remedy(tmp_path:
         ({"merge-engine": "sum"}, ["merge-engine", "'sum'", "aggregation"]),
         ({"merge-engine": "aggregation", "fields.n.aggregate-function": "median"}, ["median", "'n'", "sum"]),
         ({"merge-engine": "aggregation", "fields.name.aggregate-function": "sum"}, ["sum", "'name'", "STRING"]),
-        ({"merge-engine": "aggregation", "fields.m.aggregate-function": "sum"}, ["'m'", "no column", "name"]),
+        ({"merge-engine": "aggregation", "fields.m.aggregate-function": "sum"}, ["'m'", "not a column", "name"]),
         ({"merge-engine": "aggregation", "fields.id.aggregate-function": "sum"}, ["'id'", "primary key"]),
         ({"merge-engine": "aggregation", "fields.n.agregate-function": "sum"}, ["agregate", "aggregate-function"]),
         ({"merge-engine": "aggregation", "fields.at.sequence-group": "n"}, ["sequence-group", "partial-update"]),
@@ -252,7 +252,7 @@ def test_a_sum_that_its_column_can_not_hold_is_refused_with_the_remedy(tmp_path:
             {**AGGREGATION, "sequence.field": "at", "fields.at.aggregate-function": "max"},
             ["fields.at.aggregate-function", "sequence.field"],
         ),
-        ({"sequence.field": "when"}, ["sequence.field", "'when'", "no column"]),
+        ({"sequence.field": "when"}, ["sequence.field", "'when'", "not a column"]),
         ({"sequence.field": "id"}, ["sequence.field", "'id'", "primary key"]),
         ({"sequence.field": "at,at"}, ["sequence.field", "once"]),
         ({**FIRST_ROW, "sequence.field": "at"}, ["sequence.field", "first-row"]),

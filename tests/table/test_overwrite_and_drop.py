@@ -1,4 +1,4 @@
-"""Replacing partitions: what the files hold, what the log hears, and who wins beside a stream."""
+"""Replacing partitions: contents of the files, changes in the log, and conflicts with a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that is rewritten over a real broker: its log begins anew in a topic with as many partitions as buckets."""
+"""Rescaling a table over a real broker: its log restarts in a topic with as many partitions as buckets."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _table(log_system: str = "kafka", **options: str) -> DynamicTable:
 
 
 def _steps(table: DynamicTable, position: StreamPosition | None = None, *, on_untracked: str, **how: int) -> list[str]:
-    """What a stream hands out until it is up to date; its last words, if it ends. Positions survive a checkpoint."""
+    """Changes of a stream until it is up to date, and its error, if it fails. Positions survive a checkpoint."""
     told: list[str] = []
     source = table.stream(on_untracked=on_untracked)
     position = position or source.initial_position()

@@ -1,4 +1,4 @@
-"""The metadata of data files, field by field, and what is on disk beside it."""
+"""The metadata of data files, field by field, compared with the files on disk."""
 
 from __future__ import annotations
 

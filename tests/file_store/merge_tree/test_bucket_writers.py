@@ -1,4 +1,4 @@
-"""Appending to a bucket and writing it anew: what ends up in files, and what an abort leaves."""
+"""Appending to and overwriting a bucket: the resulting files, and the state after an abort."""
 
 from __future__ import annotations
 

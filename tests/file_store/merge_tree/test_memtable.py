@@ -1,4 +1,4 @@
-"""What a memtable hands out: sorted, one version per key, sequence numbers by arrival."""
+"""The output of a memtable: sorted, one version per key, sequence numbers by arrival."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ LAWS = settings(
 
 @dataclass(frozen=True)
 class _Compaction:
-    """A strategy that may be told to keep deletions, as if there were something older below."""
+    """A strategy that can keep deletions, as if older versions existed below."""
 
     strategy: CompactionStrategy
     drops_deletes: bool
@@ -110,7 +110,7 @@ def _told(row: Row, unordered: tuple[int, ...]) -> Row:
 def _after_an_addition(
     kind: RowKind, row: Row, history: dict[Any, list[Change]], merge_function: MergeFunction
 ) -> Change:
-    """What is taken back was added before: of a key that is not there nothing may be left to take back later."""
+    """Only retract values that were added before: a deleted key leaves nothing to retract later."""
     earlier = history.setdefault(row[0], [])
     if not merge_function.keeps_newest and not earlier and not isinstance(merge_function, Deduplicate):
         kind = RowKind.INSERT

@@ -38,7 +38,7 @@ def table(**more: str) -> TableSchema:
 
 
 def records(kept: KeptSchemas, *written: tuple[Any, dict[str, Any] | None]) -> pa.Array:
-    """Each a schema and a value of it; None is no value."""
+    """Encode each pair of a schema and its value; None is a null record."""
     found: list[bytes | None] = []
     for schema, value in written:
         if value is None:

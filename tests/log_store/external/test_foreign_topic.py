@@ -1,4 +1,4 @@
-"""What a reader says of a foreign topic, and is told of it."""
+"""Options and errors of readers of an external topic."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def test_the_last_error_of_ours_in_a_traceback_is_the_one_that_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("log.scna", "did you mean 'log.scan'"), ("foo", "no option 'foo'"), ("max.rows", "no option")]
+    ("key", "said"),
+    [("log.scna", "did you mean 'log.scan'"), ("foo", "unknown option 'foo'"), ("max.rows", "unknown option")],
 )
 def test_an_option_that_nothing_heeds_is_refused(key: str, said: str) -> None:
     columns = pa.schema([("id", pa.int64())])

@@ -72,7 +72,7 @@ def test_at_most_five_batches_are_on_their_way() -> None:
 
 
 def test_what_was_lost_goes_before_what_follows() -> None:
-    """A broker that died with a producer's first batch would take the second for it, and then refuse the first."""
+    """A broker that crashed and lost a producer's first batch would accept the second in its place, then refuse it."""
     broker = FakeBroker([UNSENT])
     writer = writer_on(broker)
     send(writer, 1)

@@ -1,4 +1,4 @@
-"""Three brokers, every record on all of them: who leads dies in the middle; nothing is lost, repeated or reordered."""
+"""Three brokers with all records replicated: when the leader crashes, nothing is lost, repeated or reordered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "offsets.topic.replication.factor": "3",
-    # How soon the controller notices that a broker is dead.
+    # How soon the controller notices that a broker has crashed.
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
 }

@@ -1,4 +1,4 @@
-"""Transactions whose end a partition was never told are ended by the next writer, or by whoever may."""
+"""Hanging transactions are ended by the next writer, or by a user with the permission."""
 
 from __future__ import annotations
 

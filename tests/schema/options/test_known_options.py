@@ -85,7 +85,7 @@ def test_a_connection_may_say_what_is_its_own() -> None:
 def test_what_is_passed_through_is_no_option_of_ours(key: str) -> None:
     assert is_known_option(key)
     assert key not in option_keys()
-    assert TableOptions.parse({key: "1"}).others == {key: "1"}, "and it is no slip of one of ours"
+    assert TableOptions.parse({key: "1"}).others == {key: "1"}, "and it is not taken for a misspelled option"
 
 
 def test_each_of_paimons_options_is_in_one_list() -> None:

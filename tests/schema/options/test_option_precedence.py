@@ -1,4 +1,4 @@
-"""Who is heard when several places say one option."""
+"""Precedence of options that are set at several levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret of a URL, a connection string or a key is left in a text that is shown; what is no secret stays."""
+"""Secrets of URLs, connection strings and keys are removed from texts that are shown; other text is kept."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _changes(chance: random.Random, there: dict[tuple[str, int], int], number: i
 
 
 def _applied(stored: dict[tuple[str, int], int], changes: list[str]) -> dict[tuple[str, int], int] | None:
-    """What is stored after the changes, one by one; None if one of them does not follow."""
+    """Stored rows after applying the changes one by one; None if one of them does not follow."""
     there, opened = dict(stored), set[tuple[str, int]]()
     for change in changes:
         kind, dt, id_, price = change.split()

@@ -1,4 +1,4 @@
-"""What may be handed in, and what is refused with the column, the value and the remedy before anything is written."""
+"""Accepted inputs, and inputs refused with column, value and remedy before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a table can be read as tables, under the names that Paimon's users know."""
+"""A table's metadata can be read as system tables under Paimon's names."""
 
 from __future__ import annotations
 

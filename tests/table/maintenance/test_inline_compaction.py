@@ -1,4 +1,4 @@
-"""A writer compacts after its commit, and whatever becomes of that, its commit stands and nothing else is left."""
+"""A writer compacts after its commit; if the compaction fails, the commit stands and leaves no other files."""
 
 from __future__ import annotations
 

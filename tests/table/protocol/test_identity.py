@@ -1,4 +1,4 @@
-"""What may name a commit, so that it happens once."""
+"""Identities of commits, by which each commit happens once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: one holder at a time, taken over when it shows no life, fair, and never without saying who is in the way."""
+"""Leases: one holder at a time, taken over when they expire, fair; errors name the current holder."""
 
 from __future__ import annotations
 

@@ -386,7 +386,7 @@ def test_a_crash_at_any_act_loses_no_record_and_doubles_none(log: str) -> None:
         assert content(survivor) == {"a 1 10", "a 2 20", "b 3 30"}, f"act {at}"
         assert sum(survivor.files().column("rows").to_pylist()) == 3, f"act {at}: each record is in the files once"
         if survivor.log is not None:
-            # Whatever a snapshot left open in the log is ended by whoever writes next.
+            # The next writer ends transactions that a snapshot left open in the log.
             survivor.abort_write(survivor.new_commit(commit_user="next"), [])
             assert sorted(streamed(survivor)) == ["+I a 1 10", "+I a 2 20", "+I b 3 30"], f"act {at}"
 

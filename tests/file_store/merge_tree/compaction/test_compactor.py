@@ -1,4 +1,4 @@
-"""What a compaction rewrites, moves and drops."""
+"""Which files a compaction rewrites, moves and drops."""
 
 from __future__ import annotations
 
