@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage_lib.cli.statement_file import statements_in
 from storage_lib.errors import InvalidInputError
 
 __all__ = ["HELP", "Leave", "Run", "Show", "Timing", "command_of", "is_command"]
@@ -85,14 +86,6 @@ def _line(text: str) -> str:
     return text.strip().rstrip(";").strip()
 
 
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read {file}: {error}"
-        raise InvalidInputError(message) from error
-
-
 _COMMANDS: dict[tuple[str, int], Callable[..., Run | Show | Timing]] = {
     ("help", 0): lambda: Show(HELP),
     (".help", 0): lambda: Show(HELP),
@@ -100,7 +93,7 @@ _COMMANDS: dict[tuple[str, int], Callable[..., Run | Show | Timing]] = {
     (".tables", 1): lambda database: Run(f"SHOW TABLES FROM {database};"),
     (".databases", 0): lambda: Run("SHOW DATABASES;"),
     (".schema", 1): lambda table: Run(f"SHOW CREATE TABLE {table};"),
-    (".read", 1): lambda file: Run(_text_of(Path(file))),
+    (".read", 1): lambda file: Run(statements_in(Path(file))),
     (".timing", 1): _timing,
 }
 """By the command's name and its number of arguments."""

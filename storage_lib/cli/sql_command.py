@@ -15,6 +15,7 @@ from storage_lib.cli.context import Settings, reporting, settings_of
 from storage_lib.cli.output import note
 from storage_lib.cli.spark_log import children_log_to
 from storage_lib.cli.sql_output import ResultPrinter
+from storage_lib.cli.statement_file import statements_in
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 
@@ -46,8 +47,9 @@ def sql(
 ) -> None:
     """Run SQL statements, or start a shell for them.
 
-    Without statements and -f: a shell, or the statements that are piped in. The first error ends a script. Streams that
-    a script starts run until they are interrupted.
+    Without statements and -f: a shell, or the statements that are piped in. The first error ends a script. A streaming
+    INSERT runs in the background, and a script ends when its streams have ended or are interrupted; after SET
+    'table.dml-sync' = 'true', the next statement waits until the INSERT has ended.
     """
     from storage_lib.cli.given_options import parsed_options
 
@@ -89,11 +91,7 @@ def _script(execute: list[str], file: Path | None) -> str | None:
     if execute:
         return ";\n".join(execute)
     if file is not None:
-        try:
-            return file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            message = f"{file} is no text in UTF-8 ({error.reason} at byte {error.start})"
-            raise InvalidInputError(message) from error
+        return statements_in(file)
     return None if sys.stdin.isatty() else sys.stdin.read()
 
 
@@ -117,19 +115,21 @@ def _session(
 def _run(session: Session, script: str, printer: ResultPrinter) -> None:
     streams = []
     try:
-        for result in session.execute_script(script):
-            printer.add(result)
-            if result.stream is not None:
-                streams.append(result.stream)
-    finally:
-        printer.finish()
-    if streams:
-        note(f"{len(streams)} stream(s) run; interrupt to stop them")
-    try:
-        for stream in streams:
-            stream.awaitTermination()
-    except KeyboardInterrupt:
-        note("stopping")
+        try:
+            for result in session.execute_script(script):
+                printer.add(result)
+                if result.stream is not None:
+                    streams.append(result.stream)
+        finally:
+            printer.finish()
+        running = sum(stream.isActive for stream in streams)
+        if running:
+            note(f"{running} stream{'' if running == 1 else 's'} running; interrupt to stop")
+        try:
+            for stream in streams:
+                stream.awaitTermination()
+        except KeyboardInterrupt:
+            note("stopping")
     finally:
         for stream in streams:
             stream.stop()

@@ -128,7 +128,7 @@ def test_an_unknown_command_lists_those_there_are(catalog: Catalog, capsys: pyte
     assert "unknown command '.tabels'" in said
     assert ".databases" in said
     assert "invalid command" in said
-    assert "cannot read /nowhere" in said
+    assert "cannot read statements from /nowhere: No such file or directory" in said
     assert "use .timing on or .timing off" in said
 
 
@@ -181,7 +181,13 @@ def test_a_file_that_is_no_text_is_refused(catalog: Catalog, tmp_path: Path) -> 
     script.write_bytes(b"SELECT '\xff';")
     refused = CliRunner().invoke(app, ["-w", catalog.warehouse, "sql", "-f", str(script)])
     assert refused.exit_code == 1
-    assert "is no text in UTF-8 (invalid start byte at byte 8)" in refused.output
+    assert "not UTF-8 (invalid start byte at byte 8)" in refused.output
+
+
+def test_a_missing_file_gives_the_error_of_the_shell(catalog: Catalog) -> None:
+    refused = CliRunner().invoke(app, ["-w", catalog.warehouse, "sql", "-f", "/nowhere"])
+    assert refused.exit_code == 1
+    assert "cannot read statements from /nowhere: No such file or directory" in refused.output
 
 
 def test_ctrl_c_throws_away_what_was_typed(catalog: Catalog) -> None:

@@ -1,50 +1,63 @@
-"""docs/tour.md is run in one session, over a real broker, and gives what it says."""
+"""docs/tour.md, copied into one file, runs with ``dynamic-table sql -f`` over a real broker and gives what it shows."""
 
 from __future__ import annotations
 
-from functools import partial
+import json
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import open_catalog
 from storage_lib.errors import StorageError
 from tests.support.fenced_blocks import sections
-from tests.support.sql_cases import REWRITE, Step, masked, outcome, result_of, steps_of, written_steps
+from tests.support.sql_cases import REWRITE, Step, masked, outcome, steps_of, written_steps
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from local_kafka import LocalKafka
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(300)]
 PAGE = Path(__file__).parents[2] / "docs" / "tour.md"
 BLOCKS = [block.text for section in sections(PAGE) for block in section.blocks if block.language == "sql"]
+COMMAND = Path(sys.executable).parent / "dynamic-table"
 
 
-def test_the_tour_gives_what_it_says(
-    spark: SparkSession, warehouse: str, kafka: LocalKafka, request: pytest.FixtureRequest
-) -> None:
-    from storage_lib.sql import Session
+def test_the_tour_gives_what_it_says(tmp_path: Path, kafka: LocalKafka, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "tour.sql").write_text("\n".join(BLOCKS))
+    broker = f"log.kafka.bootstrap.servers={kafka.bootstrap_servers}"
 
-    page = PAGE.read_text()
-    with Session(spark, open_catalog(warehouse, {"log.kafka.bootstrap.servers": kafka.bootstrap_servers})) as sql:
-        for block in BLOCKS:
-            said, found = steps_of(block), []
-            for step in said:
-                is_ordered = "ORDER BY" in step.statement or not step.statement.startswith("SELECT")
-                run = partial(result_of, sql, step.statement.replace("<warehouse>", warehouse))
-                lines = outcome(run, ordered=is_ordered, errors=(StorageError,))
-                found.append(Step(step.statement, masked(lines, warehouse)))
-            if request.config.getoption(REWRITE):
-                page = page.replace(block, written_steps(found))
-                continue
-            assert [(step.statement, step.expected) for step in found] == [
-                (step.statement, step.expected) for step in said
-            ]
-        sql.execute("DROP DATABASE shop CASCADE")
+    ran = subprocess.run(
+        [COMMAND, "-w", "warehouse", "-o", broker, "--json", "sql", "-f", "tour.sql"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    answers = iter(json.loads(ran.stdout))
+    shown = [steps_of(block) for block in BLOCKS]
+    found = [[Step(step.statement, answer_lines(step.statement, next(answers))) for step in steps] for steps in shown]
+    assert next(answers, None) is None
     if request.config.getoption(REWRITE):
+        page = PAGE.read_text()
+        for block, steps in zip(BLOCKS, found, strict=True):
+            page = page.replace(block, written_steps(steps))
         PAGE.write_text(page)
+        return
+    assert found == [list(steps) for steps in shown]
+
+
+def answer_lines(statement: str, answer: Any) -> tuple[str, ...]:
+    """One document of the command's JSON as the lines that the page shows."""
+    is_ordered = "ORDER BY" in statement or not statement.startswith("SELECT")
+
+    def result() -> tuple[str, pa.Table | None]:
+        return ("", pa.Table.from_pylist(answer)) if isinstance(answer, list) else (answer["message"], None)
+
+    return masked(outcome(result, ordered=is_ordered, errors=(StorageError,)), "warehouse/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.literal import typed_literal
@@ -45,8 +45,21 @@ _OF_BATCHES = (_USER, _IDENTIFIER, _DYNAMIC)
 _OF_STREAMS = (_CHECKPOINT, _OUTPUT_MODE, _INTERVAL, _AVAILABLE_NOW, _NAME)
 
 
+class RunningStream(Protocol):
+    """What ``wait_for`` needs of a ``TableStream``."""
+
+    def awaitTermination(self) -> object:  # noqa: N802  Spark's name
+        """Wait until the stream ends; raises what it failed with."""
+
+    def stop(self) -> None:
+        """Stop the stream and release what it holds."""
+
+
 def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Result:
-    """Write what the query gives. In streaming mode it returns at once, with the stream."""
+    """Write what the query gives.
+
+    In streaming mode it returns the running stream, or with ``table.dml-sync`` the stream when it has ended.
+    """
     if state.home_of(statement.target.table.parts) is None and is_sparks(state, statement.target.table):
         return insert_into_sparks(state, statement, source)
     table = state.load(statement.target.table)
@@ -206,8 +219,21 @@ def _insert_stream(
             change_tracking=change_tracking_of(state, table, hint),
             query_name=name,
         )
-    message = f"{table.name}: stream {stream.id} runs from {checkpoint}"
+    if state.settings.waits_for_streams:
+        wait_for(stream)
+        message = f"{table.name}: stream {stream.id} ended; its checkpoint is {checkpoint}"
+    else:
+        message = f"{table.name}: stream {stream.id} runs from {checkpoint}"
     return Result(message=f"{message}; {found.plan}" if found.plan.sentences else message, stream=stream)
+
+
+def wait_for(stream: RunningStream) -> None:
+    """Wait until the stream ends. Stops it if it fails or the wait is interrupted, and raises why."""
+    try:
+        stream.awaitTermination()
+    except BaseException:
+        stream.stop()
+        raise
 
 
 def streamed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.known_options import refuse_unknown_options
 from storage_lib.schema.options.nearest import did_you_mean, nearest
-from storage_lib.schema.options.option_values import parse_millis
+from storage_lib.schema.options.option_values import parse_boolean, parse_millis
 from storage_lib.schema.options.secret_refusal import refuse_secret
 from storage_lib.schema.options.table_options import SESSION_PREFIX, TableOptions, canonical_key, masked
 
@@ -23,6 +23,7 @@ RUNTIME_MODE = "execution.runtime-mode"
 CHECKPOINTS = "execution.checkpointing.dir"
 CHECKPOINT_INTERVAL = "execution.checkpointing.interval"
 PIPELINE_NAME = "pipeline.name"
+DML_SYNC = "table.dml-sync"
 SPARK_PREFIX = "spark."
 
 
@@ -41,6 +42,7 @@ OWN_SETTINGS: Mapping[str, tuple[str, str]] = {
     CHECKPOINTS: ("", "the directory below which each streaming INSERT has its checkpoint"),
     CHECKPOINT_INTERVAL: ("0 ms", "the time between two micro-batches of a streaming INSERT; 0: one after the other"),
     PIPELINE_NAME: ("", "the name of the next streaming INSERT, and of its checkpoint; default: the table's"),
+    DML_SYNC: ("false", "true: a streaming INSERT returns when its stream has ended; false: as soon as it runs"),
 }
 """Default and meaning of the session's own keys."""
 
@@ -60,6 +62,11 @@ class SessionSettings:
     def value(self, key: str) -> str:
         """One of the session's own settings, or its default."""
         return self.own.get(key, OWN_SETTINGS[key][0])
+
+    @property
+    def waits_for_streams(self) -> bool:
+        """Whether a streaming INSERT returns only when its stream has ended."""
+        return parse_boolean(self.value(DML_SYNC))
 
     @property
     def trigger_seconds(self) -> float:
@@ -121,6 +128,9 @@ def _checked_option(key: str, value: str) -> str:
     return value
 
 
+_PARSERS: Mapping[str, Callable[[str], object]] = {CHECKPOINT_INTERVAL: parse_millis, DML_SYNC: parse_boolean}
+
+
 def _checked_setting(key: str, value: str) -> str:
     if key == RUNTIME_MODE:
         try:
@@ -128,9 +138,10 @@ def _checked_setting(key: str, value: str) -> str:
         except ValueError as error:
             message = f"setting {key} = {value!r}{did_you_mean(value, [str(each) for each in RuntimeMode])}"
             raise InvalidInputError(message) from error
-    if key == CHECKPOINT_INTERVAL:
+    parse = _PARSERS.get(key)
+    if parse is not None:
         try:
-            parse_millis(value)
+            parse(value)
         except ValueError as error:
             message = f"setting {key} = {value!r}; {error}"
             raise InvalidInputError(message) from error

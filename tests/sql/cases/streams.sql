@@ -37,6 +37,29 @@ SELECT * FROM b;
 --> id | w
 --> 2 | Y
 
+-- case: with table.dml-sync an INSERT returns when its stream has ended
+CREATE TABLE a (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.a created
+CREATE TABLE b (id BIGINT, w STRING, PRIMARY KEY (id) NOT ENFORCED);
+--> table default.b created
+INSERT INTO a VALUES (1, 'x');
+--> default.a: snapshot 1
+SET 'table.dml-sync' = 'maybe';
+--> InvalidInputError: setting table.dml-sync = 'maybe'; it has to be true or false
+SET 'table.dml-sync' = 'true';
+--> table.dml-sync is set
+SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
+--> execution.checkpointing.dir is set
+SET 'execution.runtime-mode' = 'streaming';
+--> execution.runtime-mode is set
+INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
+--> default.b: stream <uuid> ended; its checkpoint is <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
+RESET 'execution.runtime-mode';
+--> execution.runtime-mode is reset
+SELECT * FROM b;
+--> id | w
+--> 1 | X
+
 -- case: a stream joined with a snapshot, through a view, with a star
 CREATE TABLE orders (id BIGINT, item STRING, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.orders created

@@ -224,6 +224,7 @@ SET;
 --> execution.checkpointing.interval | 0 ms
 --> execution.runtime-mode | batch
 --> pipeline.name |
+--> table.dml-sync | false
 --> table-storage.bucket | 3
 --> table-storage.file.format | avro
 RESET 'table-storage.bucket';
@@ -252,9 +253,9 @@ SET 'table-storage.log.kafka.sasl.password' = 'hush';
 SET 'table-storage.bucket' = 'many';
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 SET 'nonsense' = '1';
---> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 RESET 'nonsense';
---> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 SET 'spark.sql.shuffle.partitions';
 --> key | value
 --> spark.sql.shuffle.partitions | 2
