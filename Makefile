@@ -13,7 +13,7 @@ UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec t
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test unit check format bench soak drill lock clean
+.PHONY: help setup servers demo down test unit check docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,10 @@ check: setup ## Lint, formatting, types, import contracts, and the tests of `mak
 # its cache does not notice a module that has come since
 	$(VENV)/bin/lint-imports --no-cache
 	@$(MAKE) --no-print-directory unit
+
+docs: ## Build the documentation site into .local/site; a dead link or another warning fails it
+	@$(PYTHON) docker/local/stack_setup.py docs
+	.local/docs/bin/mkdocs build --quiet --strict
 
 format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix-only .

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from storage_lib.schema.options.table_options import TableOptions
 from tests.support.format_examples import BLOCK, FORMAT_PAGE, OPTIONS_PAGE, examples, filled_in, options_page
+from tests.support.performance_page import PAGE, RESULTS, performance_page
 
 REMEDY = "run `python -m tests.support.format_examples` and read the difference"
 # Sizes depend on the compressor's release, a file's creation time on the machine's time zone.
@@ -29,3 +31,13 @@ def test_a_default_is_written_as_a_user_would_write_it() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|", OPTIONS_PAGE.read_text().partition("\n## ")[0], re.MULTILINE)
     assert len(rows) > 20
     assert TableOptions.parse(dict(rows)) == TableOptions()
+
+
+def test_the_performance_page_shows_the_newest_results() -> None:
+    assert PAGE.read_text() == performance_page(), "run `python -m tests.support.performance_page`"
+
+
+def test_every_file_of_results_has_its_date_machine_and_place_on_the_page() -> None:
+    results = {each.stem for each in RESULTS.glob("*.json")} - {"measured"}
+    assert set(json.loads((RESULTS / "measured.json").read_text())) == results
+    assert len(re.findall("^## ", PAGE.read_text(), re.MULTILINE)) == len(results)

@@ -4,7 +4,11 @@
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
     .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
 
-and, on request, servers for tests of stores: `make servers`
+and, on request, MkDocs for the documentation site: `make docs`
+
+    .local/docs     its locked environment
+
+and servers for tests of stores: `make servers`
 
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
@@ -52,7 +56,9 @@ LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
+DOCS = LOCAL / "docs"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
+DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # an environment from before version 0.2 has the project under this name, too
@@ -78,7 +84,7 @@ class SetupError(RuntimeError):
 
 
 def main(arguments: list[str]) -> None:
-    """Set up missing parts; ``servers``: those as well; ``lock``: rewrite the locks. Silent if nothing is missing."""
+    """Set up missing parts; ``servers``, ``docs``: those as well; ``lock``: rewrite the locks. Silent if all exist."""
     use_a_fitting_python()
     try:
         java = find_java()
@@ -87,6 +93,8 @@ def main(arguments: list[str]) -> None:
             if arguments[:1] == ["lock"]:
                 write_locks(arguments[1:], java)
             set_up(java)
+            if arguments[:1] == ["docs"]:
+                make(DOCS, "MkDocs, for the documentation site", fingerprint(DOCS_LOCK), install_docs)
             if arguments[:1] == ["servers"]:
                 set_up_servers(java)
     except (SetupError, JavaMissingError) as error:
@@ -176,7 +184,7 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Tell whether an environment still has its interpreter; an upgrade of the system's Python may have taken it."""
-    return place not in {VENV, PAIMON} or (place / "bin" / "python").exists()
+    return place not in {VENV, PAIMON, DOCS} or (place / "bin" / "python").exists()
 
 
 def install_locked(environment: Path, lock: Path) -> None:
@@ -190,6 +198,10 @@ def install_locked(environment: Path, lock: Path) -> None:
 
 def install_paimon() -> None:
     install_locked(PAIMON, PAIMON_LOCK)
+
+
+def install_docs() -> None:
+    install_locked(DOCS, DOCS_LOCK)
 
 
 def install_project() -> None:
@@ -295,7 +307,8 @@ def write_locks(arguments: list[str], java: Path) -> None:
     uv = find_uv()
     oldest = ".".join(str(part) for part in OLDEST)
     shape = ("--universal", "--python-version", oldest, "--generate-hashes", "--no-header", "--no-annotate")
-    for lock, source in ((LOCK, ("pyproject.toml", "--extra", "dev")), (PAIMON_LOCK, ("--group", "paimon"))):
+    groups = ((PAIMON_LOCK, ("--group", "paimon")), (DOCS_LOCK, ("--group", "docs")))
+    for lock, source in ((LOCK, ("pyproject.toml", "--extra", "dev")), *groups):
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
