@@ -1,4 +1,8 @@
-"""CHANGELOG.md is in the form of Keep a Changelog: releases, kinds of changes, one line each."""
+"""CHANGELOG.md is in the form of Keep a Changelog: releases, kinds of changes, one line each.
+
+New lines may stand directly below "Unreleased", where branches meet without conflicts; they are sorted when a version
+is released.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from storage_lib.distribution import VERSION
 
 LINES = (Path(__file__).parents[1] / "CHANGELOG.md").read_text().splitlines()
 KINDS = ["### Added", "### Changed", "### Deprecated", "### Removed", "### Fixed", "### Security"]
-RELEASE = re.compile(r"## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})")
+RELEASE = re.compile(r"## (\d+\.\d+\.\d+) - (\d{4}-\d{2}-\d{2})")
 LONGEST = 250
+UNSORTED = "## Unreleased"
 
 
 def test_releases_stand_newest_first_below_what_is_unreleased() -> None:
     heads = [line for line in LINES if line.startswith("## ")]
-    assert heads[0] == "## [Unreleased]"
+    assert heads[0] == UNSORTED
     releases = [RELEASE.fullmatch(line) for line in heads[1:]]
     found = [(tuple(map(int, each[1].split("."))), each[2]) for each in releases if each is not None]
     assert len(found) == len(heads) - 1
@@ -35,7 +40,9 @@ def test_each_change_is_one_line_below_a_kind() -> None:
     kind = None
     for number, line in enumerate(LINES, 1):
         if line.startswith("#"):
-            kind = line if line in KINDS else None
+            kind = line if line in KINDS else UNSORTED if line == UNSORTED else None
+        elif kind == UNSORTED:
+            continue
         elif line.startswith("* "):
             assert kind is not None, f"line {number} is below no kind of change"
             assert len(line) <= LONGEST, f"line {number} has {len(line)} characters; keep it below {LONGEST}"
