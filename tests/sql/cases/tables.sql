@@ -343,7 +343,7 @@ COMMENT ON TABLE t IS 'it''s mine';
 --> table default.t altered
 SHOW OPTIONS LIKE 'bucket';
 --> option | meaning
---> bucket | Buckets of every partition, and Kafka partitions of the log; -1: dynamic buckets of a table with a key, none in particular of an append-only table, whose default it is.
+--> bucket | Number of buckets of every partition and of Kafka partitions of the log. -1: dynamic buckets for a table with a primary key; for an append-only table rows have no bucket (its default).
 SHOW CREATE TABLE t;
 --> statement
 --> CREATE TABLE `default`.`t` (
