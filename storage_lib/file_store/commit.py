@@ -270,7 +270,7 @@ class FileStoreCommit:
         raise UnavailableError(message)
 
     def _attempt(self, request: _Request, latest: Snapshot | None, draft: SnapshotDraft, uuid: str) -> Snapshot | None:
-        """One attempt to create the snapshot after ``latest``; None if somebody else did."""
+        """Try once to create the snapshot after ``latest``; None if another writer was faster."""
         self._check_layout(latest)
         try:
             changes = request.changes_of(latest)
@@ -371,7 +371,7 @@ class FileStoreCommit:
         check_looked_up_are_live(live, looked_up, subject=subject)
 
     def lost(self, compactions: Sequence[CommitMessage]) -> list[CommitMessage]:
-        """Return those of some compactions whose bucket somebody else changed so that they can't be committed now."""
+        """Return the compactions that can't be committed now because another writer changed their bucket."""
         latest = self._snapshots.latest()
         live = self._scan.live_files(latest, partitions={message.partition for message in compactions})
         lost = []

@@ -1,4 +1,4 @@
-"""What commit messages mean for a manifest: entries that add and delete files."""
+"""Convert commit messages to manifest entries that add and delete files."""
 
 from __future__ import annotations
 

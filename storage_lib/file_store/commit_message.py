@@ -1,4 +1,4 @@
-"""What writers hand to the committer: one message per (partition, bucket), gathered into one committable.
+"""Commit messages from writers to the committer: one per (partition, bucket), gathered into one committable.
 
 Both are plain frozen values, so any engine can pickle them between its tasks and its driver.
 """
@@ -46,6 +46,6 @@ class Committable:
 
     @property
     def newest_watermark(self) -> int | None:
-        """The newest that anybody told; None if nobody did."""
+        """The newest watermark given here or by a message; None without any."""
         told = (self.watermark, *(message.watermark for message in self.messages))
         return max((each for each in told if each is not None), default=None)

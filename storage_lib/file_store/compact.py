@@ -17,7 +17,7 @@ from storage_lib.schema.filter.predicate import Predicate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionTask:
-    """What to compact in one bucket; picklable, so that each task may run on another machine."""
+    """Compaction task for one bucket; picklable, so that each task may run on another machine."""
 
     partition: bytes
     bucket: int

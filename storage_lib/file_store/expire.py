@@ -20,7 +20,7 @@ from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireResult:
-    """What an expiry removed; ``earliest_id`` is the oldest snapshot kept, None for a table without a commit."""
+    """Result of an expiry; ``earliest_id`` is the oldest snapshot kept, None for a table without a commit."""
 
     snapshot_count: int = 0
     data_file_count: int = 0
@@ -176,7 +176,7 @@ class FileStoreExpire:
         return files
 
     def _expire_changelogs(self, latest_id: int, retention: ChangelogRetention) -> None:
-        """Drop the changelogs that are not to be kept any more, as Paimon's engines do."""
+        """Drop changelogs beyond their retention, as Paimon's engines do."""
         ids = self._changelogs.ids()
         if not ids:
             return

@@ -38,7 +38,7 @@ class FileDeletion:
         self._may_delete_below: dict[str, bool] = {}
 
     def delete(self, path: str) -> None:
-        """Delete one file of the table; fine if it is gone."""
+        """Delete one file of the table, if it exists."""
         root = self._paths.root
         if not path.startswith(f"{root}/"):
             found = self._external_root(path)

@@ -63,7 +63,7 @@ class OrphanFiles:
         self._links: dict[str, set[str]] = {}
 
     def remove(self, *, modified_until_ms: int, dry_run: bool) -> OrphanResult:
-        """Delete what nobody needs and was last written up to a moment (epoch milliseconds of the storage's clock)."""
+        """Delete orphan files last modified up to a time (epoch milliseconds of the storage's clock)."""
         self._check_table()
         self._links.clear()
         candidates, outside = (

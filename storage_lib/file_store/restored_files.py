@@ -1,4 +1,4 @@
-"""What turns a table's live files into those of another snapshot, so that every engine sees them from then on.
+"""Changes that turn a table's live files into those of another snapshot, so that every engine sees them.
 
 Readers of the format take an ADD for deleted if any manifest of the snapshot has a DELETE of the same identity, in
 whatever order they were written. A restore therefore folds all manifests, after which they hold no DELETE but its own.

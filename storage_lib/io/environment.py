@@ -43,7 +43,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the library gets from outside. ``new_name`` gives a string that nobody has had before."""
+    """Clock, files and names for the library. ``new_name`` returns a unique string."""
 
     file_io: FileIO
     clock: Clock

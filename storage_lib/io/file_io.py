@@ -48,7 +48,7 @@ class FileIO(Protocol):
         """
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file under a name that nobody else uses; parents are made. Durable on return."""
+        """Create a file under a unique name, with its parent directories. Durable on return."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Atomically put ``data`` in place of whatever is there (hints only; need not be durable)."""
@@ -57,14 +57,14 @@ class FileIO(Protocol):
         """Entries of one directory, unordered; empty if it does not exist."""
 
     def delete(self, path: str, *, below: str | None = None) -> None:
-        """Delete a file; fine if it is gone. Of a symbolic link, the link goes and not what it leads to.
+        """Delete a file, if it exists. For a symbolic link, delete the link and not its target.
 
         ``below`` is a directory above the file (a table's root): if a directory between the two is a symbolic link, the
         file lies elsewhere and stays.
         """
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:
-        """Delete a directory with everything in it; fine if it is gone. Links and ``below`` as in ``delete``."""
+        """Delete a directory with everything in it, if it exists. Links and ``below`` as in ``delete``."""
 
     def rename_directory(self, path: str, new_path: str) -> bool:
         """Move a directory with everything in it, at once; False if the new name is taken. Parents are made.

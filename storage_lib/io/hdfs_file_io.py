@@ -98,7 +98,7 @@ class HdfsFileIO:
         raise CommitOutcomeUnknownError(message) from lost_answer
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
         with _errors_of("write", path):
             _write_new(self._place(path), data)
 
@@ -134,13 +134,13 @@ class HdfsFileIO:
         ]
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a file; fine if it is gone."""
+        """Delete a file, if it exists."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name)
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a directory with everything in it, in one request; fine if it is gone."""
+        """Delete a directory recursively in one request, if it exists."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name, recursive=True)

@@ -25,7 +25,7 @@ class _ElsewhereError(Exception):
 
 
 def delete_file(path: str, below: str | None) -> None:
-    """Unlink a file or a link; fine if it is gone, or if it lies elsewhere. Raises ``OSError``."""
+    """Unlink a file or a link, unless it is missing or lies elsewhere. Raises ``OSError``."""
     try:
         with _parent(path, below) as (directory, name):
             os.unlink(name, dir_fd=directory)

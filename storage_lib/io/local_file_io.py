@@ -118,7 +118,7 @@ class LocalFileIO:
         return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
         with _errors_of("write", path):
             self._with_parents(
                 path,
@@ -150,12 +150,12 @@ class LocalFileIO:
             raise _translated("list", path, error) from error
 
     def delete(self, path: str, *, below: str | None = None) -> None:
-        """Delete a file or a link; fine if it is gone, or behind a link below ``below``."""
+        """Delete a file or a link, if it exists and is not behind a link below ``below``."""
         with _errors_of("delete", path):
             delete_file(path, below)
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:
-        """Delete a directory with everything in it, links as links; fine if it is gone, or behind a link."""
+        """Delete a directory recursively, if it exists and is not behind a link; links in it are not followed."""
         with _errors_of("delete", path):
             delete_directory(path, below)
 

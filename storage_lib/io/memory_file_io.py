@@ -55,7 +55,7 @@ class MemoryFileIO:
             return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
         if not self.create_if_absent(path, data):
             message = f"can't write {path}: the name is taken; files are never changed in place, use a new name"
             raise AlreadyExistsError(message)
@@ -80,14 +80,14 @@ class MemoryFileIO:
         ]
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a file; fine if it is gone."""
+        """Delete a file, if it exists."""
         directory, name = _split(path)
         with self._lock:
             if self._find(path) is not None:
                 del self._directories[directory][name]
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a directory with everything in it; fine if it is gone."""
+        """Delete a directory recursively, if it exists."""
         root = _clean(path)
         directory, name = _split(path)
         with self._lock:

@@ -11,7 +11,7 @@ PART_BYTES = 8 * 1024 * 1024
 
 
 class PartWriter(Protocol):
-    """What uploads a large file part by part; nothing is visible before ``close`` returns."""
+    """Multipart upload of a large file; nothing is visible before ``close`` returns."""
 
     def write(self, buffer: bytes | memoryview, /) -> int:
         """Hand on bytes; may wait for earlier parts."""

@@ -1,4 +1,4 @@
-"""What an object store's client raises, as this library's errors."""
+"""Translate errors of an object store's client into errors of this library."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class ObjectStoreFileIO:
         return put_if_absent(store, key, data, path=path)
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Put an object under a name that nobody else uses; ``AlreadyExistsError`` if somebody does."""
+        """Put an object under a unique name; ``AlreadyExistsError`` if it exists."""
         if not self.has_create_if_absent:
             self.replace(path, data)
             return
@@ -146,7 +146,7 @@ class ObjectStoreFileIO:
         return directories + files
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete an object; fine if it is gone."""
+        """Delete an object, if it exists."""
         store, key = self._place(path).patient
         with errors_of("delete", path), suppress(FileNotFoundError):
             obstore.delete(store, key)

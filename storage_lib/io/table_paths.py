@@ -38,7 +38,7 @@ class TablePaths:
 
     @property
     def history_directory(self) -> str:
-        """Holds what a branch has of its own; for the main branch, the table's directory."""
+        """Directory of a branch's own files; for the main branch, the table's directory."""
         return self.root if self.branch == MAIN_BRANCH else f"{self.branches_directory}/{_BRANCH}{self.branch}"
 
     @property

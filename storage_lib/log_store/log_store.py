@@ -109,7 +109,7 @@ class LogAppender(Protocol):
         """
 
     def give_up(self) -> None:
-        """End without waiting for an answer that is not wanted any more; what was stored stays."""
+        """End without waiting for outstanding responses; stored records stay."""
 
 
 class LogStore(Protocol):
@@ -119,7 +119,7 @@ class LogStore(Protocol):
         """Make the log; ``AlreadyExistsError`` if one of that name exists that is not this table's. Repeatable."""
 
     def drop(self) -> None:
-        """Delete the log; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
+        """Delete the log, if it exists. ``NotFoundError`` for one that is not this table's, which is kept."""
 
     def evolve(self, schema: TableSchema) -> None:
         """Make ready for records of another version of the table's schema, which may come or not. Repeatable.

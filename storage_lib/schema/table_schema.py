@@ -96,7 +96,7 @@ class TableSchema:
 
     @cached_property
     def bucket_key_fields(self) -> tuple[DataField, ...]:
-        """What rows are distributed by: option ``bucket-key``, else the trimmed primary key, else every column."""
+        """Columns that determine the bucket: option ``bucket-key``, else the trimmed primary key, else all columns."""
         declared = self.options.get("bucket-key")
         if declared:
             return tuple(self.field(name.strip()) for name in declared.split(","))
@@ -129,7 +129,7 @@ class TableSchema:
 
     @property
     def bucket_numbers(self) -> range:
-        """The buckets that rows of a partition are in; empty for dynamic buckets, of which nobody knows before."""
+        """Buckets of a partition; empty for dynamic buckets, which are not known in advance."""
         return range(1 if self.is_bucket_unaware else self.bucket_count)
 
     @property

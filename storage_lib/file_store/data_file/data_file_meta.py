@@ -15,7 +15,7 @@ __all__ = ["DataFileMeta", "FileSource", "SimpleStats"]
 
 
 class FileSource(IntEnum):
-    """Who wrote a data file; the value is the code in manifests."""
+    """Source of a data file; the value is the code in manifests."""
 
     APPEND = 0
     COMPACT = 1
@@ -50,5 +50,5 @@ class DataFileMeta:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What, with partition and bucket, cancels an ADD against a DELETE (docs/format.md)."""
+        """Identity that, with partition and bucket, matches a DELETE with its ADD (docs/format.md)."""
         return (self.level, self.file_name, self.extra_files, self.embedded_file_index, self.external_path)

@@ -1,4 +1,4 @@
-"""What the data files of a table look like, and what their metadata says beyond the columns' statistics.
+"""Layout of a table's data files, and their metadata other than column statistics.
 
 Rows go through the writer as batches of the layout's own: table columns with whatever the kind of table needs besides.
 """
@@ -34,7 +34,7 @@ class FileTally(Protocol):
         """The next rows, never none."""
 
     def facts(self, stats: Mapping[str, ColumnStats]) -> KeyFacts:
-        """What they added up to; ``stats`` are those of the file's columns. At least one row has passed."""
+        """Return the totals; ``stats`` are those of the file's columns. At least one row has been added."""
 
 
 class FileLayout(Protocol):

@@ -1,4 +1,4 @@
-"""What look-ups have read of the keys of data files, so that the next ones open only the files that hold their keys.
+"""Cache of keys of data files for lookups, so that later lookups open only the files that contain their keys.
 
 Data files never change, so nothing here becomes wrong; the least recently used file makes room when memory is used up.
 """

@@ -9,7 +9,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 
 class FileKind(IntEnum):
-    """What happened to the file; the value is the code in manifests."""
+    """Whether the file was added or deleted; the value is the code in manifests."""
 
     ADD = 0
     DELETE = 1

@@ -33,14 +33,14 @@ class ChangelogHistory:
         self._files.create(snapshot.id, encode_snapshot(snapshot))
 
     def load(self, snapshot_id: int) -> Snapshot | None:
-        """One changelog; None if it is gone."""
+        """Return one changelog; None if it does not exist."""
         try:
             return decode_snapshot(self._files.load(snapshot_id), self._files.path(snapshot_id))
         except NotFoundError:
             return None
 
     def give_up_below(self, snapshot_id: int) -> None:
-        """Say that nothing below is kept any more, before it is deleted."""
+        """Move EARLIEST to this id, before older changelogs are deleted."""
         with suppress(StorageError):
             self._files.write_earliest(snapshot_id)
 

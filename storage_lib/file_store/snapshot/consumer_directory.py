@@ -68,7 +68,7 @@ class ConsumerDirectory:
         return sorted(consumers, key=lambda consumer: consumer.name)
 
     def delete(self, name: str) -> None:
-        """Forget a consumer; fine if it is gone."""
+        """Remove a consumer, if it exists."""
         self._file_io.delete(self._paths.consumer_path(name), below=self._paths.root)
 
     def _next_id(self, path: str) -> int:

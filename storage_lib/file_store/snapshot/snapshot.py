@@ -52,5 +52,5 @@ class Snapshot:
 
     @property
     def origin(self) -> str:
-        """What errors about the snapshot's content name: its file, or its number where it was not read from one."""
+        """Name of the snapshot in errors: its file, or its number if it was not read from a file."""
         return self.source or f"snapshot {self.id}"

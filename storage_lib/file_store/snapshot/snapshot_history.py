@@ -169,14 +169,14 @@ class SnapshotHistory:
         return self._files.ids()
 
     def load_expired(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot that counts as expired but whose file is still there; None if it is gone."""
+        """Return a snapshot that counts as expired but whose file still exists; None if it does not."""
         try:
             return decode_snapshot(self._files.load(snapshot_id), self._paths.snapshot_path(snapshot_id))
         except NotFoundError:
             return None
 
     def delete_expired(self, snapshot_id: int) -> None:
-        """Remove the file of an expired snapshot; fine if it is gone."""
+        """Remove the file of an expired snapshot, if it exists."""
         self._file_io.delete(self._paths.snapshot_path(snapshot_id), below=self._paths.root)
 
     def append_if_absent(self, snapshot: Snapshot) -> bool:

@@ -105,7 +105,7 @@ def to_avro_column(column: pa.Array, of: DataType, name: str) -> pa.Array:  # no
 
 
 def from_avro_column(column: pa.Array, written: AvroSchema, of: DataType, name: str) -> pa.Array:
-    """What ``AvroCursor`` read of a type, as values of a column; ``ValueError`` where they are not of its type."""
+    """Convert values read by ``AvroCursor`` to a column; ``ValueError`` if they are not of its type."""
     kind, spec = _kind(written)
     match of:
         case ArrayType() if kind == "array":

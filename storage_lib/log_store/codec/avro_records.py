@@ -47,7 +47,7 @@ class WrittenAlike:
 
 
 def head_of(number: int) -> bytes:
-    """What stands before a record that is written with a schema."""
+    """Header of a record that is written with a schema."""
     return bytes([_MAGIC]) + number.to_bytes(_HEAD_BYTES - 1, "big")
 
 

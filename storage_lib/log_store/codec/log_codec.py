@@ -1,4 +1,4 @@
-"""What turns changes into the keys and values of a topic and back, whatever its format is; whole batches at a time."""
+"""Interface of codecs that convert batches of changes to the keys and values of a topic and back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ChangeDecoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the format is called."""
+        """Name of the format."""
 
     def decode(self, values: pa.Array, keys: pa.Array) -> DecodedChanges:
         """Read records (binary, either may be null) with the table's types.
@@ -57,7 +57,7 @@ class TopicSchemas(Protocol):
     """Operations of a codec that stores its schemas outside of the records."""
 
     def refuse_taken(self) -> bool:
-        """Raise ``AlreadyExistsError`` if somebody else's schemas are there; whether there are none at all."""
+        """Raise ``AlreadyExistsError`` if schemas of another table exist; return whether none exist at all."""
 
     def register(self) -> None:
         """Have the schemas there; again if need be."""

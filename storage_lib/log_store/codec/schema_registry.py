@@ -94,7 +94,7 @@ class SchemaRegistry:
         return None if found is None else str(found["schema"])
 
     def delete(self, subject: str) -> None:
-        """Delete a subject with its versions; fine if it is gone."""
+        """Delete a subject with its versions, if it exists."""
         for parameters in ("", "?permanent=true"):
             self._ask("DELETE", f"/subjects/{_quoted(subject)}{parameters}")
         _register.cache_clear()

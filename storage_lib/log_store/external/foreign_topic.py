@@ -227,7 +227,7 @@ class ForeignTopic:
             raise LogOffsetsExpiredError(message)
 
     def first_offsets(self, log: LogStore) -> LogOffsets:
-        """Where somebody starts who has read nothing of it yet."""
+        """Offsets at which a new reader starts."""
         if self.start is not None:
             log_id = log.log_id()
             self.refuse_made_anew(self.start, log_id)

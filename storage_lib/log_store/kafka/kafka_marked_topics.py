@@ -51,7 +51,7 @@ class KafkaMarkedTopics:
         return found
 
     def delete(self, topic: str, mark: str) -> None:
-        """Delete a topic; fine if it is gone. ``NotFoundError`` if it bears another mark by now."""
+        """Delete a topic, if it exists. ``NotFoundError`` if it has another mark by now."""
         KafkaTopic(self._cluster, topic, mark, self._clock).drop()
 
     def _ask(self, request: object, retries: Retries) -> Any:

@@ -53,7 +53,7 @@ RECORD_BYTES_MAX = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOwner:
-    """Who writes a batch: the producer's id and epoch, and the sequence number of its first record."""
+    """Producer of a batch: its id and epoch, and the sequence number of its first record."""
 
     producer_id: int
     producer_epoch: int

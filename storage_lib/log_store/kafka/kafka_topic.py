@@ -87,7 +87,7 @@ class KafkaTopic:
             raise AlreadyExistsError(message)
 
     def drop(self) -> None:
-        """Delete the topic; fine if it is gone. ``NotFoundError`` for one that is not this table's, which stays."""
+        """Delete the topic, if it exists. ``NotFoundError`` for one that is not this table's, which is kept."""
         retries = self._retries("drop")
         try:
             is_ours = self._is_ours(retries)
@@ -205,7 +205,7 @@ class KafkaTopic:
 
 
 def mark_of(table_uuid: str) -> str:
-    """What the topics of that table are marked with."""
+    """Mark of the topics of that table."""
     return str((1 << _MARK_BITS) | _first_bits(table_uuid))
 
 

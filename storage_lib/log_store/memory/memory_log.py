@@ -142,7 +142,7 @@ class MemoryLog:
         return first, stop
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
-        """End it, unless somebody did already."""
+        """End the transaction, unless it has ended already."""
         transaction = self._newest.get(handle.transactional_id)
         if transaction is None or transaction.handle != handle:
             return EndOutcome.FENCED

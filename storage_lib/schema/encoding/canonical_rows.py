@@ -57,7 +57,7 @@ def canonical_rows(columns: Sequence[pa.Array]) -> pa.LargeBinaryArray:
 
 
 def _parts(column: pa.Array) -> list[_Bytes | pa.Array]:
-    """What makes up the bytes of one column: of fixed width (rows by bytes) or large binary, one behind the other."""
+    """Parts of one column's bytes, concatenated: of fixed width (rows by bytes) or large binary."""
     flags = np.where(column.is_valid().to_numpy(zero_copy_only=False), _VALUE, _NULL).astype(np.uint8)[:, None]
     kind = column.type
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""What ALTER TABLE can say, one value a change; ``alter_schema`` applies them.
+"""Changes of ALTER TABLE, one value each; ``alter_schema`` applies them.
 
 A column inside a nested one is named by its path: ``address.zip``, ``tags.element.name``, ``prices.value``. A column
 whose own name has a dot in it goes before a path that reads alike.

@@ -53,7 +53,7 @@ class SchemaVersions:
         raise NotFoundError(message)
 
     def field_in(self, schema_id: int, name: str) -> DataField | None:
-        """What the current column ``name`` was in that version; None if it wasn't there yet, or isn't there now."""
+        """The current column ``name`` as of that version; None if it did not exist then, or does not exist now."""
         current = self.current.field(name)
         if schema_id == self.current.id:
             return current

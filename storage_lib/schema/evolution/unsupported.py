@@ -1,4 +1,4 @@
-"""What CREATE and ALTER refuse because this version does nothing right with it; a table that has it already is read."""
+"""Options that CREATE and ALTER refuse as unsupported; existing tables with them can still be read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
 
 
 def _refuse_producer(table: str, schema: TableSchema, options: TableOptions) -> None:
-    """What Paimon refuses too."""
+    """Refuse what Paimon refuses as well."""
     producer = options.changelog_producer
     if producer is ChangelogProducer.NONE:
         return

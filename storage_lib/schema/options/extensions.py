@@ -1,4 +1,4 @@
-"""What other packages add, found by their entry points: the entry's name is the option's value that asks for it.
+"""Extensions by other packages, found by entry points: the entry's name is the option value that selects it.
 
 | group | option | called with | makes |
 |---|---|---|---|
@@ -28,12 +28,12 @@ class Extension(StrEnum):
 
 
 def added_names(of: Extension) -> list[str]:
-    """What installed packages add, sorted; nothing of it is imported."""
+    """Names that installed packages add, sorted; the packages are not imported."""
     return sorted(_entries(of, tuple(sys.path)).names)
 
 
 def added(of: Extension, name: str) -> Callable[..., Any]:
-    """What makes the part of that name.
+    """Load the factory of that name.
 
     Raises ``InvalidInputError`` if no package adds one, if several do, and naming the package if it can't be imported.
     """

@@ -1,4 +1,4 @@
-"""Which known word somebody meant."""
+"""Find the known word closest to a misspelled one."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class MergeEngine(StrEnum):
 
 
 class ChangelogProducer(StrEnum):
-    """Who writes the changelog files that other engines' streams read."""
+    """When changelog files for streams of other engines are written."""
 
     NONE = "none"
     INPUT = "input"

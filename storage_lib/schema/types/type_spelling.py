@@ -16,7 +16,7 @@ from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetTy
 
 
 def type_to_json(of: DataType) -> object:
-    """What stands in a schema file: text for a scalar type, an object for a nested one."""
+    """Type in a schema file: text for a scalar type, an object for a nested one."""
     match of:
         case ArrayType():
             return {"type": _word("ARRAY", of), "element": type_to_json(of.element)}

@@ -35,7 +35,7 @@ class CompactionStrategy(Protocol):
     """Decides; does no I/O."""
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """What to compact next; None if nothing is due."""
+        """Return the next unit to compact; None if nothing is due."""
 
 
 def unit_of_newest(levels: Levels, run_count: int) -> CompactionUnit:

@@ -10,7 +10,7 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullCompaction:
-    """What ``COMPACT`` asks for by hand."""
+    """Strategy of an explicit ``COMPACT``."""
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
         """All runs; None if they are one run at the last level already, without rows that only delete."""

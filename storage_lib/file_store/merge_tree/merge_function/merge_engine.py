@@ -26,7 +26,7 @@ _UNORDERED = (TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BOOLEAN)
 
 
 def merge_function_of(table: str, schema: TableSchema, options: TableOptions) -> MergeFunction:
-    """What merges versions of a key in this table; ``table`` is its name in messages.
+    """Create the merge function of this table; ``table`` is its name in messages.
 
     Raises ``InvalidInputError`` naming the option, the column and the remedy.
     """

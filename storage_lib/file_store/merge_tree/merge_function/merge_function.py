@@ -1,4 +1,4 @@
-"""What the versions of one key become: one row, or none.
+"""Merge functions: combine the versions of one key into one row, or none.
 
 Merging is done at a flush, at a compaction and at a read, in any order that time brings. So a merge function has a
 law to keep, and tests/file_store/merge_tree/test_merge_laws.py holds it to it: however the versions of a key are cut
