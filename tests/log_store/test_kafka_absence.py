@@ -79,7 +79,7 @@ def test_a_topic_that_stays_unknown_is_not_found_and_says_why(clock: FakeClock, 
 
     with pytest.raises(NotFoundError, match="no topic 't'"):
         broker.leaders("t", broker.retries(clock, "look"))
-    with pytest.raises(NotFoundError, match="no topic 't'"):
+    with pytest.raises(NotFoundError, match="topic 't' does not exist"):
         KafkaTopic(broker, "t", "uuid", clock).configs()
 
 

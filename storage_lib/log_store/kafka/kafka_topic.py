@@ -94,7 +94,7 @@ class KafkaTopic:
         except NotFoundError:
             return
         if not is_ours:
-            message = f"topic {self._name!r} is not this table's log and was kept; delete it by hand if it is unused"
+            message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it is unused"
             raise NotFoundError(message)
         request = DeleteTopicsRequest(
             topic_names=[self._name], timeout_ms=retries.limit_ms, max_version=_DELETE_VERSION_MAX
