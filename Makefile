@@ -48,7 +48,7 @@ check: setup ## Lint, formatting, types, import contracts, and the tests of `mak
 
 docs: ## Build the documentation site into .local/site; a dead link or another warning fails it
 	@$(PYTHON) docker/local/stack_setup.py docs
-	.local/docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 .local/docs/bin/mkdocs build --strict
 
 format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix-only .
