@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -201,7 +201,10 @@ class Catalog:
 
     @tells_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a database; ``InvalidInputError`` if it holds tables, unless ``cascade`` drops them too."""
+        """Drop a database; ``InvalidInputError`` if it holds tables, unless ``cascade`` drops them too.
+
+        Repeating an interrupted drop finishes it.
+        """
         if not self.database_exists(database_name(database)):
             if if_exists:
                 return
@@ -211,9 +214,12 @@ class Catalog:
         if tables and not cascade:
             message = f"database {database} holds {', '.join(tables)}; drop them first, or drop it with cascade=True"
             raise InvalidInputError(message)
-        for name in tables:
-            self.drop_table(name, if_exists=True)
-        self._entries.drop_database(database)
+        with outcome(committed=None) if tables else nullcontext():
+            for name in map(TableName.parse_plain, tables):
+                with self._entries.turn(name):
+                    self._life.drop(name)
+            self.orphans.finish_drops(database)
+            self._entries.drop_database(database)
 
     def list_databases(self) -> list[str]:
         """Names of all databases, sorted."""

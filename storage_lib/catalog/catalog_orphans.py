@@ -75,6 +75,13 @@ class CatalogOrphans:
                 return self._life.take_away(orphan.name)
             return False
 
+    def finish_drops(self, database: str) -> None:
+        """Finish the interrupted drops of a database's tables, which are listed no more but still have files."""
+        for name in self._directories():
+            if name.database == database and self._file_io.exists(TablePaths(self._entries.home(name)).dropped_path):
+                with self._entries.turn(name):
+                    self._life.finish_drop(name)
+
     def register(self, orphan: Orphan) -> bool:
         """Give a table that has none an entry; False if it is none, or has one by now."""
         with self._entries.turn(orphan.name):

@@ -98,6 +98,11 @@ VERBS = {
         lambda catalog: _table(catalog).alter(AddColumn("note", "STRING")),
         lambda catalog: [field.name for field in _table(catalog).schema.fields],
     ),
+    "rewrite": Verb(
+        lambda catalog: _table(catalog).rewrite(options={"bucket": "3"}),
+        lambda catalog: (shown(_table(catalog)), _table(catalog).options.bucket),
+        keyed_only=True,
+    ),
     "analyze": Verb(
         lambda catalog: _table(catalog).analyze(),
         lambda catalog: _table(catalog).file_store.snapshots.latest().statistics is not None,  # type: ignore[union-attr]
@@ -108,6 +113,9 @@ VERBS = {
     "rename": Verb(lambda catalog: catalog.rename_table(NAME, "shop.renamed"), names_of),
     "create a database": Verb(
         lambda catalog: catalog.create_database("other"), lambda catalog: catalog.list_databases()
+    ),
+    "drop a database": Verb(
+        lambda catalog: catalog.drop_database("shop", cascade=True), lambda catalog: catalog.list_databases()
     ),
 }
 
@@ -163,7 +171,7 @@ def test_whatever_call_fails_the_rows_are_there_once(name: str, keyed: bool, sta
                 error = _raised(lambda: verb.run(_catalog(warehouse, "verb")))  # noqa: B023  called at once
             when = f"{name}, {errno.errorcode[code]} at {at} of {counted.count}: {disk.struck[:1]}: {error!r}"
             _check(verb, warehouse, error, before, after, when)
-            if name not in ("drop", "rename"):
+            if name not in ("drop", "drop a database", "rename"):
                 _check_writable(warehouse, when)
             shutil.rmtree(warehouse)
 
