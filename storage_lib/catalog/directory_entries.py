@@ -98,7 +98,12 @@ class DirectoryEntries:
     def drop_database(self, database: str) -> None:
         """Delete its directory; ``InvalidInputError`` if somebody's files are in it."""
         place = f"{self._warehouse}/{database}{_SUFFIX}"
-        others = [entry.name for entry in self._file_io.list_directory(place) if entry.name != _MARK]
+        # A drop that fails at its very end leaves a table's directory empty.
+        others = [
+            entry.name
+            for entry in self._file_io.list_directory(place)
+            if entry.name != _MARK and not (entry.is_directory and self._is_empty(f"{place}/{entry.name}"))
+        ]
         if others:
             message = (
                 f"database {database} holds no table, but {', '.join(sorted(others))} in {place}; "
@@ -106,6 +111,9 @@ class DirectoryEntries:
             )
             raise InvalidInputError(message)
         self._file_io.delete_tree(f"{self._warehouse}/{database}{_SUFFIX}")
+
+    def _is_empty(self, directory: str) -> bool:
+        return not list(self._file_io.list_directory(directory))
 
     def _database_directories(self) -> list[str]:
         return [
