@@ -224,9 +224,9 @@ SET;
 --> execution.checkpointing.interval | 0 ms
 --> execution.runtime-mode | batch
 --> pipeline.name |
---> table.dml-sync | false
 --> table-storage.bucket | 3
 --> table-storage.file.format | avro
+--> table.dml-sync | false
 RESET 'table-storage.bucket';
 --> table-storage.bucket is reset
 RESET;
