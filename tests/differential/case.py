@@ -112,7 +112,10 @@ class StreamQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """The table that is written; its columns are the query's. ``key`` is empty for a table without one."""
+    """The table that is written; its columns are the query's. ``key`` is empty for a table without one.
+
+    ``aggregates``: the table counts the rows of each value by an aggregate function rather than without a key.
+    """
 
     key: tuple[str, ...]
     partition: str | None
@@ -120,6 +123,7 @@ class Sink:
     log: LogMode
     consistency: Literal["transactional", "eventual"] = "transactional"
     is_append_only: bool = False
+    aggregates: bool = False
 
     @property
     def primary_key(self) -> tuple[str, ...]:

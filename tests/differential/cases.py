@@ -20,6 +20,7 @@ _OTHER_KEYS = (
     ("coalesce(s.n, 0)", "BIGINT"),
     (NULLABLE_KEY, "BIGINT"),
 )
+_AGGREGATES = 0.4
 _OF_PLAIN_LOGS: tuple[LogMode, ...] = ("none", "upsert")
 
 
@@ -30,7 +31,7 @@ def random_case(seed: int, *, drains_max: int = 3, changes_max: int = 20) -> Cas
     tables = random_tables(rng)
     query, sink = _query_and_sink(rng, source, tables)
     history = History(rng, source)
-    return Case(
+    case = Case(
         seed=seed,
         source=source,
         dimension=random_dimension(rng),
@@ -42,6 +43,9 @@ def random_case(seed: int, *, drains_max: int = 3, changes_max: int = 20) -> Cas
         from_snapshot=rng.random() < 0.4,
         conf=_conf(rng),
     )
+    # With an explicit none a table that aggregates takes each update for one more row.
+    aggregates = not sink.key and not sink.is_append_only and case.normalize != "none" and rng.random() < _AGGREGATES
+    return replace(case, sink=replace(sink, aggregates=aggregates))
 
 
 def _source(rng: Random) -> Source:

@@ -15,7 +15,7 @@ from storage_lib.spark.query.stream_plan import SinkKind, SinkTable, StreamPlan,
 from storage_lib.spark.translation.spark_schema import ROW_POSITION
 from storage_lib.sql.text.query_tables import read_query
 from storage_lib.sql.text.source_text import SourceText
-from tests.differential.case import DETAILS, DIMENSION, SOURCE, Case
+from tests.differential.case import DETAILS, DIMENSION, SOURCE, Case, Sink
 from tests.differential.oracle import Oracle
 from tests.differential.query_trees import QueryTree
 
@@ -90,16 +90,23 @@ def _rewritten(case: Case, plan: StreamPlan) -> tuple[StreamPlan, str]:
 
 def _sink_table(case: Case, tree: QueryTree) -> SinkTable:
     sink = case.sink
-    kind = SinkKind.APPENDS if sink.is_append_only else SinkKind.NEWEST_WINS if sink.key else SinkKind.COUNTS
     return SinkTable(
         name="sink",
-        kind=kind,
+        kind=_sink_kind(sink),
         columns=tree.columns,
         primary_keys=sink.primary_key,
         kind_column=KIND,
         takes_rows_before=sink.log == "all-input",
         looks_up=sink.consistency != "eventual",
     )
+
+
+def _sink_kind(sink: Sink) -> SinkKind:
+    if sink.is_append_only:
+        return SinkKind.APPENDS
+    if sink.aggregates:
+        return SinkKind.AGGREGATES
+    return SinkKind.NEWEST_WINS if sink.key else SinkKind.COUNTS
 
 
 def _has_exchange(node: Node) -> bool:
