@@ -83,12 +83,14 @@ def refuse_unknown_options(options: Iterable[str] | Mapping[str, str], what: str
 
 
 def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) -> InvalidInputError:
-    """The error for a key, with what was probably meant; ``more`` are keys that exist besides those of tables."""
+    """The error for a key that is invalid here, with a remedy; ``more`` are valid keys besides those of tables."""
     name = canonical_key(key)
     near = nearest(name, [*option_keys(), *_OF_FORMAT, *more], like_enough=_LIKE_ENOUGH)
     near = near or nearest(name.replace("_", "-"), [*_table_keys(), *more], like_enough=_LIKE_ENOUGH)
     if name in _REASONS:
         hint = _REASONS[name]
+    elif near == name:
+        hint = "it is an option of tables"
     elif near is not None:
         hint = f"did you mean {_spelled_as(key, near)!r}?"
     else:

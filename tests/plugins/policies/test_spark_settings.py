@@ -138,9 +138,9 @@ def test_the_connections_credentials_go_to_no_servers_that_a_form_names(key: str
     [
         (
             {"kind": "dynamic_table", "options": {"log.scna": "latest"}},
-            r"no option 'log\.scna'; did you mean 'log\.scan'",
+            r"unknown option 'log\.scna'; did you mean 'log\.scan'",
         ),
-        ({"kind": "dynamic_table", "options": {"bucket": "3"}}, "no option 'bucket'"),
+        ({"kind": "dynamic_table", "options": {"bucket": "3"}}, "unknown option 'bucket'; it is an option of tables"),
         (
             {"kind": "dynamic_table", "options": {"scan.normalize.state-directory": "/anywhere"}},
             "keeps its state beside its checkpoint",
