@@ -112,7 +112,7 @@ def measure(arguments: argparse.Namespace, stream: str, strategy: str) -> Amplif
     table.append(rows_of(random.permutation(arguments.rows), random))
     table.compact()
     compacted_bytes = live_bytes(table)
-    first = table.file_store.snapshots.latest_id() or 0
+    first = table.context.file_store.snapshots.latest_id() or 0
     kept, scanned, lookup_bytes, lookup_files, runs = [], [], [], [], []
     for number, ids in enumerate(drawn(arguments, stream, random), 1):
         table.append(rows_of(ids, random))
@@ -122,8 +122,8 @@ def measure(arguments: argparse.Namespace, stream: str, strategy: str) -> Amplif
             scanned.append(bytes_read(files, table, None) / compacted_bytes)
             for wanted in random.integers(0, arguments.rows, LOOKUPS):
                 lookup_bytes.append(bytes_read(files, table, int(wanted)))
-                lookup_files.append(len(table.plan(filter=col("id") == int(wanted)).entries))
-    snapshots = [table.file_store.snapshots.load(each) for each in range(first + 1, latest_id(table) + 1)]
+                lookup_files.append(len(table.new_read(filter=col("id") == int(wanted)).plan().entries))
+    snapshots = [table.context.file_store.snapshots.load(each) for each in range(first + 1, latest_id(table) + 1)]
     written_by = {kind: sum(bytes_of(table, each, FileKind.ADD) for each in of(snapshots, kind)) for kind in KINDS}
     read = sum(bytes_of(table, each, FileKind.DELETE) for each in of(snapshots, CommitKind.COMPACT))
     user_bytes = written_by[CommitKind.APPEND]
@@ -178,25 +178,25 @@ def of(snapshots: list[Snapshot], kind: CommitKind) -> list[Snapshot]:
 
 def bytes_of(table: DynamicTable, snapshot: Snapshot, kind: FileKind) -> int:
     """Bytes of the files that a snapshot added, or deleted; files that were only moved count as neither."""
-    delta = table.file_store.scan.delta(snapshot)
+    delta = table.context.file_store.scan.delta(snapshot)
     names = [entry.file.file_name for entry in delta]
     return sum(e.file.file_size for e in delta if e.kind is kind and names.count(e.file.file_name) == 1)
 
 
 def live_bytes(table: DynamicTable) -> int:
     """Of the newest snapshot."""
-    return table.plan().size_bytes
+    return table.new_read().plan().size_bytes
 
 
 def run_count(table: DynamicTable) -> int:
     """Sorted runs: files of level 0, and levels."""
-    levels = [entry.file.level for entry in table.plan().entries]
+    levels = [entry.file.level for entry in table.new_read().plan().entries]
     return levels.count(0) + len(set(levels) - {0})
 
 
 def latest_id(table: DynamicTable) -> int:
     """Of the newest snapshot."""
-    return table.file_store.snapshots.latest_id() or 0
+    return table.context.file_store.snapshots.latest_id() or 0
 
 
 def bytes_read(files: CountingFileIO, table: DynamicTable, wanted: int | None) -> int:

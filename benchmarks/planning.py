@@ -68,7 +68,7 @@ def _plan(scratch: Path, files: int, partitions: int) -> list[dict[str, object]]
                 "seconds_median": statistics.median(seconds),
                 "seconds_cpu_min": min(cpu_seconds),
                 "files_planned": planned,
-                "manifests": table.system_table("manifests").num_rows,
+                "manifests": table.inspect.system_table("manifests").num_rows,
                 "manifests_opened": opened,
             }
         )
@@ -82,10 +82,10 @@ def _measured(table: DynamicTable, day: str) -> tuple[list[float], list[float], 
     for _ in range(ROUNDS):
         fresh = open_catalog(table.address.warehouse).load_table(table.name)
         started, cpu_started = time.perf_counter(), time.process_time()
-        planned = len(fresh.plan(filter=col("dt") == day).entries)
+        planned = len(fresh.new_read(filter=col("dt") == day).plan().entries)
         seconds.append(time.perf_counter() - started)
         cpu_seconds.append(time.process_time() - cpu_started)
-        opened = len(fresh.file_store._manifests._manifests._values)  # noqa: SLF001  what was parsed is remembered
+        opened = len(fresh.context.file_store._manifests._manifests._values)  # noqa: SLF001  what was parsed is remembered
     return seconds, cpu_seconds, opened, planned
 
 
@@ -128,7 +128,7 @@ def _commit_files(table: DynamicTable, files: list[tuple[str, int]]) -> None:
         )
         for day, key in files
     )
-    table.file_store.commit.commit(
+    table.context.file_store.commit.commit(
         Committable(commit_user=table.environment.new_name(), commit_identifier=1, messages=messages)
     )
 

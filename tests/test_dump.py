@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> DynamicTable:
     table.tags.create("kept")
     table.branches.create("dev")
     table.consumers.create("etl")
-    table.analyze()
+    table.maintenance.analyze()
     return table
 
 

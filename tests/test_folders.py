@@ -9,7 +9,15 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 FACADES = {
-    "storage_lib/table": {"dynamic_table", "table_parts"},
+    "storage_lib/table": {
+        "direct_writes",
+        "dynamic_table",
+        "read_builder",
+        "table_inspection",
+        "table_maintenance",
+        "table_parts",
+        "write_builder",
+    },
     "storage_lib/schema": {"table_schema"},
     "storage_lib/log_store": {"log_offsets", "log_store"},
     "storage_lib/spark": {"streaming_sink"},

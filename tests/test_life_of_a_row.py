@@ -18,8 +18,8 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
 
     # WRITE: the driver takes the turn, a task writes the row to its bucket's memtable and to the log,
     row = pa.table({"dt": ["2013-01-05"], "id": [7], "price": ["9.50"]}).cast(columns)
-    order = table.new_commit(commit_user="reader of this test")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="reader of this test")
+    task = table.new_write().open_task(order)
     task.write(row)
     # and flushes both: the file is durable, the log transaction open. Nobody sees anything of it yet.
     message = task.prepare_commit()
@@ -32,7 +32,7 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
     assert not table.log.is_committed(transaction.written)
 
     # COMMIT: creating the snapshot decides for both stores; then the log transaction that it names is ended.
-    snapshot = table.commit_write(order, [message], commit_identifier=1)
+    snapshot = table.new_write().commit(order, [message], commit_identifier=1)
     assert snapshot is not None
     part = LogPart.of_snapshot(snapshot)
     assert part is not None

@@ -32,8 +32,9 @@ import numpy as np
 from benchmarks.streams.generator import rows_born
 from storage_lib import open_catalog
 table = open_catalog(sys.argv[1], {"log.kafka.bootstrap.servers": sys.argv[2]}).load_table(sys.argv[3])
-order = table.new_commit(commit_user="holder")
-write = table.new_write(order)
+builder = table.new_write()
+order = builder.begin(commit_user="holder")
+write = builder.open_task(order)
 write.write(rows_born(np.arange(100)))
 write.prepare_commit()
 print("holds", flush=True)
@@ -67,8 +68,8 @@ def seconds_of_a_turn(table: DynamicTable, count: int) -> list[float]:
     took = []
     for _ in range(count):
         started = time.perf_counter()
-        order = table.new_commit(commit_user=uuid.uuid4().hex)
-        table.abort_write(order, [])
+        order = table.new_write().begin(commit_user=uuid.uuid4().hex)
+        table.new_write().abort(order, [])
         took.append(time.perf_counter() - started)
     return took
 

@@ -84,7 +84,7 @@ class SinkBench:
         """Ours: files, manifests and turns included."""
         table = self._table(name, options)
         written = self._rows(rows_per_second).withColumn(BIRTH, sql.col(BIRTH).cast("timestamp_ntz"))
-        before = table.snapshots().num_rows
+        before = table.inspect.snapshots().num_rows
 
         def start() -> Any:
             return write_stream(
@@ -92,7 +92,7 @@ class SinkBench:
             )
 
         measured = self._observed(name, start, table.options.log_kafka_topic or table.name, rows_per_second)
-        kinds = table.snapshots()["commit_kind"].to_pylist()[before:]
+        kinds = table.inspect.snapshots()["commit_kind"].to_pylist()[before:]
         return Measured(
             name=name,
             ages=measured.ages,

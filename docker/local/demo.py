@@ -174,9 +174,9 @@ class Demo:
 
     def _drop(self, rest: AirflowRest, table: DynamicTable) -> None:
         self._say(f"DAG drop_old_partitions: drop {DROPPED}")
-        before = table.partitions().num_rows
+        before = table.inspect.partitions().num_rows
         rest.run("drop_old_partitions", conf={"before": (DROPPED + timedelta(days=1)).isoformat()})
-        self._say(f"  {before} partitions before, {table.partitions().num_rows} after")
+        self._say(f"  {before} partitions before, {table.inspect.partitions().num_rows} after")
 
     def _validate(self, rest: AirflowRest) -> None:
         self._say("DAG validate: Great Expectations on the newest snapshot")
@@ -197,7 +197,7 @@ class Demo:
             self.report.answers["Spark SQL"] = answer_of_spark(table)
         self.report.differing_rows = differences(table, truth)
         self.report.line("rows", f"{truth.height:,}")
-        self.report.line("snapshots", str(table.file_store.snapshots.latest_id()))
+        self.report.line("snapshots", str(table.inspect.latest_snapshot_id()))
         if table.log is not None:
             self.report.line("log offsets", table.log.latest_offsets().to_json())
         self.report.line("time", f"{time.monotonic() - self.started:.0f} s")
@@ -265,7 +265,7 @@ def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> p
 
 def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
     """Files and rows by level."""
-    files = table.files()
+    files = table.inspect.files()
     grouped = files.group_by("level").aggregate([("file_name", "count"), ("rows", "sum")]).sort_by("level")
     return {row["level"]: (row["file_name_count"], row["rows_sum"]) for row in grouped.to_pylist()}
 

@@ -127,7 +127,7 @@ class Catalog:
             message = f"there is no table {table_name.plain} in {self.warehouse}; tables there: {known}"
             raise NotFoundError(message)
         table = self._table(table_name.plain, place, schema)
-        return table if table_name.branch is None else table.branch(table_name.branch)
+        return table if table_name.branch is None else table.branches.open(table_name.branch)
 
     def system_table(self, name: str) -> pa.Table:
         """A system table, as ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``DynamicTable``."""
@@ -135,7 +135,9 @@ class Catalog:
         if table_name.system_table is None:
             message = f"{name} names no system table; write {name}$snapshots or the like"
             raise InvalidInputError(message)
-        return self.load_table(str(replace(table_name, system_table=None))).system_table(table_name.system_table)
+        return self.load_table(str(replace(table_name, system_table=None))).inspect.system_table(
+            table_name.system_table
+        )
 
     @tells_outcome
     def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:

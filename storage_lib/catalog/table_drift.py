@@ -104,7 +104,7 @@ def _changed_options(table: DynamicTable, declared: dict[str, str]) -> Iterator[
 
 def _options_at_creation(table: DynamicTable) -> dict[str, str] | None:
     try:
-        return dict(table.under_schema(FIRST_SCHEMA_ID).schema.options)
+        return dict(table.refresh(schema_id=FIRST_SCHEMA_ID).schema.options)
     except NotFoundError:  # another engine's history may begin later
         return None
 

@@ -61,7 +61,7 @@ class TableLife:
         """Make a table that is not there, inside its turn; see ``Catalog.create_table``."""
         location = self._entries.home(name)
         table = self._opened(name, location, schema)
-        if table.file_store.snapshots.latest_id() is not None:
+        if table.inspect.latest_snapshot_id() is not None:
             raise AlreadyExistsError(self._what_lies_at(name, location))
         if self._entries.are_apart:
             self._clear(name, location, turn)
@@ -144,8 +144,7 @@ class TableLife:
     def _drop_named_files(self, name: TableName, paths: TablePaths, schema: TableSchema) -> None:
         """Of a directory that the table has not claimed, only what its metadata names: others may have files there."""
         try:
-            store = self._opened(name, paths.root, schema).file_store
-            named = store.references.of_table().data
+            named = self._opened(name, paths.root, schema).inspect.data_paths()
         except StorageError as error:
             _LOGGER.warning("table %s is dropped; files of it may be left in data directories: %s", name, error)
             return
@@ -174,7 +173,7 @@ class TableLife:
         if left is None:
             self._file_io.delete_tree(location)
             return True
-        if self._opened(name, location, left).file_store.snapshots.latest_id() is not None:
+        if self._opened(name, location, left).inspect.latest_snapshot_id() is not None:
             return False
         self._file_io.create_if_absent(TablePaths(location).dropped_path, left.to_json())
         return self.finish_drop(name)

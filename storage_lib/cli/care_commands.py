@@ -56,7 +56,7 @@ def expire(
     opened = settings.table(table)
     now = opened.environment.clock.now_millis()
     until = None if older_than_hours is None else int(now - older_than_hours * _HOUR_MILLIS)
-    expired = opened.expire_snapshots(retain_last=retain_last, older_than_millis=until)
+    expired = opened.maintenance.expire_snapshots(retain_last=retain_last, older_than_millis=until)
     counts = {"snapshots": expired.snapshot_count, "data files": expired.data_file_count}
     print_fields(counts, as_json=settings.as_json)
 
@@ -84,7 +84,9 @@ def orphans(
     if table is None:
         _catalog_orphans(settings, older_than_hours, delete=delete, register=register)
         return
-    found = settings.table(table).remove_orphan_files(older_than=timedelta(hours=older_than_hours), dry_run=not delete)
+    found = settings.table(table).maintenance.remove_orphan_files(
+        older_than=timedelta(hours=older_than_hours), dry_run=not delete
+    )
     print_rows([{"file": path} for path in found.paths], as_json=settings.as_json)
 
 

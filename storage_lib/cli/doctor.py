@@ -86,12 +86,12 @@ def _damage(table: DynamicTable) -> Iterator[str | None]:
     """What can't be read, or is not what was written; None for each file of which the latter is not known."""
     from storage_lib.file_store.data_file.file_checksum import check_bytes, checksum_in
 
-    for entry in table.plan().entries:
+    for entry in table.new_read().plan().entries:
         expected = checksum_in(entry.file.embedded_file_index)
         if expected is None:
             yield None
             continue
-        path = table.file_store.path_of(entry)
+        path = table.inspect.file_path(entry)
         try:
             with table.environment.file_io.open_input(path) as source:
                 check_bytes(source, expected, path)
@@ -108,8 +108,8 @@ def _problems(table: DynamicTable) -> Iterator[str]:
     """Files that are missing or of another size than their manifest says; one directory is listed once."""
     file_io = table.environment.file_io
     sizes: dict[str, dict[str, int]] = {}
-    for entry in table.plan().entries:
-        path = table.file_store.path_of(entry)
+    for entry in table.new_read().plan().entries:
+        path = table.inspect.file_path(entry)
         directory, _, name = path.rpartition("/")
         if directory not in sizes:
             sizes[directory] = {each.name: each.size_bytes for each in file_io.list_directory(directory)}

@@ -46,7 +46,7 @@ def describe(context: typer.Context, table: TableName, partition: Partition = No
 def health(context: typer.Context, table: TableName) -> None:
     """Say how a table is, at a glance."""
     settings = settings_of(context)
-    print_fields(asdict(settings.table(table).health()), as_json=settings.as_json)
+    print_fields(asdict(settings.table(table).inspect.health()), as_json=settings.as_json)
 
 
 def snapshots(
@@ -56,7 +56,7 @@ def snapshots(
 ) -> None:
     """List the newest snapshots, oldest first."""
     settings = settings_of(context)
-    found = settings.table(table).snapshots()
+    found = settings.table(table).inspect.snapshots()
     print_rows(
         found.slice(max(0, found.num_rows - limit)).to_pylist(), as_json=settings.as_json, columns=found.column_names
     )
@@ -69,14 +69,14 @@ def files(
 ) -> None:
     """List the data files by partition, bucket and level."""
     settings = settings_of(context)
-    found = settings.table(table).files(snapshot)
+    found = settings.table(table).inspect.files(snapshot)
     print_rows(found.to_pylist(), as_json=settings.as_json, columns=found.column_names)
 
 
 def partitions(context: typer.Context, table: TableName) -> None:
     """List the partitions with their files, rows before merging, and bytes."""
     settings = settings_of(context)
-    found = settings.table(table).partitions()
+    found = settings.table(table).inspect.partitions()
     print_rows(found.to_pylist(), as_json=settings.as_json, columns=found.column_names)
 
 
@@ -84,7 +84,10 @@ def leases(context: typer.Context, table: TableName) -> None:
     """Say who has the writers' turn."""
     settings = settings_of(context)
     opened = settings.table(table)
-    print_fields({"turn": opened.lease.newest(), "held by": opened.turn_holder() or "nobody"}, as_json=settings.as_json)
+    print_fields(
+        {"turn": opened.inspect.lease_number(), "held by": opened.inspect.lease_holder() or "nobody"},
+        as_json=settings.as_json,
+    )
 
 
 def dump(

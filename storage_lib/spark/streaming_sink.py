@@ -230,7 +230,7 @@ def _source(
         schema=source.schema or struct_of(table.schema),
         options={**spec.resolved_catalog_options(os.environ), **as_table, **source.options},
         rows_per_trigger_max=spec.max_rows_per_trigger,
-        start=table.source_offsets(source.options.get("source", source.name)) if goes_on else None,
+        start=table.inspect.source_offsets(source.options.get("source", source.name)) if goes_on else None,
     )
 
 

@@ -212,4 +212,4 @@ def test_processes_that_race_on_a_store_without_create_if_absent_lose_and_repeat
     table = open_catalog(home.warehouse, {"log.system": "none", **home.options}).load_table("shop.events")
 
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(n * 1000 + each for n in range(8) for each in range(50))
-    assert table.file_store.snapshots.latest_id() == 400
+    assert table.context.file_store.snapshots.latest_id() == 400

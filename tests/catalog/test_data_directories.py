@@ -60,14 +60,14 @@ def lives(catalog: Catalog, files: FileIO, directory: str) -> None:
     assert table.address is not None
     assert content(load_table_at(table.address)) == {"a 1 11", "b 4 40"}
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     lost = f"{directory}/shop.db/orders/dt=a/bucket-0/data-lost-0.parquet"
     files.write_bytes(lost, b"x")
-    assert table.remove_orphan_files(older_than=timedelta(0)).paths == (lost,)
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == (lost,)
     assert content(table) == {"a 1 11", "b 4 40"}
     assert table.to_arrow(tag="before").num_rows == 3
     assert all(path.startswith(directory) for path in data_files(table))
-    assert data_files(table) == needed_by_snapshots(table.file_store)
+    assert data_files(table) == needed_by_snapshots(table.context.file_store)
     with pytest.raises(InvalidInputError, match="belongs to the table at"):
         catalog.create_table(
             "shop.other",
@@ -122,7 +122,7 @@ def test_files_in_two_stores_are_one_table(s3: LocalS3, tmp_path: Path) -> None:
 
     table = table.alter(SetOption(STRATEGY_OPTION, "none"))
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     assert content(table) == {f"a {key} 2" for key in range(40)}
     assert {path.startswith(table.location) for path in data_files(table)} == {True}

@@ -52,11 +52,11 @@ def test_a_table_lives_and_ends(catalog: Catalog, place: Storage) -> None:
     assert content(load_table_at(table.address)) == {"a 1 11", "b 4 40"}
     assert table.to_arrow(snapshot_id=2).num_rows == 2
 
-    table.expire_snapshots(retain_last=1)
-    table.remove_orphan_files(older_than=timedelta(0))
+    table.maintenance.expire_snapshots(retain_last=1)
+    table.maintenance.remove_orphan_files(older_than=timedelta(0))
     assert content(table) == {"a 1 11", "b 4 40"}
     assert table.to_arrow(tag="before").num_rows == 3
-    assert data_files(table) == needed_by_snapshots(table.file_store)
+    assert data_files(table) == needed_by_snapshots(table.context.file_store)
 
     assert catalog.list_tables() == [NAME]
     catalog.drop_table(NAME)

@@ -262,8 +262,8 @@ def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(
     for act in (
         lambda: table.append(rows("+I a 3 30")),
         lambda: table.overwrite(rows("+I a 3 30"), change_tracking=False),
-        lambda: table.expire_snapshots(retain_last=1),
-        lambda: table.remove_orphan_files(older_than=timedelta(0)),
+        lambda: table.maintenance.expire_snapshots(retain_last=1),
+        lambda: table.maintenance.remove_orphan_files(older_than=timedelta(0)),
         lambda: table.alter(AddColumn("more", "INT")),
     ):
         with pytest.raises(NotFoundError, match=r"shop\.orders was dropped.*load it again from its catalog"):

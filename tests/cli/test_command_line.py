@@ -20,6 +20,7 @@ from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
 from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.table_inspection import TableInspection
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
 
@@ -304,10 +305,10 @@ def test_rows_are_filtered_by_a_condition_in_sql(shell: Shell) -> None:
 
 
 def test_an_outage_is_worth_another_try(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_table: DynamicTable, *_: object) -> None:
+    def fail(_inspection: TableInspection, *_: object) -> None:
         raise UnavailableError("the store does not answer")
 
-    monkeypatch.setattr(DynamicTable, "snapshots", fail)
+    monkeypatch.setattr(TableInspection, "snapshots", fail)
 
     assert shell.run("snapshots", "shop.orders").exit_code == TRY_AGAIN
 

@@ -86,9 +86,9 @@ def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(rest: Airfl
     assert (provisioned["table"], provisioned["drift"]) == ("demo.flights", [])
     flights = catalog.load_table("demo.flights")
     assert flights.branches.list() == ()
-    assert rest.result("publish", published, "publish")["version"] == flights.file_store.snapshots.latest_id()
+    assert rest.result("publish", published, "publish")["version"] == flights.context.file_store.snapshots.latest_id()
     assert rest.result("publish", published, "write_rows")["rows"] == 915
-    assert "2013-01-04" in map(str, flights.partitions()["flight_date"].to_pylist())
+    assert "2013-01-04" in map(str, flights.inspect.partitions()["flight_date"].to_pylist())
 
 
 def test_partitions_are_dropped_only_when_somebody_approves(
@@ -149,8 +149,8 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
         "maintained": "default_pool",
     }
     shares = catalog.load_table(name)
-    assert shares.snapshots()["commit_kind"].to_pylist()[-2:] == ["COMPACT", "COMPACT"]
-    assert shares.plan_compaction(full=True) == []
+    assert shares.inspect.snapshots()["commit_kind"].to_pylist()[-2:] == ["COMPACT", "COMPACT"]
+    assert shares.maintenance.plan_compaction(full=True) == []
     changed = rest.trigger("provision", conf={**form, "pool_slots": 3})
     assert rest.wait("provision", changed) == "failed"
     assert f"pool {pool} has 2 slots, declared are 3" in rest.log("provision", changed, "provision_table")
@@ -227,7 +227,7 @@ def test_a_compaction_that_loses_a_race_succeeds_on_its_second_try(rest: Airflow
     assert "CommitConflictError" in rest.log("lost_race", run, "compact_table", try_number=1)
     ended, started = (datetime.fromisoformat(when) for when in (attempts[0]["end_date"], attempts[1]["start_date"]))
     assert 1 <= (started - ended).total_seconds() < 15
-    assert rest.result("lost_race", run, "compact_table")["version"] == events.file_store.snapshots.latest_id()
+    assert rest.result("lost_race", run, "compact_table")["version"] == events.context.file_store.snapshots.latest_id()
     assert sorted(events.to_arrow().to_pylist(), key=lambda row: int(row["id"])) == before
 
 

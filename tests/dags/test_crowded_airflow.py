@@ -155,7 +155,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     # A compaction of thirty partitions beside four overwrites keeps those that nobody overwrote meanwhile.
     tried = [rest.tries("maintain", run, "compact_table", map_index=0) for run in maintained]
     assert [attempts[-1]["state"] for attempts in tried] == ["success"] * 2
-    print(f"30 days, {shop.rounds} rounds of 60 changes, {table.file_store.snapshots.latest_id()} snapshots, "
+    print(f"30 days, {shop.rounds} rounds of 60 changes, {table.context.file_store.snapshots.latest_id()} snapshots, "
           f"{[len(attempts) for attempts in tried]} tries of compactions, {time.monotonic() - began:.0f} s; "
           f"{load(crowded)}")  # fmt: skip
 
@@ -213,7 +213,7 @@ def test_fifty_tables_are_maintained_in_one_run(crowded: LocalAirflow, catalog: 
     assert Counter(states.values()) == {"success": 3 + 2 * TABLES}
     for name in names:
         table = catalog.load_table(name)
-        assert (table.files().num_rows, table.snapshots().num_rows) == (1, 1), name
+        assert (table.inspect.files().num_rows, table.inspect.snapshots().num_rows) == (1, 1), name
     print(f"{TABLES} tables compacted and expired by one run in {took:.0f} s, parallelism {crowded.parallelism}; "
           f"{load(crowded)}")  # fmt: skip
 

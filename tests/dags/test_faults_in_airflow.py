@@ -80,7 +80,7 @@ def prepare(catalog: Catalog, name: str) -> None:
             table.append(as_arrow(rows))
         if kind == "publish":
             table.branches.create("written")
-            table.branch("written").append(as_arrow([("c", 1)]))
+            table.branches.open("written").append(as_arrow([("c", 1)]))
         if kind == "orphans":
             (Path(table.location) / "day=a" / "bucket-0" / "data-left-behind-0.parquet").write_bytes(b"left")
 
@@ -112,13 +112,13 @@ def check(catalog: Catalog, name: str) -> None:
     for kind, rows in wanted.items():
         table = catalog.load_table(f"{name}.{kind}")
         assert rows_of(table) == rows, f"{name}.{kind}"
-        commits = (table.file_store.snapshots.latest_id() or 0) - 2
+        commits = (table.context.file_store.snapshots.latest_id() or 0) - 2
         once = kind in ("compact", "publish", "drop", "reprocess", "rollback")
         assert commits == int(once) or kind == "made", f"{name}.{kind} has {commits} commits of its operator"
     assert [tag.name for tag in catalog.load_table(f"{name}.tag").tags.list()] == ["kept"]
     assert "audit" in catalog.load_table(f"{name}.branch").branches.list()
     assert "written" not in catalog.load_table(f"{name}.publish").branches.list()
-    assert catalog.load_table(f"{name}.expire").snapshots().num_rows == 1
+    assert catalog.load_table(f"{name}.expire").inspect.snapshots().num_rows == 1
     assert not list(Path(catalog.load_table(f"{name}.orphans").location).rglob("*left-behind*"))
     with pytest.raises(NotFoundError):
         catalog.load_table(f"{name}.dropped")
@@ -205,7 +205,7 @@ def test_tasks_that_are_ended_by_hand_leave_nothing_running_and_do_nothing_any_m
             continue
         table = catalog.load_table(f"{act}.{kind}")
         assert rows_of(table) == sorted(FIRST + SECOND), kind
-        assert table.file_store.snapshots.latest_id() == 2, kind
+        assert table.context.file_store.snapshots.latest_id() == 2, kind
     # And all of it can still be done.
     again = hurt.rest.run(DAG_ID, conf={"point": "none", "round": act}, timeout=600)
     assert set(hurt.rest.task_states(DAG_ID, again).values()) == {"success"}

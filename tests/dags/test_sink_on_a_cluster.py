@@ -131,5 +131,5 @@ def test_a_sink_on_a_cluster_whose_driver_is_killed_is_started_again_once(
     assert applications(tmp_path) == 2
     written = {row["id"]: row["v"] for row in table.to_arrow().to_pylist()}
     assert written == {key: "first" if key < 4 else "second" for key in range(9)}
-    assert table.source_offsets(TOPIC) == LogOffsets({0: 10})
-    assert table.turn_holder() is None
+    assert table.inspect.source_offsets(TOPIC) == LogOffsets({0: 10})
+    assert table.inspect.lease_holder() is None

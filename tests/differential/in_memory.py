@@ -6,7 +6,7 @@ Tables, logs, the connector's reader and its tasks are the product's; DuckDB ans
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -104,7 +104,6 @@ class _Run:
             if not moments or moments[-1].dimension != dimension:
                 moments.append(replace(case, dimension=dimension))
             rows = self._source.rows()
-            answers = [self._oracle.answer(each, rows.elements()) for each in moments]
             try:
                 self._drain(step, moments[0 if self._decision.plan.pins else -1])
             except StorageError as error:
@@ -113,7 +112,7 @@ class _Run:
                     case, said, case.steps[:played], self._answer, adds_up=self._decision.plan.adds_up
                 )
                 return Outcome(verdict="stopped", said=said) if is_right else self._wrong(said, rows)
-            wrong = self._difference(answers)
+            wrong = self._difference(moments, rows)
             if wrong is not None:
                 return self._wrong(wrong, rows)
             self._drains += 1
@@ -147,14 +146,16 @@ class _Run:
             state_directory=str(self._directory / "state") if normalize == "state" else None,
             whole_commits=plan.adds_up,
         )
-        struct = struct_of(table.schema, row_kind_column=table.stream_row_kind_column, has_position=True)
+        struct = struct_of(table.schema, row_kind_column=table.new_read().stream_row_kind_column, has_position=True)
         return TableStreamReader(_Key(table), struct, scan)  # type: ignore[arg-type]
 
     def _arrived(self, reader: TableStreamReader, end: dict[str, Any]) -> pa.Table:
         """The changes up to a position: rows of a partition in order, partitions mixed at random."""
         parts = [list(_rows_of(reader, each)) for each in reader.partitions(self._position, end)]  # type: ignore[arg-type]
         struct = struct_of(
-            self._source.table.schema, row_kind_column=self._source.table.stream_row_kind_column, has_position=True
+            self._source.table.schema,
+            row_kind_column=self._source.table.new_read().stream_row_kind_column,
+            has_position=True,
         )
         mixed: list[pa.RecordBatch] = []
         while parts := [part for part in parts if part]:
@@ -168,17 +169,17 @@ class _Run:
         kept = [name for name in found.column_names if name in (*names, KIND)]
         kept += [name for name in ("_row_position",) if decision.plan.carries_position]
         rows = found.select(kept).cast(_required(found.select(kept).schema, self._sink))
-        order = replace(self._sink.new_commit(commit_user="stream"), identifiers_ascend=True)
+        order = replace(self._sink.new_write().begin(commit_user="stream"), identifiers_ascend=True)
         message = write_task(key, order, rows.to_batches(), adds_up=decision.plan.adds_up)  # type: ignore[arg-type]
         commit_tasks(self._sink, order, [message], self._batch, defers_tiering=True)
 
-    def _difference(self, answers: list[Bag]) -> str | None:
+    def _difference(self, moments: Sequence[Case], rows: Bag) -> str | None:
         case, sink = self._case, self._sink
-        if sink.log_comes_first:
-            sink.tier_log()
+        if sink.new_write().log_comes_first:
+            sink.maintenance.tier_log()
         names = [item.name for item in case.query.branches[0].items]
         found = bag_of(sink.to_arrow(), names)
-        return difference_from_any(case, answers, found) or (
+        return difference_from_any(moments, rows, found, self._answer) or (
             None if sink.log is None else difference_of_log(case, changes_in_log(sink, names), found)
         )
 

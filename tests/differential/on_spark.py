@@ -6,7 +6,7 @@ Many cases at a time: most of a small stream is waiting. A query keeps the setti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -129,7 +129,6 @@ class _Run:
                 return self._wrong("the source does not hold what was written into it", rows)
             if not moments or moments[-1].dimension != dimension:
                 moments.append(replace(case, dimension=dimension))
-            answers = [self._answer(each, rows) for each in moments]
             try:
                 refusal = self._drain(step)
             except StreamingQueryException as error:
@@ -142,7 +141,7 @@ class _Run:
                 return Outcome(verdict="stopped", said=said) if is_right else self._wrong(said, rows)
             if refusal is not None:
                 return Outcome(verdict="refused", said=refusal)
-            wrong = self._difference(answers)
+            wrong = self._difference(moments, rows)
             if wrong is not None:
                 return self._wrong(wrong, rows)
             self._drains += 1
@@ -168,13 +167,13 @@ class _Run:
             raise TimeoutError(f"the stream did not end within {_DRAIN_SECONDS} s")
         return None
 
-    def _difference(self, answers: list[Bag]) -> str | None:
+    def _difference(self, moments: Sequence[Case], rows: Bag) -> str | None:
         case, sink = self._case, self._sink
-        if sink.log_comes_first:
-            sink.tier_log()
+        if sink.new_write().log_comes_first:
+            sink.maintenance.tier_log()
         names = [item.name for item in case.query.branches[0].items]
         found = bag_of(sink.to_arrow(), names)
-        return difference_from_any(case, answers, found) or (
+        return difference_from_any(moments, rows, found, self._answer) or (
             None if sink.log is None else difference_of_log(case, changes_in_log(sink, names), found)
         )
 

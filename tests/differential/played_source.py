@@ -90,7 +90,7 @@ class PlayedSource:
 
     def rows(self) -> Bag:
         """What a batch query would read; of a log that comes first, once the files have followed."""
-        if self.table.log_comes_first:
+        if self.table.new_write().log_comes_first:
             return self.model.rows()
         return bag_of(self.table.to_arrow(), self._source.names)
 
@@ -98,7 +98,7 @@ class PlayedSource:
         source = self._source
         if isinstance(step, Compact):
             if source.is_eventual:
-                self.table.tier_log()
+                self.table.maintenance.tier_log()
             self.table.compact(full=step.full)
         elif isinstance(step, Overwrite):
             self.model.overwrite(step)

@@ -54,13 +54,12 @@ class WithoutSpark:
             if not moments or moments[-1].dimension != batch.dimension:
                 moments.append(replace(case, dimension=batch.dimension))
             changes = self._changes(moments[0 if plan.pins else -1], decision, batch.events, rng)
-            answers = [self._oracle.answer(each, batch.rows.elements()) for each in moments]
             stopped = sink.add_up(changes) if plan.adds_up else sink.write(changes)
             if stopped is not None:
                 if is_permitted(case, stopped, case.steps[: batch.steps], self._answer, adds_up=plan.adds_up):
                     return Outcome(verdict="stopped", said=stopped, drains=drains)
                 return _wrong(stopped, batch.rows, drains)
-            wrong = difference_from_any(case, answers, sink.rows()) or sink.difference_of_log()
+            wrong = difference_from_any(moments, batch.rows, sink.rows(), self._answer) or sink.difference_of_log()
             if wrong is not None:
                 return _wrong(wrong, batch.rows, drains)
             drains += 1

@@ -34,7 +34,7 @@ def table_of(file_format: str) -> DynamicTable:
 
 
 def path_of_the_data(table: DynamicTable) -> str:
-    (path,) = (table.file_store.path_of(entry) for entry in table.plan().entries)
+    (path,) = (table.context.file_store.path_of(entry) for entry in table.new_read().plan().entries)
     return path
 
 
@@ -42,7 +42,7 @@ def path_of_the_data(table: DynamicTable) -> str:
 def test_no_flipped_bit_of_a_data_file_is_read_or_compacted(file_format: str) -> None:
     table = table_of(file_format)
     table.append(rows("+U a 1 8"))
-    (path, *_) = sorted(table.file_store.path_of(entry) for entry in table.plan().entries)
+    (path, *_) = sorted(table.context.file_store.path_of(entry) for entry in table.new_read().plan().entries)
     files = table.environment.file_io
     sound, truth = files.read_bytes(path), content(table)
     for place in range(0, len(sound), max(1, len(sound) // 60)):
@@ -61,8 +61,10 @@ def every_row(table: DynamicTable) -> list[str]:
 
 
 def every_change(table: DynamicTable) -> list[str]:
-    splits = table.plan_changes(start_snapshot_id=1, end_snapshot_id=2)
-    return sorted(str(row) for split in splits for batch in table.read_changes(split) for row in batch.to_pylist())
+    splits = table.new_read().plan_changes(start_snapshot_id=1, end_snapshot_id=2)
+    return sorted(
+        str(row) for split in splits for batch in table.new_read().read_changes(split) for row in batch.to_pylist()
+    )
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -75,7 +77,9 @@ def test_no_flipped_bit_of_a_single_file_is_read_whatever_the_kind_of_table(file
     table = catalog.create_table("shop.t", columns, primary_key=key, options=options)
     table.append(pa.table({"id": [1_000_000], "price": [0]}))
     table.append(pa.table({"id": range(200), "price": [number % 9 * 1_000 for number in range(200)]}))
-    (path,) = (table.file_store.path_of(each) for each in table.plan().entries if each.file.row_count == 200)
+    (path,) = (
+        table.context.file_store.path_of(each) for each in table.new_read().plan().entries if each.file.row_count == 200
+    )
     files = table.environment.file_io
     sound, rows_there, changes_there = files.read_bytes(path), every_row(table), every_change(table)
     # The compressed text of the rows is what checksums of pages cover; all else is around it.
@@ -134,7 +138,7 @@ def test_a_hint_that_lags_behind_or_is_damaged_is_only_a_hint() -> None:
     table = table_of("parquet")
     for price in range(1, 15):
         table.append(rows(f"+U a 1 {price}"))
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
     for hint in (b"1", b"", b"\xff", b"x", b"-3"):
         table.environment.file_io.replace(f"{table.location}/snapshot/LATEST", hint)
         assert "a 1 14" in content(reopened(table))
@@ -144,7 +148,7 @@ def test_a_hint_that_lags_behind_or_is_damaged_is_only_a_hint() -> None:
 def test_a_damaged_lease_or_ticket_leaves_the_table_writable(garbage: bytes) -> None:
     table = table_of("parquet")
     files = table.environment.file_io
-    newest = table.lease.newest()
+    newest = table.context.lease.newest()
     assert newest is not None
     for number in (newest, newest + 1):
         files.replace(f"{table.location}/lease/lease-{number}", garbage)

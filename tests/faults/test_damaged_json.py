@@ -36,13 +36,13 @@ def table_in(files: MemoryFileIO, **options: str) -> DynamicTable:
 
 
 def statistics(table: DynamicTable) -> str:
-    table.analyze()
+    table.maintenance.analyze()
     (name,) = table.environment.file_io.list_directory(f"{table.location}/statistics")
     return f"{table.location}/statistics/{name.name}"
 
 
 def consumer(table: DynamicTable) -> str:
-    table.file_store.consumers.put("reader", 1)
+    table.context.file_store.consumers.put("reader", 1)
     return f"{table.location}/consumer/consumer-reader"
 
 
@@ -52,11 +52,11 @@ def branch_origin(table: DynamicTable) -> str:
 
 
 KINDS: dict[str, tuple[Callable[[DynamicTable], str], Callable[[DynamicTable], object]]] = {
-    "consumer": (consumer, lambda table: table.file_store.consumers.load_all()),
-    "statistics": (statistics, lambda table: table.system_table("statistics")),
-    "branch origin": (branch_origin, lambda table: table.file_store.branches.origin("dev")),
+    "consumer": (consumer, lambda table: table.context.file_store.consumers.load_all()),
+    "statistics": (statistics, lambda table: table.inspect.system_table("statistics")),
+    "branch origin": (branch_origin, lambda table: table.context.file_store.branches.origin("dev")),
     "snapshot": (lambda table: f"{table.location}/snapshot/snapshot-1", lambda table: table.to_arrow()),
-    "schema": (lambda table: f"{table.location}/schema/schema-0", lambda table: table.system_table("schemas")),
+    "schema": (lambda table: f"{table.location}/schema/schema-0", lambda table: table.inspect.system_table("schemas")),
 }
 
 
@@ -78,7 +78,7 @@ def test_a_consumer_that_needs_an_impossible_snapshot_is_damaged(number: str) ->
     path = consumer(table)
     files.replace(path, f'{{"nextSnapshot": {number}}}'.encode())
     with pytest.raises(CorruptFileError, match=path):
-        table.file_store.consumers.load_all()
+        table.context.file_store.consumers.load_all()
 
 
 @pytest.mark.parametrize("key", ["id", "schemaId", "timeMillis", "totalRecordCount", "commitIdentifier"])
@@ -89,7 +89,7 @@ def test_a_number_of_a_snapshot_that_does_not_fit_64_bits_is_damage(key: str, nu
     document = json.loads(files.read_bytes(path)) | {key: number}
     files.replace(path, json.dumps(document).encode())
     with pytest.raises(CorruptFileError, match=f"{path}.*{key}.*64 bits"):
-        catalog(files, "used").load_table(NAME).snapshots()
+        catalog(files, "used").load_table(NAME).inspect.snapshots()
 
 
 @pytest.mark.parametrize("damage", ["", "{", "7", "null", "[" * 100_000, '{"0": Infinity}', '{"a": 1}'])
@@ -103,7 +103,7 @@ def test_properties_of_a_snapshot_that_can_not_be_decoded_name_its_file(key: str
     files.replace(path, json.dumps(document).encode())
     uses: dict[str, Callable[[DynamicTable], object]] = {
         "describe": lambda found: found.describe(),
-        "snapshots": lambda found: found.snapshots(),
+        "snapshots": lambda found: found.inspect.snapshots(),
         "append": lambda found: found.append(rows("+I b 1 1")),
     }
     failures = []

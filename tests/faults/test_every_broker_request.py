@@ -61,7 +61,7 @@ class Shop:
         log = committed_log(self.table, self.servers)
         assert sorted(log) == sorted(text for each in self.commits for text in _texts(*each))
         assert content(self.table) == applied(log)
-        history = self.table.file_store.snapshots
+        history = self.table.context.file_store.snapshots
         snapshots = [history.load(each) for each in range(1, (history.latest_id() or 0) + 1)]
         users = {USER: "1", "2": "2"}
         ours = [each for each in snapshots if each.commit_user in users]
@@ -180,7 +180,7 @@ def _die() -> None:
 
 def transactions_of_the_newest_snapshot(table: DynamicTable) -> set[str]:
     """What state the coordinator says they are in; it knows nothing while it comes back."""
-    log, snapshot = table.log, table.file_store.snapshots.latest()
+    log, snapshot = table.log, table.context.file_store.snapshots.latest()
     assert isinstance(log, KafkaLogStore)
     assert snapshot is not None
     part = LogPart.of_snapshot(snapshot)

@@ -70,13 +70,13 @@ VERBS = {
         lambda catalog: _table(catalog).overwrite(rows("+I a 9 90"), change_tracking=True), keyed_only=True
     ),
     "delete": Verb(lambda catalog: _table(catalog).append(rows("-D b 2 20")), keyed_only=True),
-    "drop a partition": Verb(lambda catalog: _table(catalog).drop_partitions([{"dt": "b"}])),
+    "drop a partition": Verb(lambda catalog: _table(catalog).maintenance.drop_partitions([{"dt": "b"}])),
     "compact": Verb(
         lambda catalog: _table(catalog).compact(), lambda catalog: (shown(_table(catalog)), _files(_table(catalog)))
     ),
     "expire": Verb(
-        lambda catalog: _table(catalog).expire_snapshots(retain_last=1),
-        lambda catalog: (shown(_table(catalog)), len(_table(catalog).snapshots())),
+        lambda catalog: _table(catalog).maintenance.expire_snapshots(retain_last=1),
+        lambda catalog: (shown(_table(catalog)), len(_table(catalog).inspect.snapshots())),
     ),
     "roll back": Verb(lambda catalog: _table(catalog).rollback_to(snapshot_id=1, change_tracking=False)),
     "tag": Verb(
@@ -104,10 +104,10 @@ VERBS = {
         keyed_only=True,
     ),
     "analyze": Verb(
-        lambda catalog: _table(catalog).analyze(),
-        lambda catalog: _table(catalog).file_store.snapshots.latest().statistics is not None,  # type: ignore[union-attr]
+        lambda catalog: _table(catalog).maintenance.analyze(),
+        lambda catalog: _table(catalog).context.file_store.snapshots.latest().statistics is not None,  # type: ignore[union-attr]
     ),
-    "remove orphans": Verb(lambda catalog: _table(catalog).remove_orphan_files(older_than=timedelta(0))),
+    "remove orphans": Verb(lambda catalog: _table(catalog).maintenance.remove_orphan_files(older_than=timedelta(0))),
     "create": Verb(lambda catalog: catalog.create_table("shop.new", COLUMNS, options={"log.system": "none"}), names_of),
     "drop": Verb(lambda catalog: catalog.drop_table(NAME), names_of),
     "rename": Verb(lambda catalog: catalog.rename_table(NAME, "shop.renamed"), names_of),
@@ -121,7 +121,7 @@ VERBS = {
 
 
 def _files(table: DynamicTable) -> bool:
-    return table.files().num_rows <= 2
+    return table.inspect.files().num_rows <= 2
 
 
 def _catalog(warehouse: Path, names: str) -> Catalog:
@@ -139,7 +139,7 @@ def _prepared(warehouse: Path, *, keyed: bool) -> None:
     table.tags.create("old")
     table.append(rows("+I a 3 30"))
     table.branches.create("dev")
-    table.branch("dev").append(rows("+I d 4 40"))
+    table.branches.open("dev").append(rows("+I d 4 40"))
     (Path(table.location) / "dt=a" / "bucket-0" / "data-lost.parquet").write_bytes(b"an orphan")
 
 
@@ -219,17 +219,17 @@ def test_an_outage_at_any_write_of_a_table_whose_log_comes_first_loses_no_row(na
         )
         table.append(rows("+I a 1 10"))
         if name == "tier_log":
-            order = table.new_commit(commit_user="stream")
-            task = table.new_write(order)
+            order = table.new_write().begin(commit_user="stream")
+            task = table.new_write().open_task(order)
             task.write(rows("+I b 2 20"))
-            table.commit_write(order, [task.prepare_commit()], 1, defers_tiering=True)
+            table.new_write().commit(order, [task.prepare_commit()], 1, defers_tiering=True)
         return table
 
     def run(table: DynamicTable) -> None:
         if name == "append":
             table.append(rows("+I b 2 20"))
         else:
-            table.tier_log()
+            table.maintenance.tier_log()
 
     table = prepared()
     counted = FaultyFileIO(table.environment.file_io)
@@ -243,5 +243,5 @@ def test_an_outage_at_any_write_of_a_table_whose_log_comes_first_loses_no_row(na
         again = reopened(table)
         if isinstance(error, StorageError) and error.committed is False:
             run(again)
-        again.tier_log()
+        again.maintenance.tier_log()
         assert content(again) == {"a 1 10", "b 2 20"}, f"{at}: {error!r}"

@@ -52,9 +52,9 @@ ACTS = {
         lambda table: table.branches.fast_forward("latest", **_identity()),  # type: ignore[arg-type]
         frozenset({*NEWEST, "d 4 40"}),
     ),
-    "remove orphans": Act(lambda table: table.remove_orphan_files(older_than=timedelta(0))),
-    "expire": Act(lambda table: table.expire_snapshots(retain_last=1)),
-    "analyze": Act(lambda table: table.analyze(**_identity())),  # type: ignore[arg-type]
+    "remove orphans": Act(lambda table: table.maintenance.remove_orphan_files(older_than=timedelta(0))),
+    "expire": Act(lambda table: table.maintenance.expire_snapshots(retain_last=1)),
+    "analyze": Act(lambda table: table.maintenance.analyze(**_identity())),  # type: ignore[arg-type]
 }
 
 
@@ -68,31 +68,31 @@ def _table(place: str) -> DynamicTable:
     table.tags.create("first")
     table.append(rows("+U a 1 11"))
     table.branches.create("dev")
-    table.branch("dev").append(rows("+I c 3 30"))
+    table.branches.open("dev").append(rows("+I c 3 30"))
     table.append(rows("+U a 1 12"))
     table.compact()
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
     table.branches.create("latest")
-    table.branch("latest").append(rows("+I d 4 40"))
-    order = table.new_commit(commit_user="dead")
-    task = table.new_write(order)
+    table.branches.open("latest").append(rows("+I d 4 40"))
+    order = table.new_write().begin(commit_user="dead")
+    task = table.new_write().open_task(order)
     task.write(rows("+I z 9 90"))
     task.prepare_commit()
-    table.lease.release(order.turn)  # type: ignore[arg-type]
+    table.context.lease.release(order.turn)  # type: ignore[arg-type]
     return table
 
 
 def _assert_whole(table: DynamicTable, allowed: set[frozenset[str]], when: str) -> None:
     fresh = reopened(table)
     assert content(fresh) in allowed, when
-    for snapshot_id in fresh.snapshots()["snapshot_id"].to_pylist():
+    for snapshot_id in fresh.inspect.snapshots()["snapshot_id"].to_pylist():
         assert fresh.to_arrow(snapshot_id=snapshot_id).num_rows >= 2, when
     for tag in fresh.tags.list():
         assert fresh.to_arrow(tag=tag.name).num_rows >= 2, when
         if tag.name == "first":
             assert {" ".join(map(str, row.values())) for row in fresh.to_arrow(tag="first").to_pylist()} == TAGGED, when
     for name in fresh.branches.list():
-        shown = content(fresh.branch(name))
+        shown = content(fresh.branches.open(name))
         assert shown == {"dev": BRANCHED, "latest": {*NEWEST, "d 4 40"}, "new": TAGGED}[name], when
 
 
@@ -121,9 +121,12 @@ def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: st
         for tag in table.tags.list():
             if tag.name.startswith("restoring-"):
                 table.tags.delete(tag.name)
-        reopened(table).remove_orphan_files(older_than=timedelta(0))
+        reopened(table).maintenance.remove_orphan_files(older_than=timedelta(0))
         fresh = reopened(table)
         _assert_whole(table, {act.content}, when)
-        stores = [fresh.file_store, *(fresh.branch(branch).file_store for branch in fresh.branches.list())]
+        stores = [
+            fresh.context.file_store,
+            *(fresh.branches.open(branch).context.file_store for branch in fresh.branches.list()),
+        ]
         if name != "expire":
             assert data_files(table) == needed_by_snapshots(*stores), when

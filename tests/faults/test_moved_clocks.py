@@ -84,14 +84,14 @@ def test_a_topic_that_takes_no_record_of_the_future_says_so(tables: dict[str, Dy
 
 def test_no_clock_makes_a_living_holders_turn_look_old(kafka: LocalKafka, tmp_path: Path) -> None:
     tables = tables_of(kafka, tmp_path, **{"lease.wait-timeout": "200 ms"})
-    order = tables["behind"].new_commit(commit_user="holder")
+    order = tables["behind"].new_write().begin(commit_user="holder")
 
     with pytest.raises(UnavailableError, match="holder"):
         tables["ahead"].append(rows("+I a 1 1"))
 
-    with tables["behind"].new_write(order) as write:
+    with tables["behind"].new_write().open_task(order) as write:
         write.write(rows("+I a 2 2"))
-        tables["behind"].commit_write(order, [write.prepare_commit()], commit_identifier=1)
+        tables["behind"].new_write().commit(order, [write.prepare_commit()], commit_identifier=1)
     assert content(tables["ahead"]) == {"a 2 2"}
     close_connections()
 
@@ -106,8 +106,8 @@ def test_expiry_by_age_and_orphans_leave_what_is_needed(tables: dict[str, Dynami
     ahead = tables["ahead"]
     now = ahead.environment.clock.now_millis()
 
-    result = ahead.expire_snapshots(retain_last=1, older_than_millis=now - 3_600_000)
-    ahead.remove_orphan_files(older_than=timedelta(hours=24), dry_run=False)
+    result = ahead.maintenance.expire_snapshots(retain_last=1, older_than_millis=now - 3_600_000)
+    ahead.maintenance.remove_orphan_files(older_than=timedelta(hours=24), dry_run=False)
 
     assert result.earliest_id == 2
     assert content(tables["behind"]) == {"a 1 4"}
@@ -120,7 +120,7 @@ def test_an_eventual_log_is_tiered_whoevers_clock_wrote_it(kafka: LocalKafka, tm
     changes = [f"+U a 1 {price}" for price in range(3)]
     for (_, table), change in zip(tables.items(), changes, strict=True):
         table.append(rows(change))
-    tables["behind"].tier_log()
+    tables["behind"].maintenance.tier_log()
 
     assert committed_log(tables["ahead"], kafka.bootstrap_servers) == changes
     assert content(tables["ahead"]) == {"a 1 2"}

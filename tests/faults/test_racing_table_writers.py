@@ -82,7 +82,7 @@ def _texts(name: str, identifier: int) -> list[str]:
 
 def _commits_in_order(table: DynamicTable) -> list[tuple[str, int]]:
     """The appends that belong into the log, as the snapshots order them."""
-    history = table.file_store.snapshots
+    history = table.context.file_store.snapshots
     snapshots = [history.load(snapshot_id) for snapshot_id in range(1, (history.latest_id() or 0) + 1)]
     return [
         (each.commit_user, each.commit_identifier)
@@ -165,13 +165,13 @@ def _dies_before_its_log_part(table: DynamicTable) -> None:
     assert table.log is not None
     log = BreakingLog(table.log)
     dying = reopened(table, log)
-    order = dying.new_commit(commit_user="1")
-    task = dying.new_write(order)
+    order = dying.new_write().begin(commit_user="1")
+    task = dying.new_write().open_task(order)
     task.write(own_rows("1", 1))
     message = task.prepare_commit()
     log.dies_before_commit = True
     with pytest.raises(SimulatedCrash):
-        dying.commit_write(order, [message], 1)
+        dying.new_write().commit(order, [message], 1)
 
 
 def test_a_transaction_that_the_broker_timed_out_after_its_snapshot_is_published_again(
@@ -181,7 +181,7 @@ def test_a_transaction_that_the_broker_timed_out_after_its_snapshot_is_published
     table = _table(warehouse, servers, **{"log.transaction.timeout": "1 s"})
     table.append(rows("+I a 5 50"))
     _dies_before_its_log_part(table)
-    part = LogPart.of_snapshot(table.file_store.snapshots.load(2))
+    part = LogPart.of_snapshot(table.context.file_store.snapshots.load(2))
     assert part is not None
     assert part.offsets is not None
     assert table.log is not None

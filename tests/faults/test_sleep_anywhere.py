@@ -49,7 +49,7 @@ def _ingest(table: DynamicTable) -> None:
 
 def _ingest_more(table: DynamicTable) -> None:
     """As a second ``ingest``, which resumes at the offsets of the newest snapshot."""
-    told = table.source_offsets(SOURCE)
+    told = table.inspect.source_offsets(SOURCE)
     changes = ("+U a 1 1", "+I b 1 1", "+U a 1 2", "-D b 1 1")[0 if told is None else told.of(0) :]
     table.append(rows(*changes), source=_source(4, None if told is None else told.of(0)))
 
@@ -104,7 +104,7 @@ def test_who_sleeps_through_the_turn_of_another_never_comes_behind_it(case: Case
             expected = case.results
         if not woken:
             break
-        table.tier_log()
+        table.maintenance.tier_log()
 
         assert content(table) == applied(streamed(table)), f"slept before act {at}"
         assert content(table) in expected, f"slept before act {at}"

@@ -61,8 +61,8 @@ def test_a_clean_up_deletes_nothing_behind_a_link_in_the_table(link: str, victim
         (place / "gone").symlink_to(victim)
     before = every_path(victim)
 
-    table.remove_orphan_files(older_than=timedelta(0))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.remove_orphan_files(older_than=timedelta(0))
+    table.maintenance.expire_snapshots(retain_last=1)
     table.compact()
 
     assert every_path(victim) == before
@@ -92,7 +92,7 @@ def test_a_link_in_the_place_of_an_orphan_goes_without_what_it_leads_to(victim: 
     link = Path(table.location) / "dt=a" / "bucket-0" / "data-lost.parquet"
     link.symlink_to(victim / "precious.txt")
 
-    removed = table.remove_orphan_files(older_than=timedelta(0))
+    removed = table.maintenance.remove_orphan_files(older_than=timedelta(0))
 
     assert removed.paths == (str(link),)
     assert not link.is_symlink()
@@ -116,7 +116,7 @@ def test_a_bucket_exchanged_for_a_link_after_listing_leads_nowhere(
     monkeypatch.setattr(FileReferences, "of_table", exchanged)
     before = every_path(victim)
 
-    table.remove_orphan_files(older_than=timedelta(0))
+    table.maintenance.remove_orphan_files(older_than=timedelta(0))
 
     assert every_path(victim) == before
 
@@ -143,7 +143,7 @@ def test_a_deletion_behind_a_link_is_refused_and_keeps_the_files_of_what_stays(k
     made = table.tags if kind == "tag" else table.branches
     made.create("old", snapshot_id=1)
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     place = Path(table.location) / kind
     place.rename(tmp_path / "elsewhere")
     place.symlink_to(tmp_path / "elsewhere")
@@ -152,7 +152,7 @@ def test_a_deletion_behind_a_link_is_refused_and_keeps_the_files_of_what_stays(k
         made.delete("old")
 
     assert refused.value.committed is False
-    before = table.to_arrow(tag="old") if kind == "tag" else table.branch("old").to_arrow()
+    before = table.to_arrow(tag="old") if kind == "tag" else table.branches.open("old").to_arrow()
     assert before.num_rows == 2
 
 
@@ -164,8 +164,8 @@ def test_a_warehouse_behind_a_link_is_a_warehouse(tmp_path: Path) -> None:
     left = Path(table.location) / "dt=a" / "bucket-0" / "data-lost.parquet"
     left.write_text("an orphan")
 
-    assert table.remove_orphan_files(older_than=timedelta(0)).paths == (str(left),)
-    assert table.expire_snapshots(retain_last=1).data_file_count > 0
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == (str(left),)
+    assert table.maintenance.expire_snapshots(retain_last=1).data_file_count > 0
     assert content(table) == {"a 1 12", "b 2 20"}
     catalog.drop_table(NAME)
     assert list((tmp_path / "disk" / "shop.db").iterdir()) == []
@@ -196,7 +196,7 @@ def test_a_data_file_moved_to_another_disk_is_read_and_deleted_as_a_link(tmp_pat
 
     assert content(table) == {"a 1 12", "b 2 20"}
     table.compact()
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     assert content(table) == {"a 1 12", "b 2 20"}
     assert (tmp_path / "cold.parquet").exists()

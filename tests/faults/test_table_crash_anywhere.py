@@ -34,7 +34,7 @@ class Act:
 
 
 def _drop(table: DynamicTable) -> Snapshot | None:
-    return table.drop_partitions([{"dt": "b"}], commit_user="mortal", commit_identifier=1)
+    return table.maintenance.drop_partitions([{"dt": "b"}], commit_user="mortal", commit_identifier=1)
 
 
 ACTS = {
@@ -109,7 +109,7 @@ def _key(change: str) -> tuple[str, ...]:
 
 
 def _assert_every_start_leads_to(table: DynamicTable, expected: frozenset[str], when: str) -> None:
-    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+    for snapshot_id in table.inspect.snapshots().column("snapshot_id").to_pylist():
         start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
         assert applied(streamed(table, start)) == expected, f"{when}, from snapshot {snapshot_id}"
 
@@ -126,7 +126,7 @@ def test_whatever_dies_the_next_process_finds_everything_once(name: str, times_o
             assert isinstance(clock, FakeClock)
             clock.pass_time(3600)
         survivor = reopened(table)
-        has_happened = survivor.file_store.snapshots.find_commit("mortal", 1) is not None
+        has_happened = survivor.context.file_store.snapshots.find_commit("mortal", 1) is not None
 
         survivor.append(rows("+I c 9 90"), commit_user="survivor", commit_identifier=1)
 
@@ -142,7 +142,7 @@ def test_whatever_dies_the_next_process_finds_everything_once(name: str, times_o
         told = [frozenset({"+I c 9 90"}), *([] if has_happened else [act.changes])]
         before = [*committed_before, *([act.changes] if has_happened else [])]
         _assert_sound(again, act.content | {"c 9 90"}, [*before, *told], when)
-        assert again.lease.holder() is None, when
+        assert again.context.lease.holder() is None, when
 
 
 def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
@@ -163,7 +163,7 @@ def test_whatever_dies_while_it_mends_the_log_the_next_process_finds_everything_
     committed_before = [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), frozenset(lost)]
     for death, (when, table) in enumerate(_every_death(lost_and_more, lambda: _with_a_lost_transaction(*lost))):
         survivor = reopened(table)
-        has_happened = survivor.file_store.snapshots.find_commit("mortal", 1) is not None
+        has_happened = survivor.context.file_store.snapshots.find_commit("mortal", 1) is not None
 
         survivor.append(rows("+I c 9 90"), commit_user="survivor", commit_identifier=1)
         lost_and_more.run(reopened(table))
@@ -181,13 +181,13 @@ def _with_a_lost_transaction(*changes: str) -> DynamicTable:
     assert table.log is not None
     log = BreakingLog(table.log)
     dying = reopened(table, log)
-    order = dying.new_commit(commit_user="lost")
-    with dying.new_write(order) as write:
+    order = dying.new_write().begin(commit_user="lost")
+    with dying.new_write().open_task(order) as write:
         write.write(rows(*changes))
         message = write.prepare_commit()
         log.dies_before_commit = True
         with pytest.raises(SimulatedCrash):
-            dying.commit_write(order, [message], 1)
+            dying.new_write().commit(order, [message], 1)
     clock = table.environment.clock
     assert isinstance(clock, FakeClock)
     clock.pass_time(3600)
@@ -209,5 +209,5 @@ def test_an_outage_anywhere_is_survived_by_doing_it_again(name: str, kind: Fault
             act.run(reopened(table))
         # The next writer logs the changes that could not be logged after the snapshot was created.
         passer_by = reopened(table)
-        passer_by.abort_write(passer_by.new_commit(commit_user="passer-by"), [])
+        passer_by.new_write().abort(passer_by.new_write().begin(commit_user="passer-by"), [])
         _assert_sound(table, act.content, [frozenset(BEFORE[:3]), frozenset(BEFORE[3:]), act.changes], when)

@@ -63,8 +63,8 @@ class Shop:
         log = streamed(self.table)
         assert sorted(log) == sorted(expected)
         assert content(self.table) == applied(log)
-        assert sum(self.table.files().column("rows").to_pylist()) == len(expected)
-        for snapshot_id in self.table.snapshots().column("snapshot_id").to_pylist():
+        assert sum(self.table.inspect.files().column("rows").to_pylist()) == len(expected)
+        for snapshot_id in self.table.inspect.snapshots().column("snapshot_id").to_pylist():
             start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
             assert sorted(streamed(self.table, start)) == sorted(expected), f"from snapshot {snapshot_id}"
 
@@ -84,7 +84,7 @@ def test_what_a_writer_logged_before_it_was_killed_gets_into_the_files(shop: Sho
         assert line_of(writer) == "written"
         writer.kill()
 
-    shop.table.tier_log()
+    shop.table.maintenance.tier_log()
 
     shop.check([change for number in range(3) for change in own_changes("1", number)])
 
@@ -97,7 +97,7 @@ def test_a_tierer_killed_around_its_snapshot_puts_nothing_into_the_files_twice(s
         write_to_log(shop.table, own_changes("1", 2))
         tierer.kill()
 
-    shop.table.tier_log(compact=False)
+    shop.table.maintenance.tier_log(compact=False)
 
     shop.check([*own_changes("1", 1), *own_changes("1", 2)])
 
@@ -107,7 +107,7 @@ def test_a_stalled_tierer_that_was_replaced_finds_out_and_leaves_nothing(shop: S
     with shop.process("stall-before", "1") as sleeper:
         assert line_of(sleeper) == "stalled"
         os.kill(sleeper.pid, signal.SIGSTOP)
-        assert shop.table.tier_log(compact=False) is not None
+        assert shop.table.maintenance.tier_log(compact=False) is not None
         os.kill(sleeper.pid, signal.SIGCONT)
         output, _ = sleeper.communicate("go on\n", timeout=240)
 
@@ -126,9 +126,9 @@ def test_tierers_that_race_beside_writers_put_each_record_into_the_files_once(sh
         assert (line_of(first), line_of(second)) == ("written", "written")
         assert (tierer.wait(240), other.wait(240)) == (0, 0)
 
-    shop.table.tier_log(compact=False)
+    shop.table.maintenance.tier_log(compact=False)
 
-    assert {f"tierer-{name}" for name in "12"} & set(shop.table.snapshots().column("commit_user").to_pylist())
+    assert {f"tierer-{name}" for name in "12"} & set(shop.table.inspect.snapshots().column("commit_user").to_pylist())
     raced = [change for name in "12" for number in range(20) for change in own_changes(name, number)]
     shop.check([*own_changes("3", 0), *raced])
 
@@ -139,11 +139,11 @@ def test_a_broker_killed_between_writes_and_tiering_costs_nothing(own_broker: Lo
     kill_and_restart(own_broker)
     # The same producer continues with its former sequence numbers.
     write_to_log(shop.table, own_changes("1", 2))
-    shop.table.tier_log(compact=False)
+    shop.table.maintenance.tier_log(compact=False)
     write_to_log(shop.table, own_changes("1", 3))
     kill_and_restart(own_broker)
 
-    shop.table.tier_log(compact=False)
+    shop.table.maintenance.tier_log(compact=False)
 
     shop.check([change for number in (1, 2, 3) for change in own_changes("1", number)])
 

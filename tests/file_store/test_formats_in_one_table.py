@@ -65,7 +65,7 @@ def _with_sorted_map(row: dict[str, Any]) -> dict[str, Any]:
 def test_files_of_all_formats_are_merged_pruned_and_compacted(tmp_path: Path) -> None:
     table, expected = _mixed(tmp_path)
 
-    extensions = {name.rpartition(".")[2] for name in table.files()["file_name"].to_pylist()}
+    extensions = {name.rpartition(".")[2] for name in table.inspect.files()["file_name"].to_pylist()}
     assert extensions == set(FORMATS)
     assert table.to_arrow().sort_by("id").to_pylist() == expected
     assert 11 in table.to_arrow(columns=["id"], filter=col("v") == 1)["id"].to_pylist()
@@ -74,7 +74,7 @@ def test_files_of_all_formats_are_merged_pruned_and_compacted(tmp_path: Path) ->
         table.append(_rows(table, 1, v=len(FORMATS) - 1))
         table.compact()
         assert table.to_arrow().sort_by("id").to_pylist() == expected
-        assert [each.rpartition(".")[2] for each in table.files()["file_name"].to_pylist()] == [name]
+        assert [each.rpartition(".")[2] for each in table.inspect.files()["file_name"].to_pylist()] == [name]
 
 
 def test_bounds_of_every_format_prune(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_bounds_of_every_format_prune(tmp_path: Path) -> None:
         table = catalog.create_table(f"db.{name}", COLUMNS, primary_key=["id"], options={"file.format": name})
         table.append(_rows(table, 1, v=5))
         table.append(_rows(table, 101, v=50))
-        assert len(table.plan(filter=col("v") > 20).entries) == 1
-        assert len(table.plan(filter=col("id") == 1).entries) == 1
+        assert len(table.new_read(filter=col("v") > 20).plan().entries) == 1
+        assert len(table.new_read(filter=col("id") == 1).plan().entries) == 1
         assert table.to_arrow(columns=["id"], filter=col("price") < 0).num_rows == 2
 
 
@@ -96,7 +96,7 @@ def test_a_timestamp_that_orc_would_not_give_back_is_refused(tmp_path: Path, us:
     with pytest.raises(InvalidInputError, match=r"'us' has a timestamp outside 1677.*file.format=parquet"):
         table.append(_rows(table, 1, us=us))
 
-    assert table.file_store.snapshots.latest() is None
+    assert table.context.file_store.snapshots.latest() is None
 
 
 @needs_pypaimon
@@ -148,11 +148,11 @@ def test_each_level_has_the_format_and_the_codec_that_the_options_name(tmp_path:
     table = catalog.create_table(IDENTIFIER, COLUMNS, primary_key=["id"], options=options)
     for number in range(2):
         table.append(_rows(table, 1, 2, 10 + number, v=number))
-    assert {name.rpartition(".")[2] for name in table.files()["file_name"].to_pylist()} == {"avro"}
+    assert {name.rpartition(".")[2] for name in table.inspect.files()["file_name"].to_pylist()} == {"avro"}
 
     table.compact()
 
-    (file,) = table.files().to_pylist()
+    (file,) = table.inspect.files().to_pylist()
     assert (file["level"], file["file_name"].rpartition(".")[2]) == (5, "orc")
     path = next(tmp_path.rglob(file["file_name"]))
     assert po.ORCFile(path).compression == "LZ4"

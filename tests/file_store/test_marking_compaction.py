@@ -219,9 +219,9 @@ def test_rows_are_seen_at_once_and_compacted_by_their_writer() -> None:
         expected = {f"a {key} {int(key <= number)}" for key in range(1, 4)}
         assert content(table) == expected
         # Engines that do not merge pass over level 0.
-        assert 0 not in table.files().column("level").to_pylist()
+        assert 0 not in table.inspect.files().column("level").to_pylist()
 
-    assert "COMPACT" in table.snapshots().column("commit_kind").to_pylist()[2:]
+    assert "COMPACT" in table.inspect.snapshots().column("commit_kind").to_pylist()[2:]
 
 
 def test_vectors_in_use_are_no_orphans() -> None:
@@ -231,11 +231,11 @@ def test_vectors_in_use_are_no_orphans() -> None:
     table.compact()
     for number in range(1, 4):
         table.append(rows(f"+U a {number} 1"))
-    snapshot = table.plan().snapshot
+    snapshot = table.new_read().plan().snapshot
     assert snapshot is not None
     assert snapshot.index_manifest is not None
 
-    removed = table.remove_orphan_files(older_than=timedelta(0))
+    removed = table.maintenance.remove_orphan_files(older_than=timedelta(0))
 
     assert removed.paths == ()
     assert content(table) == {"a 0 0", "a 1 1", "a 2 1", "a 3 1"}

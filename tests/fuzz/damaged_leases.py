@@ -37,10 +37,10 @@ def damage_lease_files(chance: random.Random) -> None:
     )
     for number in range(chance.randrange(1, 4)):
         table.append(rows(f"+I a {number} 1"))
-    newest = table.lease.newest() or 0
+    newest = table.context.lease.newest() or 0
     directory = f"{table.location}/lease"
     if chance.random() < 0.5:
-        turn = table.lease.acquire(holder="somebody", commit_user="u", purpose="append")
+        turn = table.context.lease.acquire(holder="somebody", commit_user="u", purpose="append")
         newest = turn.number
     there = [path for path in every_file(files, table.location) if path.startswith(f"{directory}/")]
     strange = [f"{directory}/{name}" for name in _NAMES]
@@ -53,7 +53,7 @@ def damage_lease_files(chance: random.Random) -> None:
     used = _catalog(files, "used").load_table(NAME)
     used.append(rows("+I z 1 1"))
     assert "z 1 1" in content(used)
-    assert used.lease.holder() is None
+    assert used.context.lease.holder() is None
 
 
 def _catalog(files: MemoryFileIO, names: str) -> WarehouseCatalog:

@@ -46,16 +46,16 @@ def prepared(*, vectors: bool, file_format: str) -> Prepared:
     table.append(rows("+U a 1 11", "-D a 2 14"))
     table.compact()
     table.branches.create("dev")
-    table.branch("dev").append(rows("+I c 9 9"))
+    table.branches.open("dev").append(rows("+I c 9 9"))
     table.append(rows("+U a 3 33", "-D a 4 28", "+U b 1 6"))
-    table.analyze()
-    table.file_store.consumers.put("reader", 1)
+    table.maintenance.analyze()
+    table.context.file_store.consumers.put("reader", 1)
     found = {path: files.read_bytes(path) for path in every_file(files, table.location)}
     return Prepared(
         files=found,
         content=_shown(table),
         tagged=_shown(table, tag="first"),
-        branched=_shown(table.branch("dev")),
+        branched=_shown(table.branches.open("dev")),
     )
 
 
@@ -94,13 +94,13 @@ def _use(files: MemoryFileIO, of: Prepared, kind: str, told: str) -> None:
     looks = (
         lambda: _is_true(_shown(table), of.content, kind, told),
         lambda: _is_true(_shown(table, tag="first"), of.tagged, kind, told),
-        lambda: _is_true(_shown(table.branch("dev")), of.branched, kind, told),
-        table.snapshots,
+        lambda: _is_true(_shown(table.branches.open("dev")), of.branched, kind, told),
+        table.inspect.snapshots,
         table.describe,
-        lambda: table.system_table("statistics"),
-        lambda: table.system_table("files"),
+        lambda: table.inspect.system_table("statistics"),
+        lambda: table.inspect.system_table("files"),
         lambda: [each.name for each in table.tags.list()],
-        table.file_store.consumers.load_all,
+        table.context.file_store.consumers.load_all,
         lambda: _write(table, kind, told),
     )
     for look in looks:
@@ -115,7 +115,7 @@ def _write(table: DynamicTable, kind: str, told: str) -> None:
     if kind == "lease":
         assert "z 1 1" in _shown(table), f"{told}: not writable"
     table.compact()
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
 
 def _is_true(found: Content, expected: Content, kind: str, told: str) -> None:

@@ -114,13 +114,13 @@ class Ours:
         table.overwrite(arrow_of(rows, table.schema), partition={"day": day})
 
     def drop(self, place: Place, day: str) -> None:
-        place.ours().drop_partitions([{"day": day}])
+        place.ours().maintenance.drop_partitions([{"day": day}])
 
     def compact(self, place: Place, *, full: bool) -> None:
         place.ours().compact(full=full)
 
     def expire(self, place: Place) -> None:
-        place.ours().expire_snapshots(retain_last=1)
+        place.ours().maintenance.expire_snapshots(retain_last=1)
 
     def tag(self, place: Place) -> None:
         place.ours().tags.create(TAG)
@@ -154,7 +154,7 @@ class Java:
         self.core.expire(place.warehouse, IDENTIFIER, retain_max=1)
 
     def tag(self, place: Place) -> None:
-        latest = place.ours().file_store.snapshots.latest_id()
+        latest = place.ours().context.file_store.snapshots.latest_id()
         assert latest is not None
         self.core.tag(place.warehouse, IDENTIFIER, TAG, latest)
 

@@ -92,7 +92,7 @@ class Life:
                 continue
             result, said = difference(found, expected)
             yield Outcome(step=step, engine=name, does="read", result=result, said=said)
-        newest = self.place.ours().file_store.snapshots.latest_id()
+        newest = self.place.ours().context.file_store.snapshots.latest_id()
         at = {} if newest is None else {"scan.snapshot-id": str(newest)}
         self.looks.append(Look(step=step, options=options or at, expected=expected))
         if newest is None:

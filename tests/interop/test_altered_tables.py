@@ -58,13 +58,13 @@ def test_a_branch_of_ours_is_a_table_of_its_own_to_java(paimon_core: PaimonCore,
     table = place.ours()
     table.append(pa.table({"day": [DAYS[0]], "id": [1], "name": ["main"], "count": [1]}))
     table.branches.create("dev")
-    table.branch("dev").append(pa.table({"day": [DAYS[0]], "id": [1], "name": ["branch"], "count": [2]}))
+    table.branches.open("dev").append(pa.table({"day": [DAYS[0]], "id": [1], "name": ["branch"], "count": [2]}))
 
     branch = f"{IDENTIFIER}$branch_dev"
     paimon_core.write(place.warehouse, branch, [(DAYS[0], 2, "theirs", 3)], table.schema)
 
     assert [row[2] for row in sorted(paimon_core.read(place.warehouse, branch, table.schema))] == ["branch", "theirs"]
-    assert sorted(table.branch("dev").to_arrow()["name"].to_pylist()) == ["branch", "theirs"]
+    assert sorted(table.branches.open("dev").to_arrow()["name"].to_pylist()) == ["branch", "theirs"]
     same_rows(place, paimon_core)
 
 

@@ -29,8 +29,10 @@ def test_a_branch_outlives_their_expiry(tmp_path: Path, paimon_core: PaimonCore,
 
     theirs.expire(place)
 
-    assert place.ours().file_store.snapshots.earliest_id() == place.ours().file_store.snapshots.latest_id()
-    assert place.ours().branch("dev").to_arrow()["n"].to_pylist() == [1]
+    assert (
+        place.ours().context.file_store.snapshots.earliest_id() == place.ours().context.file_store.snapshots.latest_id()
+    )
+    assert place.ours().branches.open("dev").to_arrow()["n"].to_pylist() == [1]
     place.ours().branches.delete("dev")
     assert place.ours().tags.list() == ()
     assert place.ours().to_arrow()["n"].to_pylist() == [3]

@@ -72,7 +72,7 @@ def data_in(*roots: Path) -> set[Path]:
 
 def referenced(place: Place) -> set[Path]:
     table = place.ours()
-    store = table.file_store
+    store = table.context.file_store
     named = store.references.of_table().data
     return {Path(path) for path in named if path.endswith(".parquet")}
 
@@ -132,7 +132,9 @@ def test_both_write_compact_and_clean_up_a_table_with_its_data_outside(
     left = data_in(*outside) - referenced(place)
     assert {path.name.partition("-")[0] for path in left} <= {"changelog"}, "what no snapshot needs is gone"
     if maker == "ours":
-        assert place.ours().remove_orphan_files(older_than=timedelta(0)).paths == tuple(sorted(map(str, left)))
+        assert place.ours().maintenance.remove_orphan_files(older_than=timedelta(0)).paths == tuple(
+            sorted(map(str, left))
+        )
     assert data_in(*outside) >= referenced(place)
     place.catalog.drop_table(IDENTIFIER)
     assert data_in(*outside) <= (left if maker == "theirs" else set())
@@ -212,7 +214,7 @@ def test_their_clean_up_keeps_our_files_and_ours_keeps_theirs(place: Place, flin
     assert not lost.exists()
     assert (place.scratch / "one" / CLAIM_NAME).exists()
     lost.write_bytes(b"x")
-    assert place.ours().remove_orphan_files(older_than=timedelta(0)).paths == (str(lost),)
+    assert place.ours().maintenance.remove_orphan_files(older_than=timedelta(0)).paths == (str(lost),)
     both.check()
 
 

@@ -83,7 +83,7 @@ def test_a_producer_that_flink_sets_on_our_table_is_ours_from_then_on(flink: Fli
     flink.execute(place.warehouse, f"ALTER TABLE {TABLE} SET ('changelog-producer' = 'lookup')")
     write(ours, place, (DAY, 1, 2, 2), (DAY, 3, 1, 1))
     ours.write(place, [(DAY, 2, 1, 1)], [RowKind.DELETE])
-    newest = place.ours().file_store.snapshots.latest_id()
+    newest = place.ours().context.file_store.snapshots.latest_id()
     assert newest is not None
 
     changes = flink.stream(place.warehouse, IDENTIFIER, types_of(place.schema), newest)
@@ -110,7 +110,7 @@ def test_our_appends_overwrites_drops_and_rollbacks_are_seen_at_once(
     assert [row for row in overwritten if row[0] == DAY] == [(DAY, 2, 7, 7)]
     assert rows_by(theirs, place) == overwritten
 
-    place.ours().drop_partitions([{"day": OTHER}], change_tracking=True)
+    place.ours().maintenance.drop_partitions([{"day": OTHER}], change_tracking=True)
     assert rows_by(theirs, place) == rows_by(ours, place) == [(DAY, 2, 7, 7)]
 
     place.ours().rollback_to(snapshot_id=1)

@@ -106,7 +106,7 @@ def rows_by(engine: Engine, place: Place) -> list[Row]:
 
 
 def stream_of_flink(flink: Flink, place: Place) -> list[Change]:
-    newest = place.ours().file_store.snapshots.latest_id()
+    newest = place.ours().context.file_store.snapshots.latest_id()
     assert newest is not None
     return flink.stream(place.warehouse, IDENTIFIER, types_of(place.schema), newest)
 

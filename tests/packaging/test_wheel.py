@@ -24,7 +24,7 @@ from storage_lib import DynamicTable, open_catalog
 
 catalog = open_catalog("warehouse")
 orders: DynamicTable = catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]), primary_key=["id"])
-reveal_type(orders.file_store.snapshots.latest_id())
+reveal_type(orders.inspect.latest_snapshot_id())
 catalog.create_table(1, pa.schema([]))
 """
 

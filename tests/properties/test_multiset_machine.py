@@ -86,7 +86,7 @@ class MultisetMachine(RuleBasedStateMachine):
 
         def drop(table: DynamicTable, identity: dict[str, object]) -> Snapshot | None:
             try:
-                return table.drop_partitions([{"dt": partition}], **identity)  # type: ignore[arg-type]
+                return table.maintenance.drop_partitions([{"dt": partition}], **identity)  # type: ignore[arg-type]
             except NotFoundError:
                 assert +new == +self.state
                 return None
@@ -100,7 +100,7 @@ class MultisetMachine(RuleBasedStateMachine):
     @rule(retain_last=st.integers(1, 3), crash_at=_crash_at)
     def expire(self, retain_last: int, crash_at: int | None) -> None:
         with suppress(SimulatedCrash):
-            self.process(crash_at).expire_snapshots(retain_last=retain_last)
+            self.process(crash_at).maintenance.expire_snapshots(retain_last=retain_last)
 
     def process(self, crash_at: int | None) -> DynamicTable:
         """The table in a new process, which dies at its ``crash_at``-th I/O."""
@@ -121,7 +121,7 @@ class MultisetMachine(RuleBasedStateMachine):
             returned = commit(self.process(crash_at), identity)
         except SimulatedCrash:
             returned, has_died = None, True
-        made = self.process(None).file_store.snapshots.find_commit(f"user-{identifier}", identifier)
+        made = self.process(None).context.file_store.snapshots.find_commit(f"user-{identifier}", identifier)
         if not has_died:
             assert returned == made
             assert made is not None or +new == +self.state
@@ -129,7 +129,7 @@ class MultisetMachine(RuleBasedStateMachine):
             # A replay by another process, whatever has become of the first.
             assert commit(self.process(None), identity) == made
             self.state = Counter(new)
-        newest = self.process(None).file_store.snapshots.latest_id() or 0
+        newest = self.process(None).context.file_store.snapshots.latest_id() or 0
         for snapshot_id in range(max(self.content_at, default=0) + 1, newest + 1):
             self.content_at[snapshot_id] = Counter(self.state)
 
@@ -148,7 +148,7 @@ class MultisetMachine(RuleBasedStateMachine):
         assert Counter(" ".join(str(value) for value in row.values()) for row in read) == +self.state
 
     def retained(self, table: DynamicTable) -> range:
-        history = table.file_store.snapshots
+        history = table.context.file_store.snapshots
         earliest = history.earliest_id()
         return range(0) if earliest is None else range(earliest, (history.latest_id() or 0) + 1)
 

@@ -119,7 +119,7 @@ class TableMachine(RuleBasedStateMachine):
 
         def drop(table: DynamicTable, identity: dict[str, object]) -> Snapshot | None:
             try:
-                return table.drop_partitions([{"dt": partition}], change_tracking=tracked, **identity)  # type: ignore[arg-type]
+                return table.maintenance.drop_partitions([{"dt": partition}], change_tracking=tracked, **identity)  # type: ignore[arg-type]
             except NotFoundError:
                 assert new == self.state
                 return None
@@ -139,7 +139,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(retain_last=st.integers(1, 3), crash_at=_crash_at)
     def expire(self, retain_last: int, crash_at: int | None) -> None:
         with suppress(SimulatedCrash):
-            self.process(crash_at).expire_snapshots(retain_last=retain_last)
+            self.process(crash_at).maintenance.expire_snapshots(retain_last=retain_last)
 
     @rule(crash_at=_crash_at, which=st.integers(0, 20))
     def tag(self, crash_at: int | None, which: int) -> None:
@@ -196,7 +196,7 @@ class TableMachine(RuleBasedStateMachine):
         def publish(table: DynamicTable, identity: dict[str, object]) -> Snapshot | None:
             if name not in table.branches.list():
                 table.branches.create(name)
-            table.branch(name).append(rows(*changes), commit_user="author", commit_identifier=1)
+            table.branches.open(name).append(rows(*changes), commit_user="author", commit_identifier=1)
             return table.branches.fast_forward(name, change_tracking=tracked, **identity)  # type: ignore[arg-type]
 
         self.act(publish, new, _difference(self.state, new) if tracked else [], crash_at, takes_turn=tracked)
@@ -207,7 +207,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(crash_at=_crash_at)
     def remove_orphan_files(self, crash_at: int | None) -> None:
         with suppress(SimulatedCrash):
-            self.process(crash_at).remove_orphan_files(older_than=timedelta(0))
+            self.process(crash_at).maintenance.remove_orphan_files(older_than=timedelta(0))
 
     @precondition(lambda self: self.log_may_be_behind)
     @rule()
@@ -219,7 +219,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def somebody_takes_a_turn(self) -> None:
         table = self.process(None)
-        table.abort_write(table.new_commit(commit_user="passer-by"), [])
+        table.new_write().abort(table.new_write().begin(commit_user="passer-by"), [])
         self.note_snapshots(self.state, [], None)
         self.log_may_be_behind = False
 
@@ -245,7 +245,7 @@ class TableMachine(RuleBasedStateMachine):
             returned = commit(self.process(crash_at), identity)
         except SimulatedCrash:
             returned, has_died = None, True
-        made = self.process(None).file_store.snapshots.find_commit(f"user-{identifier}", identifier)
+        made = self.process(None).context.file_store.snapshots.find_commit(f"user-{identifier}", identifier)
         if not has_died:
             assert returned == made
             assert made is not None or new == self.state
@@ -268,7 +268,7 @@ class TableMachine(RuleBasedStateMachine):
         """``new`` was committed as ``made``; around it there may be snapshots that only repair the log."""
         for reader in self.reader_from.values():
             _apply(reader, changes)
-        newest = self.process(None).file_store.snapshots.latest_id() or 0
+        newest = self.process(None).context.file_store.snapshots.latest_id() or 0
         for snapshot_id in range(max(self.content_at, default=0) + 1, newest + 1):
             is_before = made is not None and snapshot_id < made.id
             self.content_at[snapshot_id] = dict(self.state if is_before else new)
@@ -299,7 +299,7 @@ class TableMachine(RuleBasedStateMachine):
     def every_branch_can_be_read(self) -> None:
         table = self.process(None)
         for name in table.branches.list():
-            table.branch(name).to_arrow()
+            table.branches.open(name).to_arrow()
 
     @invariant()
     def every_snapshot_and_the_log_after_it_are_all_tracked_changes(self) -> None:
@@ -311,7 +311,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def files_above_level_0_do_not_overlap(self) -> None:
-        store = self.table.file_store
+        store = self.table.context.file_store
         key_of = KeyValueSchema(schema=self.table.schema).comparable_key
         runs: dict[tuple[bytes, int, int], list[tuple[object, object]]] = {}
         for entry in store.scan.entries(store.snapshots.latest()):
@@ -324,22 +324,25 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def offsets_never_go_back(self) -> None:
-        parts = [LogPart.of_snapshot(self.table.file_store.snapshots.load(n)) for n in self.retained()]
+        parts = [LogPart.of_snapshot(self.table.context.file_store.snapshots.load(n)) for n in self.retained()]
         offsets = [part.offsets.next_offsets for part in parts if part is not None and part.offsets is not None]
         assert len(offsets) == len(parts)
         for before, after in pairwise(offsets):
             assert all(after.get(bucket, 0) >= offset for bucket, offset in before.items())
 
     def retained(self) -> range:
-        history = self.process(None).file_store.snapshots
+        history = self.process(None).context.file_store.snapshots
         earliest = history.earliest_id()
         return range(0) if earliest is None else range(earliest, (history.latest_id() or 0) + 1)
 
     def nothing_unneeded_is_left(self) -> None:
         table = self.process(None)
-        table.expire_snapshots(retain_last=1)
-        table.remove_orphan_files(older_than=timedelta(0))
-        stores = [table.file_store, *(table.branch(name).file_store for name in table.branches.list())]
+        table.maintenance.expire_snapshots(retain_last=1)
+        table.maintenance.remove_orphan_files(older_than=timedelta(0))
+        stores = [
+            table.context.file_store,
+            *(table.branches.open(name).context.file_store for name in table.branches.list()),
+        ]
         assert data_files(table) == needed_by_snapshots(*stores)
 
     def teardown(self) -> None:

@@ -58,7 +58,7 @@ class EventualChecker:
     def check(self, *, is_still: bool = False) -> None:
         """What was acknowledged is in the log; the files are what the log says up to the offsets that they tell."""
         noted = {name: acknowledged(self._notes, name) for name in EVENTUAL_WRITERS}
-        snapshot = self._table.file_store.snapshots.latest()
+        snapshot = self._table.context.file_store.snapshots.latest()
         self._read_topic()
         for name, number in noted.items():
             told = max(bucket.newest[name] for bucket in self._buckets)
@@ -89,7 +89,7 @@ class EventualChecker:
             changes += [
                 change for number in range(1, last + 1) for change in eventual_changes(self._seed, name, number)
             ]
-        self._table.tier_log()
+        self._table.maintenance.tier_log()
         self.check(is_still=True)
         assert content(self._table) == applied(changes), "the eventual table is not what was written to it"
 

@@ -72,7 +72,7 @@ class SoakChecker:
         self._consumer.close()
 
     def _follow_snapshots(self) -> None:
-        history = self._table.file_store.snapshots
+        history = self._table.context.file_store.snapshots
         newest = history.latest_id() or 0
         for snapshot_id in range(self._next_snapshot, newest + 1):
             self.model.follow(history.load(snapshot_id))

@@ -52,7 +52,7 @@ def _do(role: str, table: DynamicTable, seed: int, notes: Path) -> None:
         read_on(table, notes)
         time.sleep(0.05)
     elif role == TIERING:
-        table.tier_log()
+        table.maintenance.tier_log()
         _care(table)
     else:
         number = acknowledged(notes, role) + 1
@@ -78,10 +78,10 @@ def _commit(role: str, table: DynamicTable, seed: int, number: int) -> None:
 
 def append_to_log(table: DynamicTable, rows: pa.Table, name: str, number: int) -> None:
     """As a stream does, that leaves the files to others."""
-    order = table.new_commit(commit_user=name)
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user=name)
+    with table.new_write().open_task(order) as write:
         write.write(rows)
-        table.commit_write(order, [write.prepare_commit()], commit_identifier=number, defers_tiering=True)
+        table.new_write().commit(order, [write.prepare_commit()], commit_identifier=number, defers_tiering=True)
 
 
 def _care(table: DynamicTable) -> None:
@@ -91,7 +91,7 @@ def _care(table: DynamicTable) -> None:
         return
     # By a clock that may be an hour ahead: what has to stay stays all the same.
     older_than = table.environment.clock.now_millis() - _KEPT_MS
-    table.expire_snapshots(retain_last=_SNAPSHOTS_KEPT, older_than_millis=older_than)
+    table.maintenance.expire_snapshots(retain_last=_SNAPSHOTS_KEPT, older_than_millis=older_than)
     time.sleep(0.4)
 
 

@@ -200,8 +200,8 @@ def test_an_error_in_a_task_comes_back_as_what_it_was_and_leaves_no_file(
         one_task.mode("append").save()
 
     assert files_of(table) == []
-    assert table.file_store.snapshots.latest_id() is None
-    assert table.lease.holder() is None, "the turn was given back"
+    assert table.context.file_store.snapshots.latest_id() is None
+    assert table.context.lease.holder() is None, "the turn was given back"
 
 
 def test_only_the_columns_asked_for_are_read(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
@@ -299,7 +299,7 @@ def test_the_same_identity_commits_once(spark: SparkSession, make_table: Callabl
 
     assert first is not None
     assert again == first
-    assert table.file_store.snapshots.latest_id() == first.id
+    assert table.context.file_store.snapshots.latest_id() == first.id
 
 
 def test_two_tasks_with_rows_of_one_bucket_are_refused_in_a_tracked_write(
@@ -312,7 +312,7 @@ def test_two_tasks_with_rows_of_one_bucket_are_refused_in_a_tracked_write(
     with pytest.raises(InvalidInputError, match=r"storage_lib\.spark\.write"), storage_errors_of_spark():
         df.write.format("dynamic_table").options(**options).mode("append").save()
 
-    assert table.file_store.snapshots.latest_id() is None
+    assert table.context.file_store.snapshots.latest_id() is None
     assert write(df, table) is not None
     assert read(spark, table).count() == 20
     untracked = df.write.format("dynamic_table").options(**options).option("change-tracking", "false")

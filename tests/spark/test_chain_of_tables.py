@@ -132,7 +132,7 @@ class Chain:
 
     def _count(self, name: str, moment: str) -> int:
         if moment == "snapshot":
-            return self.table(name).file_store.snapshots.latest_id() or 0
+            return self.table(name).context.file_store.snapshots.latest_id() or 0
         return len(list((self._directory / "checkpoints" / name / moment).glob("[0-9]*")))
 
     def _await_more(self, name: str, moment: str, before: int) -> None:

@@ -45,20 +45,20 @@ def test_a_change_of_an_older_snapshot_is_refused(spark: SparkSession, make_tabl
         write(raised(spark, table, 1), table, based_on=1)
 
     assert numbers(table) == [2]
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
 
 
 def test_rows_may_be_computed_within_the_turn(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     table.append(rows(1))
-    order = table.new_commit(commit_user="job")
+    order = table.new_write().begin(commit_user="job")
 
     snapshot = write(raised(spark, table, order.base_snapshot_id or 0), table, order=order)
 
     assert snapshot is not None
     assert snapshot.commit_user == "job"
     assert numbers(table) == [2]
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
 
 
 def test_a_turn_is_given_back_when_its_rows_can_not_be_computed(
@@ -66,13 +66,13 @@ def test_a_turn_is_given_back_when_its_rows_can_not_be_computed(
 ) -> None:
     table = make_table()
     table.append(rows(1))
-    order = table.new_commit(commit_user="job")
+    order = table.new_write().begin(commit_user="job")
     broken = read(spark, table).selectExpr("id", "v", "CAST(raise_error('broken') AS INT) AS n")
 
     with pytest.raises(PySparkException, match="broken"):
         write(broken, table, order=order)
 
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
     assert numbers(table) == [1]
 
 

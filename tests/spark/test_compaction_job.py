@@ -28,13 +28,13 @@ def test_each_bucket_becomes_one_run_and_the_content_stays(
     table = make_table(bucket=3)
     for version in range(4):
         table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
-    assert table.files().num_rows == 12
+    assert table.inspect.files().num_rows == 12
 
     snapshot = compact(spark, table)
 
     assert snapshot is not None
     assert snapshot.commit_kind == "COMPACT"
-    assert table.files().num_rows == 3
+    assert table.inspect.files().num_rows == 3
     assert {row.v for row in read(spark, table).collect()} == {"v3"}
     assert read(spark, table).count() == 30
 
@@ -48,7 +48,7 @@ def test_only_the_buckets_that_are_named_are_compacted(
 
     assert compact(spark, table, buckets=[({}, 0), ({}, 2)]) is not None
 
-    assert Counter(table.files()["bucket"].to_pylist()) == {0: 1, 1: 2, 2: 1}
+    assert Counter(table.inspect.files()["bucket"].to_pylist()) == {0: 1, 1: 2, 2: 1}
 
 
 def test_there_is_nothing_to_compact_twice(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
@@ -75,7 +75,7 @@ def test_no_more_tasks_than_allowed_do_the_whole_work(
     info = tracker.getJobInfo(job)
     assert info is not None
     assert [tracker.getStageInfo(stage).numTasks for stage in info.stageIds] == [2]  # type: ignore[union-attr]
-    assert table.files().num_rows == 3
+    assert table.inspect.files().num_rows == 3
     assert {row.v for row in read(spark, table).collect()} == {"v1"}
 
 
@@ -90,5 +90,5 @@ def test_a_bucket_that_can_not_be_merged_hinders_no_other(
     with pytest.raises(InvalidInputError, match="'n'"):
         compact(spark, table)
 
-    counts = Counter(table.files().column("bucket").to_pylist())
+    counts = Counter(table.inspect.files().column("bucket").to_pylist())
     assert sorted(counts.values()) == [1, 1, 1, 2]

@@ -90,7 +90,7 @@ def test_a_normalised_stream_can_be_summed(
             for path in (checkpoint / "commits" / f"{last}", checkpoint / "commits" / f".{last}.crc"):
                 path.unlink(missing_ok=True)
         if normalize == "state":
-            upserts.expire_snapshots(retain_last=1)
+            upserts.maintenance.expire_snapshots(retain_last=1)
 
     run(stream, counted, checkpoint)
 

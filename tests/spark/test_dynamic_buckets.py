@@ -56,7 +56,7 @@ def test_a_plain_write_from_several_tasks_is_refused_and_from_one_is_not(spark: 
     rows = spark.range(100).selectExpr("id", "'a' AS p", "1 AS n")
     with pytest.raises(Exception, match=r"tasks brought rows of the same assigner"):
         rows.repartition(3).write.format("dynamic_table").options(**options).mode("append").save()
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
     rows.coalesce(1).write.format("dynamic_table").options(**options).mode("append").save()
     assert read(spark, table).count() == 100
 

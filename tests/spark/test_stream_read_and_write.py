@@ -117,17 +117,17 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     source.add(("+I", 2, "b"))
     run: dict[str, Any] = {"checkpoint_location": str(checkpoint), "available_now": True, "compaction": False}
     finish(write_stream(source.stream(spark), table, **run))
-    snapshots = table.file_store.snapshots.latest_id()
+    snapshots = table.context.file_store.snapshots.latest_id()
     for path in [checkpoint / "commits" / "1", checkpoint / "commits" / ".1.crc"]:
         path.unlink(missing_ok=True)
 
     finish(write_stream(source.stream(spark), table, **run))
 
-    assert table.file_store.snapshots.latest_id() == snapshots
+    assert table.context.file_store.snapshots.latest_id() == snapshots
     assert content_of(table) == {1: "a", 2: "b"}
     assert Counter(committed_messages(table)) == Counter([("c", 1), ("c", 2)])
     parquet = list(Path(table.location).rglob("*.parquet"))
-    assert len(parquet) == len(table.files().to_pylist()), "the replayed batch left no files behind"
+    assert len(parquet) == len(table.inspect.files().to_pylist()), "the replayed batch left no files behind"
 
 
 def test_the_checkpoint_of_a_stream_into_another_table_is_refused(
@@ -153,7 +153,7 @@ def test_the_plain_format_takes_the_querys_identity_from_its_checkpoint(
     query.awaitTermination(240)
 
     assert content_of(table) == {1: "a"}
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
     assert snapshot is not None
     assert (snapshot.commit_user, snapshot.commit_identifier) == (query.id, 0)
 
@@ -177,7 +177,7 @@ def test_a_stream_whose_task_fails_ends_with_our_error_and_leaves_the_table_to_o
 
     assert isinstance(stream.error(), InvalidInputError)
     assert content_of(table) == dict.fromkeys(range(20), "x")
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
     assert len(committed_messages(table)) == 20, "no transaction was left open in the readers' way"
 
 
@@ -263,7 +263,7 @@ def test_an_aggregation_keeps_its_table_up_to_date(
     stream = finish(write_stream(sums, table, output_mode=mode, **run))
 
     assert {row["v"]: row["total"] for row in table.to_arrow().to_pylist()} == {"a": 8, "b": 2}
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
     assert snapshot is not None
     assert (snapshot.commit_user, snapshot.commit_identifier) == (str(stream.id), 1)
 
@@ -273,7 +273,7 @@ def test_an_aggregation_keeps_its_table_up_to_date(
     source.add(("+I", 5, "a"))
     finish(write_stream(sums, table, output_mode=mode, **run))
     assert {row["v"]: row["total"] for row in table.to_arrow().to_pylist()} == {"a": 13, "b": 2}
-    assert table.file_store.snapshots.latest_id() == snapshot.id + 1
+    assert table.context.file_store.snapshots.latest_id() == snapshot.id + 1
 
 
 def test_compaction_runs_beside_the_stream(

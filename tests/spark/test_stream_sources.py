@@ -49,23 +49,23 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
 
     produce(bootstrap_servers, topic, change("c", 1, "a"), change("c", 2, "b"))
     stream("first")
-    kept = table.file_store.snapshots.latest_id()
-    assert table.source_offsets(topic) == LogOffsets({0: 2})
+    kept = table.context.file_store.snapshots.latest_id()
+    assert table.inspect.source_offsets(topic) == LogOffsets({0: 2})
     # A deletion that only says its key: the log has to tell the row.
     produce(bootstrap_servers, topic, {"before": {"id": 1}, "after": None, "op": "d"}, None)
     stream("first")
     assert committed_changes(table)[-1] == ("d", 1, "a")
-    assert (held(), table.source_offsets(topic)) == ({2: "b"}, LogOffsets({0: 4}))
+    assert (held(), table.inspect.source_offsets(topic)) == ({2: "b"}, LogOffsets({0: 4}))
     assert ingest(table, topic, options=options).row_count == 0
 
     table.rollback_to(snapshot_id=kept)
-    assert table.source_offsets(topic) == LogOffsets({0: 2})
+    assert table.inspect.source_offsets(topic) == LogOffsets({0: 2})
     with pytest.raises(InvalidInputError, match=r"up to offsets .*2.*goes on from offsets .*4.* new checkpoint"):
         stream("first")
 
     produce(bootstrap_servers, topic, change("c", 3, "c"))
-    stream("second", table.source_offsets(topic))
-    assert (held(), table.source_offsets(topic)) == ({2: "b", 3: "c"}, LogOffsets({0: 5}))
+    stream("second", table.inspect.source_offsets(topic))
+    assert (held(), table.inspect.source_offsets(topic)) == ({2: "b", 3: "c"}, LogOffsets({0: 5}))
 
 
 @pytest.mark.spark
@@ -93,7 +93,7 @@ def test_a_sink_goes_on_where_a_table_ends_that_was_rolled_back_or_made_anew(
 
     produce(bootstrap_servers, topic, change("c", 1, "a"))
     assert held_after_a_run() == {1: "a"}
-    kept = table.file_store.snapshots.latest_id()
+    kept = table.context.file_store.snapshots.latest_id()
     produce(bootstrap_servers, topic, change("u", 1, "b"))
     assert held_after_a_run() == {1: "b"}
     assert checkpoints() == ["checkpoint"]
@@ -125,7 +125,7 @@ def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
 
     produce(bootstrap_servers, topic, change("c", 1, "a"), change("c", 2, "b"))
     stream("first")
-    reached = table.source_offsets(topic)
+    reached = table.inspect.source_offsets(topic)
     delete(bootstrap_servers, topic)
     produce(bootstrap_servers, topic, *(change("c", key, "c") for key in (3, 4, 5)))
 
@@ -137,7 +137,7 @@ def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
     produce(bootstrap_servers, topic, change("c", 6, "d"))
     with pytest.raises(InvalidInputError, match="new checkpoint"):
         stream("first")
-    stream("third", table.source_offsets(topic))
+    stream("third", table.inspect.source_offsets(topic))
     assert {row["id"] for row in table.to_arrow().to_pylist()} == {1, 2, 3, 4, 5, 6}
 
 

@@ -37,7 +37,7 @@ def test_batches_append_from_every_task_and_overwrite_an_append_only_table(
 
     write(df, table)
 
-    assert table.files().num_rows == 4
+    assert table.inspect.files().num_rows == 4
     assert read(spark, table).where("id = 3").count() == 10
     with pytest.raises(InvalidInputError, match="append-only"):
         write(spark.createDataFrame([(1, "a", "-D")], "id long, v string, _row_kind string"), table)

@@ -51,7 +51,7 @@ def test_snapshots_branches_ranges_and_system_tables(
     append(table, "-D", 1, "b")
     table.tags.create("first", 1)
     table.branches.create("dev", tag="first")
-    append(table.branch("dev"), "+I", 9, "z")
+    append(table.branches.open("dev"), "+I", 9, "z")
 
     assert rows_of(read(spark, table, tag="first")) == [(1, "a", 1)]
     assert (1, "b", 1) in rows_of(load(spark, table, **{"scan.timestamp-millis": str(second)}))
@@ -64,7 +64,7 @@ def test_snapshots_branches_ranges_and_system_tables(
     every = load(spark, table, incremental_between="first,4", incremental_between_scan_mode="every")
     assert rows_of(every) == [(1, "b", 1, "+U"), (1, "b", 1, "-D"), (2, "c", 1, "+I")]
     assert rows_of(load(spark, table, incremental_between_timestamp=f"0,{second}")) == rows_of(
-        load(spark, table, incremental_between=f"0,{table.file_store.snapshots.last_before(second)}")
+        load(spark, table, incremental_between=f"0,{table.context.file_store.snapshots.last_before(second)}")
     )
 
     snapshots = load(spark, table, "$snapshots").select("snapshot_id", "commit_kind")

@@ -65,7 +65,7 @@ def test_a_commit_that_comes_between_is_not_taken_back(
     sql.execute(statement)
 
     assert content(table) == expected
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
 
 
 def test_a_statement_that_fails_inside_its_turn_gives_it_back(
@@ -89,7 +89,7 @@ def test_a_statement_that_fails_inside_its_turn_gives_it_back(
 
     assert calls[0] == 2
     assert content(table) == [(1, 10)]
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
 
 
 def test_a_merged_row_that_takes_the_key_of_a_deleted_one_stays_whatever_the_exchange_does(

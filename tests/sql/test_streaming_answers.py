@@ -307,8 +307,8 @@ def test_a_joined_table_stays_the_same_while_the_stream_lives(streamed: Streamed
     streamed.insert(INNER_JOIN)
     streamed.sql.execute("DELETE FROM dim WHERE cat = 'a'")
     joined = streamed.catalog.load_table("default.dim")
-    joined.expire_snapshots(retain_last=1)
-    assert joined.file_store.snapshots.earliest_id() == 2
+    joined.maintenance.expire_snapshots(retain_last=1)
+    assert joined.context.file_store.snapshots.earliest_id() == 2
     streamed.change(range(2), "b", 2)
 
     streamed.insert(INNER_JOIN)

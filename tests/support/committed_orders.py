@@ -45,7 +45,7 @@ def of_key(log: list[str], key: str) -> list[str]:
 def assert_every_start_leads_to_the_table(table: DynamicTable, untracked: str) -> None:
     """Each snapshot with the log after it is the table, partition ``untracked`` left out."""
     tracked = {row for row in content(table) if not row.startswith(untracked)}
-    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+    for snapshot_id in table.inspect.snapshots().column("snapshot_id").to_pylist():
         changes = streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))
         seen = {row for row in applied(changes) if not row.startswith(untracked)}
         assert seen == tracked, f"from snapshot {snapshot_id}"

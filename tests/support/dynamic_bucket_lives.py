@@ -115,11 +115,11 @@ class Life:
             self.model.rows = dict(self.past[at])
         else:
             self.told.append("expire, orphans")
-            self.table.expire_snapshots(retain_last=3)
+            self.table.maintenance.expire_snapshots(retain_last=3)
             self.past = dict(sorted(self.past.items())[-1:])
-            kept = set(self.table.snapshots()["snapshot_id"].to_pylist())
+            kept = set(self.table.inspect.snapshots()["snapshot_id"].to_pylist())
             self.past = {each: rows for each, rows in self.past.items() if each in kept}
-        latest = self.table.file_store.snapshots.latest_id()
+        latest = self.table.context.file_store.snapshots.latest_id()
         if latest is not None:
             self.past[latest] = dict(self.model.rows)
 
@@ -167,7 +167,7 @@ class Life:
         else:
             self.told.append(f"drops {partition}")
             tracked = self.engine == "deduplicate" and self.chance.random() < 0.5
-            self.table.drop_partitions([{"p": partition}], change_tracking=tracked)
+            self.table.maintenance.drop_partitions([{"p": partition}], change_tracking=tracked)
         self.model.drop(partition)
 
     def overwrite(self) -> None:
@@ -205,10 +205,10 @@ class Life:
 
 def check_index(table: DynamicTable) -> None:
     """Each hash is in one bucket of its partition, and that of every key in the bucket where the key is."""
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
     if snapshot is None or table.schema.crosses_partitions:
         return
-    live = table.file_store.scan.live_files(snapshot)
+    live = table.context.file_store.scan.live_files(snapshot)
     indexed: set[tuple[bytes, int]] = set()
     if snapshot.index_manifest is not None:
         path = Path(table.location.removeprefix("file://")) / "manifest" / snapshot.index_manifest
@@ -216,12 +216,12 @@ def check_index(table: DynamicTable) -> None:
         indexed = {(each["_PARTITION"], each["_BUCKET"]) for each in records if each["_INDEX_TYPE"] == HASH}
     for partition in live.partitions:
         assert {(partition, bucket) for bucket in live.buckets_of(partition)} <= indexed
-        of_buckets = table.file_store.hash_indexes.of_partition(snapshot, partition).of_buckets
+        of_buckets = table.context.file_store.hash_indexes.of_partition(snapshot, partition).of_buckets
         every = np.concatenate([np.empty(0, np.int32), *of_buckets.values()])
         assert len(np.unique(every)) == len(every)
-    for split in table.plan().splits():
-        of_buckets = table.file_store.hash_indexes.of_partition(snapshot, split.partition).of_buckets
-        for batch in table.read_split(split):
+    for split in table.new_read().plan().splits():
+        of_buckets = table.context.file_store.hash_indexes.of_partition(snapshot, split.partition).of_buckets
+        for batch in table.new_read().read_split(split):
             assert partition_codes(batch, table.schema)[0] == [split.partition]
             assert np.isin(key_hashes(batch, table.schema), of_buckets[split.bucket]).all()
 

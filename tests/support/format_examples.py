@@ -102,8 +102,8 @@ def examples() -> dict[str, str]:
     files = environment.file_io
     layout = sorted(path.removeprefix(f"{table.location}/") for path in _files_below(files, table.location))
     table.compact(commit_user="compaction", commit_identifier=1)
-    first, last = (table.file_store.snapshots.load(each) for each in (1, 3))
-    data_file = table.files(1)["file_name"][0].as_py()
+    first, last = (table.context.file_store.snapshots.load(each) for each in (1, 3))
+    data_file = table.inspect.files(1)["file_name"][0].as_py()
     return {
         "layout": "\n".join(layout),
         "schema": _text(files, table, "schema/schema-0"),

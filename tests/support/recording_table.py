@@ -23,6 +23,7 @@ class RecordingTable:
         self.failures: list[Exception] = []
         self.nothing_to_do = False
         self.tags = self.branches = SimpleNamespace(expire=lambda: ())
+        self.maintenance = self.inspect = self
         self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
         self.arrow_schema = self.rows.schema
         self.schema = new_table_schema(
@@ -54,10 +55,13 @@ class RecordingTable:
     def partitions(self) -> pa.Table:
         return self.rows.select(["dt"])
 
-    def plan(self, *, filter: Any = None, snapshot_id: int | None = None) -> Any:  # noqa: A002  the table's own name
+    def new_read(self, *, filter: Any = None, snapshot_id: int | None = None) -> Any:  # noqa: A002  the table's own name
         """Every partition that is asked for is there."""
         split = SimpleNamespace(files=())
-        return SimpleNamespace(snapshot=SimpleNamespace(id=snapshot_id or 7), splits=lambda: (split,) if filter else ())
+        snapshot = SimpleNamespace(id=snapshot_id or 7)
+        return SimpleNamespace(
+            plan=lambda: SimpleNamespace(snapshot=snapshot, splits=lambda: (split,) if filter else ())
+        )
 
     def to_arrow(self, **arguments: Any) -> pa.Table:
         self._note("to_arrow", arguments)

@@ -83,7 +83,7 @@ class RollbackLife(Life):
 
     def _roll_back(self) -> bool:
         ours = self.table.ours()
-        kept = set(ours.snapshots()["snapshot_id"].to_pylist())
+        kept = set(ours.inspect.snapshots()["snapshot_id"].to_pylist())
         self.past = {each: changes for each, changes in self.past.items() if each in kept}
         tracked = False
         if self.tagged and self.drawn.random() < 0.3:
@@ -145,10 +145,10 @@ class RollbackLife(Life):
         changes = self._drawn_changes(by_us=True)
         self.changes = held
         self.told.append(f"publish a branch with {[(kind.symbol, *row) for kind, row in changes]}")
-        branch = ours.branch("b")
+        branch = ours.branches.open("b")
         branch.append(arrow_of(branch, changes))
         if self.drawn.random() < 0.5:
-            ours.branch("b").compact(full=True)
+            ours.branches.open("b").compact(full=True)
         if self.may_publish:
             ours.branches.fast_forward("b", change_tracking=False)
             self.changes = [*self.branched, *changes]
@@ -166,11 +166,11 @@ class RollbackLife(Life):
         by_us = self.is_ours or bool(self.drawn.random() < 0.5)
         self.told.append(f"{'we' if by_us else 'java'} expire but {kept}")
         if by_us:
-            self.table.ours().expire_snapshots(retain_last=kept)
+            self.table.ours().maintenance.expire_snapshots(retain_last=kept)
         else:
             self.core.expire(self.home, IDENTIFIER, retain_max=kept)
         self.is_streamed = False
 
     @property
     def _newest(self) -> int:
-        return self.table.ours().file_store.snapshots.latest_id() or 0
+        return self.table.ours().context.file_store.snapshots.latest_id() or 0

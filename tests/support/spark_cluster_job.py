@@ -29,13 +29,13 @@ def main() -> None:
     stream = write_stream(df, table, checkpoint_location=checkpoint, available_now=True, compaction=False)
     stream.awaitTermination()
 
-    files_before = table.files().num_rows
+    files_before = table.inspect.files().num_rows
     compact(spark, table)
     executors = spark.sparkContext.parallelize(range(8), 8).map(lambda _: _executor_id()).distinct().count()
     seen = {
         "rows": read(spark, table).count(),
         "files_before": files_before,
-        "files_after": table.files().num_rows,
+        "files_after": table.inspect.files().num_rows,
         "hosts": executors,
     }
     print(json.dumps(seen))

@@ -72,14 +72,14 @@ def _overwrite(table: DynamicTable, name: str, commits: int) -> None:
 
 
 def _stall(table: DynamicTable, name: str, _commits: int) -> None:
-    order = table.new_commit(commit_user=name)
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user=name)
+    task = table.new_write().open_task(order)
     task.write(own_rows(name, 1))
     message = task.prepare_commit()
     print("written", flush=True)
     sys.stdin.readline()
     try:
-        table.commit_write(order, [message], 1)
+        table.new_write().commit(order, [message], 1)
     except StorageError as error:
         print(type(error).__name__, flush=True)
     else:

@@ -36,10 +36,10 @@ def own_changes(name: str, number: int) -> list[str]:
 
 def write_to_log(table: DynamicTable, changes: list[str]) -> None:
     """What a micro-batch does: into the log, and nothing else."""
-    order = table.new_commit(commit_user="stream")
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user="stream")
+    with table.new_write().open_task(order) as write:
         write.write(rows(*changes))
-        table.commit_write(order, [write.prepare_commit()], 1, defers_tiering=True)
+        table.new_write().commit(order, [write.prepare_commit()], 1, defers_tiering=True)
 
 
 def _log(table: DynamicTable, name: str, rounds: int) -> None:
@@ -52,7 +52,7 @@ def _log(table: DynamicTable, name: str, rounds: int) -> None:
 def _tier(table: DynamicTable, name: str, rounds: int) -> None:
     for _ in range(rounds):
         try:
-            table.tier_log(compact=False, commit_user=f"tierer-{name}")
+            table.maintenance.tier_log(compact=False, commit_user=f"tierer-{name}")
         except RetryableError as error:
             print(type(error).__name__, flush=True)
 
@@ -68,7 +68,7 @@ def _stall(table: DynamicTable, name: str, *, before: bool) -> None:
 
     FileStoreCommit.commit = stalled_commit  # type: ignore[method-assign]
     try:
-        table.tier_log(compact=False, commit_user=f"tierer-{name}")
+        table.maintenance.tier_log(compact=False, commit_user=f"tierer-{name}")
     except StorageError as error:
         print(type(error).__name__, flush=True)
     else:

@@ -96,7 +96,7 @@ def test_older_rows_are_seen_under_the_new_schema_before_and_after_compaction(ta
     assert rows_of(altered) == sorted(expected, key=repr)
     altered.compact()
     assert rows_of(altered) == sorted(expected, key=repr)
-    assert altered.files()["schema_id"].to_pylist() == [1]
+    assert altered.inspect.files()["schema_id"].to_pylist() == [1]
 
 
 def test_ids_are_for_life_and_never_used_again(table: DynamicTable) -> None:
@@ -161,9 +161,9 @@ def test_bounds_of_renamed_and_widened_columns_still_prune() -> None:
 
     altered = table.alter(RenameColumn("c", "d"), AlterType("d", "BIGINT"), AddColumn("e", "INT"))
 
-    assert len(altered.plan(filter=col("d") > 20).entries) == 1
-    assert len(altered.plan(filter=col("e") == 1).entries) == 0
-    assert len(altered.plan(filter=col("e").is_null()).entries) == 2
+    assert len(altered.new_read(filter=col("d") > 20).plan().entries) == 1
+    assert len(altered.new_read(filter=col("e") == 1).plan().entries) == 0
+    assert len(altered.new_read(filter=col("e").is_null()).plan().entries) == 2
 
 
 def test_a_writer_that_knows_an_older_schema_goes_on_and_loses_nothing(table: DynamicTable) -> None:
@@ -297,4 +297,4 @@ def test_other_processes_load_the_version_they_are_told(tmp_path: Path) -> None:
     table.alter(RenameColumn("v", "w"))
 
     assert catalog.load_table("db.t").arrow_schema.names == ["id", "w"]
-    assert catalog.load_table("db.t").under_schema(0).arrow_schema.names == ["id", "v"]
+    assert catalog.load_table("db.t").refresh(schema_id=0).arrow_schema.names == ["id", "v"]

@@ -63,30 +63,30 @@ def test_anything_but_an_insert_is_refused_and_nothing_is_written(kind: str, log
     with pytest.raises(InvalidInputError, match=r"append-only, but row 1 is a change of kind"):
         table.append(rows("+I a 1 10", f"{kind} a 2 20"))
 
-    assert table.snapshots().num_rows == 0
-    assert table.lease.holder() is None
+    assert table.inspect.snapshots().num_rows == 0
+    assert table.context.lease.holder() is None
     assert polled(table) == []
     assert not table.environment.file_io.list_directory(f"{table.location}/dt=a/bucket-0")
 
 
 def test_appends_without_a_log_wait_for_no_turn() -> None:
     table = appended()
-    orders_ = [table.new_commit(commit_user=f"writer {n}") for n in range(3)]
+    orders_ = [table.new_write().begin(commit_user=f"writer {n}") for n in range(3)]
     assert [order.turn for order in orders_] == [None, None, None]
 
     for n, order in enumerate(orders_):
-        task = table.new_write(order)
+        task = table.new_write().open_task(order)
         task.write(rows(f"+I a {n} 10"))
-        table.commit_write(order, [task.prepare_commit()], n)
+        table.new_write().commit(order, [task.prepare_commit()], n)
 
     assert content(table) == ["a 0 10", "a 1 10", "a 2 10"]
 
 
 def test_with_a_log_appends_take_turns() -> None:
     table = appended(log=True)
-    order = table.new_commit(commit_user="writer")
+    order = table.new_write().begin(commit_user="writer")
     assert order.turn is not None
-    table.abort_write(order, [])
+    table.new_write().abort(order, [])
 
 
 def test_the_same_identity_commits_once() -> None:
@@ -107,7 +107,7 @@ def test_overwrites_and_drops_replace_and_streams_hear_nothing_of_them(log: bool
     assert content(table) == ["a 9 90", "b 2 20", "b 2 20"]
     table.overwrite(rows("+I b 3 30"), partition={"dt": "b"})
     assert content(table) == ["a 9 90", "b 3 30"]
-    table.drop_partitions([{"dt": "a"}])
+    table.maintenance.drop_partitions([{"dt": "a"}])
     assert content(table) == ["b 3 30"]
     table.overwrite(rows("+I c 4 40"), partition={})
     assert content(table) == ["c 4 40"]
@@ -122,9 +122,9 @@ def test_an_overwrite_that_shall_be_tracked_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="change_tracking=False"):
         table.overwrite(rows("+I a 2 20"), change_tracking=True)
     with pytest.raises(InvalidInputError, match="change_tracking=False"):
-        table.drop_partitions([{"dt": "a"}], change_tracking=True)
+        table.maintenance.drop_partitions([{"dt": "a"}], change_tracking=True)
     with pytest.raises(NotFoundError):
-        table.drop_partitions([{"dt": "z"}])
+        table.maintenance.drop_partitions([{"dt": "z"}])
 
     assert content(table) == ["a 1 10"]
 
@@ -132,12 +132,12 @@ def test_an_overwrite_that_shall_be_tracked_is_refused() -> None:
 def test_what_is_appended_while_an_overwrite_runs_stays() -> None:
     table = appended()
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="backfill", overwrite=scope_of(None))
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="backfill", overwrite=scope_of(None))
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 77"))
 
     table.append(rows("+I a 2 20"))
-    table.commit_write(order, [task.prepare_commit()], 1)
+    table.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == ["a 1 77", "a 2 20"]
 
@@ -146,16 +146,16 @@ def test_a_compaction_that_loses_against_an_overwrite_is_dropped_without_a_trace
     table = appended()
     for n in range(3):
         table.append(rows(f"+I a {n} 10"))
-    (task,) = table.plan_compaction()
-    message = table.run_compaction(task)
+    (task,) = table.maintenance.plan_compaction()
+    message = table.maintenance.run_compaction(task)
     assert message is not None
     table.overwrite(rows("+I a 9 90"))
 
     with pytest.raises(CommitConflictError):
-        table.commit_compaction([message])
+        table.maintenance.commit_compaction([message])
 
     assert content(table) == ["a 9 90"]
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert len(table.environment.file_io.list_directory(f"{table.location}/dt=a/bucket-0")) == 1
 
 
@@ -168,7 +168,7 @@ def test_compaction_changes_no_row_and_no_stream() -> None:
     snapshot = table.compact(full=False)
 
     assert snapshot is not None
-    assert table.files().num_rows == 1
+    assert table.inspect.files().num_rows == 1
     assert content(table) == [f"a {n} 10" for n in range(6)]
     assert news(source) == []
     assert table.compact() is None
@@ -177,13 +177,13 @@ def test_compaction_changes_no_row_and_no_stream() -> None:
 
 def test_tasks_of_one_write_may_all_have_rows_of_the_one_bucket() -> None:
     table = appended()
-    order = table.new_commit(commit_user="query")
+    order = table.new_write().begin(commit_user="query")
     messages = []
     for index in range(3):
-        task = table.new_write(order, task_index=index)
+        task = table.new_write().open_task(order, task_index=index)
         task.write(rows(f"+I a {index} 10"))
         messages.append(task.prepare_commit())
-    table.commit_write(order, messages, 1)
+    table.new_write().commit(order, messages, 1)
 
     assert content(table) == ["a 0 10", "a 1 10", "a 2 10"]
     table.compact()

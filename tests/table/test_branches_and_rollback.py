@@ -40,13 +40,15 @@ def table_of(log: str) -> DynamicTable:
 
 def all_stores(table: DynamicTable) -> set[str]:
     fresh = reopened(table)
-    return needed_by_snapshots(fresh.file_store, *(fresh.branch(name).file_store for name in fresh.branches.list()))
+    return needed_by_snapshots(
+        fresh.context.file_store, *(fresh.branches.open(name).context.file_store for name in fresh.branches.list())
+    )
 
 
 def assert_the_log_tells_the_same(table: DynamicTable) -> None:
     if table.log is not None:
         assert applied(streamed(table)) == content(table)
-        for snapshot_id in table.snapshots()["snapshot_id"].to_pylist():
+        for snapshot_id in table.inspect.snapshots()["snapshot_id"].to_pylist():
             assert applied(streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))) == content(table)
 
 
@@ -83,12 +85,12 @@ def test_a_rollback_to_a_tag_whose_snapshot_has_expired_keeps_its_files_for_good
     table = table_of(log)
     table.tags.create("first", 1)
     table.compact()
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     table.rollback_to(tag="first")
     table.tags.delete("first")
     table.append(rows("+I c 3 30"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     assert content(reopened(table)) == {"a 1 10", "b 2 20", "c 3 30"}
     assert data_files(table) == all_stores(table)
@@ -105,8 +107,8 @@ def test_expiry_between_keeps_what_a_later_rollback_brought_back() -> None:
     table.append(rows("+I b 2 20"))
 
     for retain_last in (4, 3, 2, 1):
-        table.expire_snapshots(retain_last=retain_last)
-        for snapshot_id in table.snapshots()["snapshot_id"].to_pylist():
+        table.maintenance.expire_snapshots(retain_last=retain_last)
+        for snapshot_id in table.inspect.snapshots()["snapshot_id"].to_pylist():
             assert reopened(table).to_arrow(snapshot_id=snapshot_id).num_rows
     assert content(reopened(table)) == {"a 1 10", "b 2 20"}
 
@@ -115,7 +117,7 @@ def test_rolling_back_to_what_is_there_makes_no_snapshot() -> None:
     for log in ("none", "kafka"):
         table = table_of(log)
         assert table.rollback_to(snapshot_id=3) is None
-        assert table.snapshots().num_rows == 3
+        assert table.inspect.snapshots().num_rows == 3
 
 
 def test_the_same_rollback_commits_once() -> None:
@@ -138,10 +140,10 @@ def test_a_rollback_of_a_table_with_a_log_may_leave_the_log_alone() -> None:
 def test_a_rollback_brings_back_what_others_noted_in_the_snapshot() -> None:
     """Source offsets, for example, so that the source is rewound too."""
     table = orders(None, **{"log.system": "none"})
-    order = table.new_commit(commit_user="ingest")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="ingest")
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 10"))
-    table._commit.commit(order, [task.prepare_commit()], 1, properties={"source.offsets": "7"})
+    table.new_write().commits.commit(order, [task.prepare_commit()], 1, properties={"source.offsets": "7"})
     table.append(rows("+I a 2 20"))
     snapshot = table.rollback_to(snapshot_id=1)
     assert snapshot is not None
@@ -157,7 +159,7 @@ def test_what_can_not_be_rolled_back_to_is_refused() -> None:
         table.rollback_to(snapshot_id=9)
     with pytest.raises(NotFoundError, match="no tag 'x'"):
         table.rollback_to(tag="x")
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotExpiredError):
         table.rollback_to(snapshot_id=1)
 
@@ -166,13 +168,13 @@ def test_what_can_not_be_rolled_back_to_is_refused() -> None:
 def test_a_branch_is_written_and_read_beside_the_table(log: str) -> None:
     table = table_of(log)
     table.branches.create("dev")
-    dev = table.branch("dev")
+    dev = table.branches.open("dev")
 
     dev.append(rows("+U a 1 99", "+I c 3 30"))
     dev.compact()
     table.append(rows("+I d 4 40"))
 
-    assert content(dev) == content(table.branch("dev")) == {"a 1 99", "b 2 20", "c 3 30"}
+    assert content(dev) == content(table.branches.open("dev")) == {"a 1 99", "b 2 20", "c 3 30"}
     assert content(table) == content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
     assert dev.log is None
     assert_the_log_tells_the_same(table)
@@ -183,7 +185,7 @@ def test_a_branch_is_written_and_read_beside_the_table(log: str) -> None:
 def test_a_branch_is_published_at_once_and_the_log_gets_the_net_change(log: str) -> None:
     table = table_of(log)
     table.branches.create("audit")
-    branch = table.branch("audit")
+    branch = table.branches.open("audit")
     branch.append(rows("+U a 1 12", "+I c 3 30"))
     branch.append(rows("-D b 2 20", "+U a 1 13"))
     told = streamed(table) if table.log is not None else []
@@ -202,12 +204,12 @@ def test_a_branch_is_published_at_once_and_the_log_gets_the_net_change(log: str)
 def test_a_published_branch_may_go_on_and_publishing_it_twice_changes_nothing(log: str) -> None:
     table = table_of(log)
     table.branches.create("audit")
-    table.branch("audit").append(rows("+I c 3 30"))
+    table.branches.open("audit").append(rows("+I c 3 30"))
     table.branches.fast_forward("audit")
     table.compact()
 
     assert table.branches.fast_forward("audit") is None or content(table) == {"a 1 11", "b 2 20", "c 3 30"}
-    table.branch("audit").append(rows("+I d 4 40"))
+    table.branches.open("audit").append(rows("+I d 4 40"))
     table.branches.fast_forward("audit")
 
     assert content(reopened(table)) == {"a 1 11", "b 2 20", "c 3 30", "d 4 40"}
@@ -218,7 +220,7 @@ def test_a_published_branch_may_go_on_and_publishing_it_twice_changes_nothing(lo
 def test_a_table_that_has_moved_on_is_not_fast_forwarded(log: str) -> None:
     table = table_of(log)
     table.branches.create("audit")
-    table.branch("audit").append(rows("+I c 3 30"))
+    table.branches.open("audit").append(rows("+I c 3 30"))
     table.append(rows("+I d 4 40"))
 
     with pytest.raises(InvalidInputError, match="has changed since branch 'audit'"):
@@ -226,7 +228,7 @@ def test_a_table_that_has_moved_on_is_not_fast_forwarded(log: str) -> None:
 
     assert content(table) == {"a 1 11", "b 2 20", "d 4 40"}
     assert table.tags.list() == ()
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 @BOTH
@@ -235,7 +237,7 @@ def test_a_compaction_of_the_table_does_not_stand_in_a_branchs_way(log: str) -> 
     table.append(rows("+I a 1 10"))
     table.append(rows("+U a 1 11"))
     table.branches.create("audit")
-    table.branch("audit").append(rows("+I c 3 30"))
+    table.branches.open("audit").append(rows("+I c 3 30"))
     table.compact()
 
     table.branches.fast_forward("audit")
@@ -249,16 +251,16 @@ def test_a_branch_of_a_tag_and_one_of_a_snapshot_begin_with_that_content() -> No
     table.tags.create("first", 1)
     table.branches.create("of-tag", tag="first")
     table.branches.create("of-snapshot", snapshot_id=2)
-    assert content(table.branch("of-tag")) == {"a 1 10", "b 2 20"}
-    assert content(table.branch("of-snapshot")) == {"a 1 11", "b 2 20"}
-    assert table.branch("of-tag").to_arrow(tag="first").num_rows == 2
+    assert content(table.branches.open("of-tag")) == {"a 1 10", "b 2 20"}
+    assert content(table.branches.open("of-snapshot")) == {"a 1 11", "b 2 20"}
+    assert table.branches.open("of-tag").to_arrow(tag="first").num_rows == 2
 
 
 def test_a_branch_of_a_table_without_a_commit_begins_empty() -> None:
     table = orders(None, **{"log.system": "none"})
     table.branches.create("first")
-    assert content(table.branch("first")) == set()
-    table.branch("first").append(rows("+I a 1 10"))
+    assert content(table.branches.open("first")) == set()
+    table.branches.open("first").append(rows("+I a 1 10"))
     table.branches.fast_forward("first")
     assert content(reopened(table)) == {"a 1 10"}
 
@@ -266,20 +268,20 @@ def test_a_branch_of_a_table_without_a_commit_begins_empty() -> None:
 def test_expiry_of_either_side_leaves_the_other_whole_and_deletion_takes_exactly_what_is_left() -> None:
     table = table_of("none")
     table.branches.create("dev", snapshot_id=2)
-    dev = table.branch("dev")
+    dev = table.branches.open("dev")
     dev.append(rows("+U a 1 50"))
     dev.append(rows("+U a 1 51"))
     table.append(rows("+I d 4 40"))
     table.compact()
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert [dev.to_arrow(snapshot_id=n).num_rows for n in (2, 3, 4)] == [2, 2, 2]
-    assert content(reopened(table).branch("dev")) == {"a 1 51", "b 2 20"}
+    assert content(reopened(table).branches.open("dev")) == {"a 1 51", "b 2 20"}
 
     dev.compact()
-    dev.expire_snapshots(retain_last=1)
+    dev.maintenance.expire_snapshots(retain_last=1)
     assert content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
-    assert content(reopened(table).branch("dev")) == {"a 1 51", "b 2 20"}
+    assert content(reopened(table).branches.open("dev")) == {"a 1 51", "b 2 20"}
     assert data_files(table) == all_stores(table)
 
     table.branches.delete("dev")
@@ -287,20 +289,20 @@ def test_expiry_of_either_side_leaves_the_other_whole_and_deletion_takes_exactly
     assert content(reopened(table)) == {"a 1 11", "b 2 20", "d 4 40"}
     assert not [path for path in every_file(table.environment.file_io, table.location) if "/branch/" in path]
     with pytest.raises(NotFoundError, match="no branch 'dev'"):
-        table.branch("dev")
+        table.branches.open("dev")
 
 
 def test_a_published_branch_may_be_deleted_and_either_side_expire() -> None:
     table = table_of("none")
     table.branches.create("audit")
-    branch = table.branch("audit")
+    branch = table.branches.open("audit")
     branch.append(rows("+I c 3 30"))
     table.branches.fast_forward("audit")
     table.append(rows("+U c 3 31"))
     table.compact()
 
-    table.expire_snapshots(retain_last=1)
-    assert content(reopened(table).branch("audit")) == {"a 1 11", "b 2 20", "c 3 30"}
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert content(reopened(table).branches.open("audit")) == {"a 1 11", "b 2 20", "c 3 30"}
     table.branches.delete("audit")
 
     assert content(reopened(table)) == {"a 1 11", "b 2 20", "c 3 31"}
@@ -336,7 +338,7 @@ def test_a_branch_whose_time_has_passed_goes_when_asked_with_what_only_it_kept()
     before = data_files(table)
     for name, time_retained in (("for-a-day", "1 d"), ("for-an-hour", timedelta(hours=1)), ("for-ever", None)):
         table.branches.create(name, time_retained=time_retained)
-        table.branch(name).append(rows("+I c 3 30"))
+        table.branches.open(name).append(rows("+I c 3 30"))
 
     assert table.branches.expire() == ()
     table.environment.clock.sleep(3600)
@@ -353,7 +355,10 @@ def test_a_branch_whose_time_has_passed_goes_when_asked_with_what_only_it_kept()
 def test_a_table_that_is_gone_does_not_read_as_one_without_rows() -> None:
     table = table_of("none")
     table.branches.create("dev")
-    dev, other = table.branch("dev"), orders(MemoryCatalog(environment=fake_environment()), **{"log.system": "none"})
+    dev, other = (
+        table.branches.open("dev"),
+        orders(MemoryCatalog(environment=fake_environment()), **{"log.system": "none"}),
+    )
     assert (dev.to_arrow().num_rows, other.to_arrow().num_rows) == (2, 0)
 
     table.branches.delete("dev")
@@ -373,8 +378,8 @@ def test_what_can_not_be_a_branch_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="not both"):
         table.branches.create("x", tag="t", snapshot_id=1)
     with pytest.raises(InvalidInputError, match="is a branch itself"):
-        table.branch("dev").branches.create("deeper")
-    for act in (table.branches.delete, table.branches.fast_forward, table.branch):
+        table.branches.open("dev").branches.create("deeper")
+    for act in (table.branches.delete, table.branches.fast_forward, table.branches.open):
         with pytest.raises(NotFoundError, match="branches there: dev"):
             act("nowhere")
 
@@ -387,7 +392,7 @@ def test_a_branch_half_made_is_none_and_is_made_anew() -> None:
 
     assert table.branches.list() == ()
     table.branches.create("dev", snapshot_id=1)
-    assert content(table.branch("dev")) == {"a 1 10", "b 2 20"}
+    assert content(table.branches.open("dev")) == {"a 1 10", "b 2 20"}
 
 
 def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> None:
@@ -395,10 +400,10 @@ def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> 
     table = orders(catalog, **{"log.system": "none"})
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 20"))
-    table._rollback._restore._refuse_tracked = "it has no primary key"
+    table._parts.rollback._restore._refuse_tracked = "it has no primary key"
     with pytest.raises(InvalidInputError, match="use change_tracking=False"):
         table.rollback_to(snapshot_id=1, change_tracking=True)
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 def test_a_file_that_a_rollback_brought_back_can_be_compacted_once_more() -> None:
@@ -412,8 +417,8 @@ def test_a_file_that_a_rollback_brought_back_can_be_compacted_once_more() -> Non
     table.compact()
 
     assert content(reopened(table)) == {"a 1 10"}
-    table.expire_snapshots(retain_last=1)
-    table.remove_orphan_files(older_than=timedelta(0))
+    table.maintenance.expire_snapshots(retain_last=1)
+    table.maintenance.remove_orphan_files(older_than=timedelta(0))
     table.compact()
     assert content(reopened(table)) == content(table) == {"a 1 10"}
 
@@ -426,11 +431,11 @@ def test_what_is_taken_out_while_a_rollback_commits_comes_back_for_every_reader(
 
     def somebody_drops_day_a_first(latest: Snapshot | None) -> None:
         if latest is not None and latest.id == 2:
-            other.drop_partitions([{"dt": "a"}])
+            other.maintenance.drop_partitions([{"dt": "a"}])
 
-    table.file_store.commit.restore(
+    table.context.file_store.commit.restore(
         Committable(commit_user="operator", commit_identifier=1),
-        table.file_store.snapshots.load(1),
+        table.context.file_store.snapshots.load(1),
         guard=somebody_drops_day_a_first,
     )
 
@@ -441,7 +446,7 @@ def test_what_is_taken_out_while_a_rollback_commits_comes_back_for_every_reader(
 def test_a_branch_that_was_altered_is_published_with_its_schema(log: str) -> None:
     table = table_of(log)
     table.branches.create("dev")
-    branch = table.branch("dev").alter(AddColumn("note", "STRING"))
+    branch = table.branches.open("dev").alter(AddColumn("note", "STRING"))
     branch.append(rows("+I b 3 30").append_column("note", pa.array(["new"])))
 
     table.branches.fast_forward("dev")
@@ -459,7 +464,7 @@ def test_a_branch_that_was_altered_is_published_with_its_schema(log: str) -> Non
 def test_a_fast_forward_that_is_refused_leaves_the_schema_alone() -> None:
     table = table_of("none")
     table.branches.create("dev")
-    table.branch("dev").alter(DropColumn("price"))
+    table.branches.open("dev").alter(DropColumn("price"))
     table.append(rows("+I a 5 50"))
 
     with pytest.raises(InvalidInputError, match="has changed since branch 'dev' was made"):
@@ -471,7 +476,9 @@ def test_a_fast_forward_that_is_refused_leaves_the_schema_alone() -> None:
 def test_a_branch_is_not_published_where_the_log_could_not_bear_its_schema() -> None:
     table = table_of("kafka")
     table.branches.create("dev")
-    table.branch("dev").alter(RenameColumn("price", "cost")).append(rows("+I a 5 50").rename_columns({"price": "cost"}))
+    table.branches.open("dev").alter(RenameColumn("price", "cost")).append(
+        rows("+I a 5 50").rename_columns({"price": "cost"})
+    )
 
     with pytest.raises(InvalidInputError, match="'price' can't be renamed to 'cost': the records in the log"):
         table.branches.fast_forward("dev")

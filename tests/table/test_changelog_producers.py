@@ -44,7 +44,7 @@ def test_what_we_leave_above_level_0_holds_what_lies_below_it(
     table.append_by_java([(ADD, (key, 0, 800)) for key in range(100)])
     table.append_by_us([(ADD, (1, 1, 1))])
 
-    assert {file["level"] for file in table.ours().files().to_pylist()} == {4, 5}
+    assert {file["level"] for file in table.ours().inspect.files().to_pylist()} == {4, 5}
     assert (1, 1, 801) in table.rows_by_java()
     assert table.rows_by_java() == table.rows_by_us() == table.rows_of_stream()
 
@@ -63,7 +63,7 @@ def test_the_changelog_of_a_commit_is_in_the_compaction_that_follows_it(
         (AFTER, (1, 0, 2)),
         (DELETE, (2, 0, 1)),
     ]
-    snapshots = table.ours().system_table("snapshots").to_pylist()
+    snapshots = table.ours().inspect.system_table("snapshots").to_pylist()
     assert [each["changelog_record_count"] for each in snapshots] == [None, 2, None, 3]
 
 

@@ -44,13 +44,13 @@ def kept_changelogs(home: Path) -> list[int]:
 
 
 def orphans(table: SharedTable) -> tuple[str, ...]:
-    return table.ours().remove_orphan_files(older_than=timedelta(0)).paths
+    return table.ours().maintenance.remove_orphan_files(older_than=timedelta(0)).paths
 
 
 @PRODUCERS
 def test_changelog_files_go_with_their_snapshots(paimon_core: PaimonCore, tmp_path: Path, producer: str) -> None:
     table = lived(paimon_core, tmp_path, {"changelog-producer": producer})
-    table.ours().expire_snapshots(retain_last=2)
+    table.ours().maintenance.expire_snapshots(retain_last=2)
 
     assert len(changelog_files(tmp_path)) == (2 if producer == "input" else 1)
     assert orphans(table) == ()
@@ -64,15 +64,15 @@ def test_a_stream_reads_the_changelogs_of_expired_snapshots(
 ) -> None:
     table = lived(paimon_core, tmp_path, {**FEW, **KEPT, "changelog-producer": producer})
     told = table.stream_by_java()
-    newest = table.ours().file_store.snapshots.latest_id() or 0
-    table.ours().expire_snapshots(retain_last=2)
+    newest = table.ours().context.file_store.snapshots.latest_id() or 0
+    table.ours().maintenance.expire_snapshots(retain_last=2)
 
     assert kept_changelogs(tmp_path) == list(range(1, newest - 1))
     assert table.stream_by_java() == told
     assert orphans(table) == ()
     table.compact_by_java()
     live_on(table, range(9, 12))
-    table.ours().expire_snapshots(retain_last=1)
+    table.ours().maintenance.expire_snapshots(retain_last=1)
     assert orphans(table) == ()
     assert table.stream_by_java()[: len(told)] == told
     if producer != "input":
@@ -87,7 +87,7 @@ def test_a_long_lived_changelog_expires_in_its_turn(paimon_core: PaimonCore, tmp
         "changelog.time-retained": "0 s",
     }
     table = lived(paimon_core, tmp_path, {**options, "changelog.num-retained.min": "5"}, turns=6)
-    table.ours().expire_snapshots(retain_last=2)
+    table.ours().maintenance.expire_snapshots(retain_last=2)
 
     assert kept_changelogs(tmp_path) == [8, 9, 10]
     assert len(changelog_files(tmp_path)) == 3
@@ -100,7 +100,7 @@ def test_a_table_without_a_producer_keeps_what_was_appended(paimon_core: PaimonC
     told = table.stream_by_java()
     assert len(told) == 7
     table.ours().compact()
-    table.ours().expire_snapshots(retain_last=1)
+    table.ours().maintenance.expire_snapshots(retain_last=1)
 
     assert table.stream_by_java() == told
     assert orphans(table) == ()
@@ -114,7 +114,7 @@ def test_what_java_has_expired_below_a_tag_is_no_damage(paimon_core: PaimonCore,
 
     assert orphans(table) == ()
     assert table.ours().to_arrow(tag="kept").num_rows == 1
-    table.ours().expire_snapshots(retain_last=1)
+    table.ours().maintenance.expire_snapshots(retain_last=1)
     table.ours().tags.delete("kept")
     assert orphans(table) == ()
 
@@ -124,22 +124,22 @@ def test_a_branch_and_a_tag_keep_their_rows_whatever_expires(paimon_core: Paimon
     ours = table.ours()
     ours.tags.create("kept", snapshot_id=2)
     ours.branches.create("b", tag="kept")
-    ours.branch("b").append(ours.branch("b").to_arrow())
-    ours.expire_snapshots(retain_last=1)
+    ours.branches.open("b").append(ours.branches.open("b").to_arrow())
+    ours.maintenance.expire_snapshots(retain_last=1)
 
     assert orphans(table) == ()
-    assert ours.branch("b").to_arrow().to_pylist() == ours.to_arrow(tag="kept").to_pylist() == [{"k": 0, "n": 0}]
+    assert ours.branches.open("b").to_arrow().to_pylist() == ours.to_arrow(tag="kept").to_pylist() == [{"k": 0, "n": 0}]
 
 
 def test_an_abandoned_write_leaves_no_changelog_file(paimon_core: PaimonCore, tmp_path: Path) -> None:
     table = lived(paimon_core, tmp_path, {"changelog-producer": "input"}, turns=1)
     before = changelog_files(tmp_path)
     ours = table.ours()
-    order = ours.new_commit(commit_user="tests")
-    write = ours.new_write(order)
+    order = ours.new_write().begin(commit_user="tests")
+    write = ours.new_write().open_task(order)
     write.write(ours.to_arrow())
     message = write.prepare_commit()
     assert len(changelog_files(tmp_path) - before) == 1
-    ours.abort_write(order, [message])
+    ours.new_write().abort(order, [message])
 
     assert changelog_files(tmp_path) == before

@@ -23,8 +23,8 @@ def told(table: DynamicTable, **which: Any) -> list[str]:
     which = {
         {"start": "start_snapshot_id", "end": "end_snapshot_id"}.get(key, key): value for key, value in which.items()
     }
-    splits = pickle.loads(pickle.dumps(table.plan_changes(**which)))  # noqa: S301  our own
-    batches = [row for split in splits for batch in table.read_changes(split) for row in batch.to_pylist()]
+    splits = pickle.loads(pickle.dumps(table.new_read().plan_changes(**which)))  # noqa: S301  our own
+    batches = [row for split in splits for batch in table.new_read().read_changes(split) for row in batch.to_pylist()]
     assert table.changes(**which).read_all().to_pylist() == batches
     return [f"{row['_row_kind']} {row['dt']} {row['id']} {row['price']}" for row in batches]
 
@@ -83,11 +83,11 @@ def test_applied_to_the_start_the_changes_give_the_end(mode: str, seed: int) -> 
                 table.compact(full=bool(random.integers(0, 2)))
             case 1:
                 table.overwrite(rows(*(f"+I a {each.split()[2]} 7" for each in changes)))
-            case 2 if (table.file_store.snapshots.latest_id() or 0) > 1:
+            case 2 if (table.context.file_store.snapshots.latest_id() or 0) > 1:
                 table.rollback_to(snapshot_id=1)
             case _:
                 table.append(rows(*changes))
-    newest = table.file_store.snapshots.latest_id() or 0
+    newest = table.context.file_store.snapshots.latest_id() or 0
     for start in range(newest + 1):
         for end in range(start, newest + 1):
             changes = told(table, start=start, end=end, mode=mode)
@@ -142,7 +142,7 @@ def test_what_has_expired_is_said_to_be() -> None:
     for n in range(5):
         table.append(rows(f"+I a {n} {n}"))
         clock.pass_time(60)
-    table.expire_snapshots(retain_last=3)
+    table.maintenance.expire_snapshots(retain_last=3)
 
     assert told(table, start=2, end=3) == ["+I a 2 2"]
     with pytest.raises(SnapshotExpiredError):
@@ -176,7 +176,7 @@ def test_an_empty_table_has_no_changes() -> None:
 
 def test_the_changes_of_a_branch_are_its_own(lived: DynamicTable) -> None:
     lived.branches.create("dev")
-    dev = lived.branch("dev")
+    dev = lived.branches.open("dev")
     dev.append(rows("+I c 1 1"))
     assert told(dev, start=6) == ["+I c 1 1"]
     assert told(reopened(lived), start=6) == []
@@ -216,7 +216,7 @@ def test_an_overwrite_of_what_was_empty_is_told_as_well(mode: str, key: list[str
     table.overwrite(rows("+I b 2 20"), change_tracking=False)
 
     assert told(table, start=0, mode=mode) == ["+I a 1 10", "+I b 2 20"]
-    assert table.snapshots()["commit_kind"].to_pylist() == ["OVERWRITE", "OVERWRITE"]
+    assert table.inspect.snapshots()["commit_kind"].to_pylist() == ["OVERWRITE", "OVERWRITE"]
 
 
 def test_the_newest_change_of_zeros_of_both_signs_is_told_for_each() -> None:
@@ -239,7 +239,7 @@ def test_who_remembers_an_expired_snapshot_is_told_that_it_was_expired() -> None
     table.compact()
     table.append(rows("+I a 1 3"))
     assert told(table, start=2) == ["+U a 1 6"]
-    reopened(table).expire_snapshots(retain_last=1)
+    reopened(table).maintenance.expire_snapshots(retain_last=1)
 
     with pytest.raises(SnapshotExpiredError, match=r"snapshot 2 .*has been expired; the earliest kept is 4"):
         told(table, start=2)

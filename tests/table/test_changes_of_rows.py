@@ -33,7 +33,7 @@ def counter(kind: str) -> DynamicTable:
 
 
 def newest(table: DynamicTable) -> int:
-    return table.file_store.snapshots.latest_id() or 0
+    return table.context.file_store.snapshots.latest_id() or 0
 
 
 def one(n: int) -> pa.Table:
@@ -60,7 +60,7 @@ def test_a_change_of_an_older_snapshot_is_refused_and_leaves_nothing(kind: str) 
         table.append(one(1), based_on=read)
 
     assert table.to_arrow() == before
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
     table.append(one(4), based_on=newest(table))
 
 
@@ -81,7 +81,7 @@ def test_a_snapshot_that_has_been_expired_counts_as_a_change() -> None:
     read = newest(table)
     for n in range(4):
         table.append(one(n))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     with pytest.raises(CommitConflictError):
         table.append(one(1), based_on=read)
@@ -116,13 +116,13 @@ def test_nothing_is_lost_when_two_count_at_once(kind: str, tmp_path: Path) -> No
 
 def test_an_order_travels_as_text() -> None:
     table = counter("a key and a log")
-    order = table.new_commit(commit_user="job", based_on=newest(table))
+    order = table.new_write().begin(commit_user="job", based_on=newest(table))
 
     again = WriteOrder.from_json(order.to_json())
-    table.abort_write(again, [])
+    table.new_write().abort(again, [])
 
     assert again == order
-    assert table.turn_holder() is None
+    assert table.inspect.lease_holder() is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"turn": {}}', '{"turn": null, "more": 1}'])
@@ -132,7 +132,7 @@ def test_what_is_no_order_is_refused(text: str) -> None:
 
 
 def test_the_order_of_an_overwrite_stays_where_it_is() -> None:
-    order = counter("a key").new_commit(commit_user="job", overwrite=OverwriteScope.of({}))
+    order = counter("a key").new_write().begin(commit_user="job", overwrite=OverwriteScope.of({}))
 
     with pytest.raises(InvalidInputError, match="overwrite"):
         order.to_json()

@@ -29,7 +29,7 @@ def _breaking(table: DynamicTable) -> tuple[DynamicTable, BreakingLog]:
 
 def _assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
     """Promise 3: any snapshot plus the log from its offsets is the table."""
-    for snapshot_id in table.snapshots().column("snapshot_id").to_pylist():
+    for snapshot_id in table.inspect.snapshots().column("snapshot_id").to_pylist():
         start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
         assert applied(streamed(table, start)) == content(table), f"started at snapshot {snapshot_id}"
 
@@ -81,7 +81,7 @@ def test_a_replay_of_the_commit_that_died_finishes_its_log_part_and_adds_nothing
     reopened(table).append(rows("+I a 1 10"), commit_user="query", commit_identifier=1)
 
     assert streamed(table) == ["+I a 1 10"]
-    assert table.snapshots().num_rows == 1
+    assert table.inspect.snapshots().num_rows == 1
 
 
 def test_a_transaction_lost_after_its_snapshot_is_published_again_at_once() -> None:
@@ -125,10 +125,10 @@ def test_who_finds_a_commit_done_also_ends_its_log_transactions() -> None:
     log.dies_before_commit = False
     assert streamed(table) == []
 
-    assert table.committed("job", 8) is None
-    snapshot = table.committed("job", 7)
+    assert table.new_write().committed("job", 8) is None
+    snapshot = table.new_write().committed("job", 7)
 
-    assert snapshot == table.file_store.snapshots.latest()
+    assert snapshot == table.context.file_store.snapshots.latest()
     assert streamed(table) == ["+I a 1 10"]
 
 
@@ -149,25 +149,25 @@ def test_an_untracked_commit_never_leaks_into_a_repair() -> None:
 
 def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visible() -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
-    first, second = table.new_write(order), table.new_write(order)
+    order = table.new_write().begin(commit_user="job")
+    first, second = table.new_write().open_task(order), table.new_write().open_task(order)
     first.write(rows("+I a 1 10"))
     message = first.prepare_commit()
     second.write(rows("+I a 2 20"))
 
     with pytest.raises(InvalidInputError, match=r"storage_lib\.spark\.write"):
-        table.commit_write(order, [message, second.prepare_commit()], 1)
+        table.new_write().commit(order, [message, second.prepare_commit()], 1)
 
     assert content(table) == set()
     assert streamed(table) == []
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 @pytest.mark.parametrize("task_index", [None, 0])
 def test_a_transaction_that_timed_out_while_its_turn_lasted_is_to_be_written_again(task_index: int | None) -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
-    with table.new_write(order, task_index=task_index) as task:
+    order = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(order, task_index=task_index) as task:
         task.write(rows("+I a 1 10"))
         clock = table.environment.clock
         assert isinstance(clock, FakeClock)
@@ -175,7 +175,7 @@ def test_a_transaction_that_timed_out_while_its_turn_lasted_is_to_be_written_aga
 
         with pytest.raises(LeaseLostError, match="timed out"):
             task.write(rows("+I a 2 20"))
-    table.abort_write(order, [])
+    table.new_write().abort(order, [])
     table.append(rows("+I a 1 10"))
     assert streamed(table) == ["+I a 1 10"]
 
@@ -185,8 +185,8 @@ def test_who_is_fenced_in_his_own_turn_blames_another_task_if_there_may_be_one(
     task_index: int | None, error: type[Exception]
 ) -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
-    with table.new_write(order, task_index=task_index) as task:
+    order = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(order, task_index=task_index) as task:
         task.write(rows("+I a 1 10"))
         assert table.log is not None
         table.log.begin(0)  # another task, or a sleeper who had looked at the lease before our turn
@@ -197,24 +197,24 @@ def test_who_is_fenced_in_his_own_turn_blames_another_task_if_there_may_be_one(
 
 def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="job")
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
 
-    table.abort_write(order, [message])
+    table.new_write().abort(order, [message])
 
-    assert table.snapshots().num_rows == 0
-    assert table.lease.holder() is None
+    assert table.inspect.snapshots().num_rows == 0
+    assert table.context.lease.holder() is None
     table.append(rows("+I a 2 20"))
     assert streamed(table) == ["+I a 2 20"]
 
 
 def test_a_task_that_leaves_without_a_word_is_undone() -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
+    order = table.new_write().begin(commit_user="job")
 
-    with table.new_write(order) as task:
+    with table.new_write().open_task(order) as task:
         task.write(rows("+I a 1 10"))
 
     assert table.log is not None
@@ -224,16 +224,16 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
 
 def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_successor() -> None:
     table = orders(None, **{"lease.timeout": "5 s"})
-    sleeper = table.new_write(table.new_commit(commit_user="sleeper"))
-    order = table.new_commit(commit_user="successor")
-    successor = table.new_write(order)
+    sleeper = table.new_write().open_task(table.new_write().begin(commit_user="sleeper"))
+    order = table.new_write().begin(commit_user="successor")
+    successor = table.new_write().open_task(order)
     successor.write(rows("+I a 2 20"))
 
     with pytest.raises(LeaseLostError, match="taken over"):
         sleeper.write(rows("+I a 1 10"))
     sleeper.abort()
     successor.write(rows("+I a 3 30"))
-    table.commit_write(order, [successor.prepare_commit()], 1)
+    table.new_write().commit(order, [successor.prepare_commit()], 1)
 
     assert content(table) == {"a 2 20", "a 3 30"}
     assert streamed(table) == ["+I a 2 20", "+I a 3 30"]
@@ -242,36 +242,36 @@ def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_succ
 def test_a_commit_in_another_turn_since_the_base_makes_a_writer_start_over() -> None:
     """The second rule: it has to hold also where the look at the lease came a moment too early."""
     table = orders()
-    stale = table.new_commit(commit_user="sleeper")
-    task = table.new_write(replace(stale, turn=None))
+    stale = table.new_write().begin(commit_user="sleeper")
+    task = table.new_write().open_task(replace(stale, turn=None))
     task.write(rows("+I a 1 10"))
     message = replace(task.prepare_commit(), transactions=())
     assert stale.turn is not None
-    table.lease.release(stale.turn)
+    table.context.lease.release(stale.turn)
     table.append(rows("+I a 1 20"))
-    turn = table.lease.acquire(holder="sleeper", commit_user="sleeper", purpose="write")
+    turn = table.context.lease.acquire(holder="sleeper", commit_user="sleeper", purpose="write")
 
     with pytest.raises(LeaseLostError, match="another writer's turn"):
-        table.commit_write(replace(stale, turn=turn), [message], 1)
+        table.new_write().commit(replace(stale, turn=turn), [message], 1)
 
     assert content(table) == {"a 1 20"}
 
 
 def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> None:
     table = orders()
-    order = table.new_commit(commit_user="writer")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="writer")
+    task = table.new_write().open_task(order)
     task.write(rows("+U a 1 11"))
-    stranger = table.file_store.new_write(None)
+    stranger = table.context.file_store.new_write(None)
     (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
     for partition, bucket, _ in group_rows(batch, table.schema):
         stranger.write(partition, bucket, batch, pa.array([0], pa.int8()))
-    table.file_store.commit.commit(
+    table.context.file_store.commit.commit(
         Committable(commit_user="flink", commit_identifier=1, messages=stranger.prepare_commit())
     )
 
     with pytest.raises(LeaseLostError, match="write again"):
-        table.commit_write(order, [task.prepare_commit()], 1)
+        table.new_write().commit(order, [task.prepare_commit()], 1)
     table.append(rows("+U a 1 11"))
 
     assert content(table) == {"a 1 11"}
@@ -285,15 +285,15 @@ def test_bad_input_gives_the_turn_back() -> None:
     with pytest.raises(InvalidInputError, match="row kind"):
         table.append(rows("+X a 1 10"))
 
-    assert table.lease.holder() is None
-    assert table.snapshots().num_rows == 0
+    assert table.context.lease.holder() is None
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_a_commit_without_rows_makes_no_snapshot() -> None:
     table = orders()
 
     assert table.append(rows()) is None
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
@@ -304,7 +304,7 @@ def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
     compacted = table.compact()
     overwritten = table.overwrite(rows("+I b 3 30"), change_tracking=False)
 
-    before = LogPart.of_snapshot(table.file_store.snapshots.load(2))
+    before = LogPart.of_snapshot(table.context.file_store.snapshots.load(2))
     assert before is not None
     for snapshot in (compacted, overwritten):
         assert snapshot is not None
@@ -346,10 +346,10 @@ def test_a_streams_commit_looks_back_no_further_than_to_its_last_one(monkeypatch
         """In a new process; how many snapshots it read."""
         files = FaultyFileIO(table.environment.file_io)
         stream = reopened_in(files, table, names=f"batch-{next(processes)}")
-        order = replace(stream.new_commit(commit_user="query"), identifiers_ascend=True)
-        task = stream.new_write(order)
+        order = replace(stream.new_write().begin(commit_user="query"), identifiers_ascend=True)
+        task = stream.new_write().open_task(order)
         task.write(rows(f"+I b {batch_id} 1"))
-        assert stream.commit_write(order, [task.prepare_commit()], batch_id) is not None
+        assert stream.new_write().commit(order, [task.prepare_commit()], batch_id) is not None
         return len({path for operation, path in files.calls if operation == "read_bytes" and "/snapshot-" in path})
 
     processes = count()
@@ -357,5 +357,5 @@ def test_a_streams_commit_looks_back_no_further_than_to_its_last_one(monkeypatch
     assert commit(2) <= 6
     assert commit(1) <= 6
     assert commit(3) <= 6
-    assert table.snapshots().num_rows == 33
+    assert table.inspect.snapshots().num_rows == 33
     assert content(table) >= {"b 1 1", "b 2 1", "b 3 1"}

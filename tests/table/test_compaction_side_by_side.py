@@ -35,7 +35,7 @@ def test_all_buckets_become_one_run_in_one_commit(table: DynamicTable) -> None:
 
     assert snapshot is not None
     assert snapshot.id == 3
-    assert sorted(table.files()["bucket"].to_pylist()) == list(range(BUCKETS))
+    assert sorted(table.inspect.files()["bucket"].to_pylist()) == list(range(BUCKETS))
     assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == [
         {"id": key, "name": "new"} for key in range(100)
     ]
@@ -45,7 +45,7 @@ def test_when_one_bucket_fails_nothing_of_the_others_stays(
     table: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sorted(Path(table.location).rglob("*.parquet"))
-    compact = table.file_store.compact
+    compact = table.context.file_store.compact
     run = compact.run
 
     def broken(task: CompactionTask) -> Any:
@@ -60,18 +60,18 @@ def test_when_one_bucket_fails_nothing_of_the_others_stays(
         table.compact()
 
     assert sorted(Path(table.location).rglob("*.parquet")) == before
-    assert table.snapshots().num_rows == 2
+    assert table.inspect.snapshots().num_rows == 2
 
 
 def test_compactions_of_some_buckets_each_do_not_conflict_and_leave_the_others_alone(table: DynamicTable) -> None:
     shares: list[list[tuple[dict[str, object], int]]] = [[({}, 0), ({}, 2)], [({}, 1)]]
-    planned = [table.plan_compaction(buckets=share) for share in shares]
-    done = [[table.run_compaction(task) for task in tasks] for tasks in planned]
+    planned = [table.maintenance.plan_compaction(buckets=share) for share in shares]
+    done = [[table.maintenance.run_compaction(task) for task in tasks] for tasks in planned]
 
-    committed = [table.commit_compaction([message for message in messages if message]) for messages in done]
+    committed = [table.maintenance.commit_compaction([message for message in messages if message]) for messages in done]
 
     assert [snapshot.id for snapshot in committed if snapshot] == [3, 4]
-    runs = Counter(table.files()["bucket"].to_pylist())
+    runs = Counter(table.inspect.files()["bucket"].to_pylist())
     assert runs == {0: 1, 1: 1, 2: 1, 3: 2}
     assert table.compact(buckets=shares[0]) is None, "nothing is left to be done there"
     assert table.compact() is not None
@@ -91,8 +91,8 @@ def test_buckets_are_named_with_their_whole_partition_and_without_another(tmp_pa
 
     assert table.compact(buckets=[({"day": "2024-05-14", "hour": None}, 0)]) is not None
 
-    assert Counter(table.files()["partition"].to_pylist()).most_common()[0][1] == 2
-    assert table.files().num_rows == 3
+    assert Counter(table.inspect.files()["partition"].to_pylist()).most_common()[0][1] == 2
+    assert table.inspect.files().num_rows == 3
     with pytest.raises(InvalidInputError, match=r"named by \(day, hour\), not by \(day\)"):
         table.compact(buckets=[({"day": "2024-05-14"}, 0)])
     with pytest.raises(InvalidInputError, match="partition or buckets, not both"):

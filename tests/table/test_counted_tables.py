@@ -92,7 +92,7 @@ def test_a_tracked_overwrite_tells_the_difference_of_counts(log: bool) -> None: 
 
     assert content(table) == ["a 1 10", "a 4 40", "a 4 40", "b 3 30"]
     assert news(source) == ["+I a 4 40", "+I a 4 40", "-D a 1 10", "-D a 2 20"]
-    table.drop_partitions([{"dt": "a"}], change_tracking=True)
+    table.maintenance.drop_partitions([{"dt": "a"}], change_tracking=True)
     assert content(table) == ["b 3 30"]
     assert news(source) == ["-D a 1 10", "-D a 4 40", "-D a 4 40"]
 
@@ -106,7 +106,7 @@ def test_an_untracked_overwrite_or_drop_is_not_heard_of(log: bool) -> None:  # n
 
     table.overwrite(rows("+I a 5 50", "+I a 5 50"), change_tracking=False)
     assert content(table) == ["a 5 50", "a 5 50", "b 3 30"]
-    table.drop_partitions([{"dt": "b"}])
+    table.maintenance.drop_partitions([{"dt": "b"}])
     assert content(table) == ["a 5 50", "a 5 50"]
     table.append(rows("-D a 5 50"))
     assert content(table) == ["a 5 50"]
@@ -115,12 +115,12 @@ def test_an_untracked_overwrite_or_drop_is_not_heard_of(log: bool) -> None:  # n
 
 def test_appends_without_a_log_wait_for_no_turn_and_add_up() -> None:
     table = counted(log=False)
-    orders = [table.new_commit(commit_user=f"writer {n}") for n in range(3)]
+    orders = [table.new_write().begin(commit_user=f"writer {n}") for n in range(3)]
     assert [order.turn for order in orders] == [None, None, None]
     for n, order in enumerate(orders):
-        task = table.new_write(order)
+        task = table.new_write().open_task(order)
         task.write(rows("+I a 1 10", "-D a 2 20" if n else "+I a 2 20"))
-        table.commit_write(order, [task.prepare_commit()], n)
+        table.new_write().commit(order, [task.prepare_commit()], n)
 
     assert content(table) == ["a 1 10"] * 3
     table.append(rows("+I a 2 20"))
@@ -132,17 +132,17 @@ def test_appends_without_a_log_wait_for_no_turn_and_add_up() -> None:
 def test_a_difference_from_rows_that_were_replaced_meanwhile_is_refused_and_leaves_nothing() -> None:
     table = counted(log=False)
     table.append(rows("+I a 1 10"))
-    order = table._commit.open(commit_user="slow", tracked=True, is_difference=True)
-    task = table.new_write(order)
+    order = table.new_write().commits.open(commit_user="slow", tracked=True, is_difference=True)
+    task = table.new_write().open_task(order)
     task.write(rows("-D a 1 10", "+I a 2 20"))
     message = task.prepare_commit()
     table.overwrite(rows("+I a 3 30"), change_tracking=False)
 
     with pytest.raises(CommitConflictError, match="replaced rows"):
-        table._commit.commit(order, [message], 1)
+        table.new_write().commits.commit(order, [message], 1)
 
     assert content(table) == ["a 3 30"]
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     files = [
         each
         for bucket in (0, 1)
@@ -154,26 +154,26 @@ def test_a_difference_from_rows_that_were_replaced_meanwhile_is_refused_and_leav
 def test_two_differences_from_one_content_do_not_both_happen() -> None:
     table = counted(log=False, **{"lease.timeout": "5 s"})
     table.append(rows("+I a 1 10"))
-    slow = table._commit.open(commit_user="slow", tracked=True, is_difference=True)
-    task = table.new_write(slow)
+    slow = table.new_write().commits.open(commit_user="slow", tracked=True, is_difference=True)
+    task = table.new_write().open_task(slow)
     task.write(rows("-D a 1 10"))
     message = task.prepare_commit()
     other = reopened(table)
     other.overwrite(rows("+I a 2 20"))
 
     with pytest.raises(LeaseLostError):
-        table._commit.commit(slow, [message], 1)
+        table.new_write().commits.commit(slow, [message], 1)
     assert content(table) == ["a 2 20"]
 
 
 def test_what_a_stream_appends_while_an_overwrite_runs_is_added() -> None:
     table = counted(log=False)
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 7 70"))
     table.append(rows("+I a 7 70", "-D a 1 10"))
-    table.commit_write(order, [task.prepare_commit()], 1)
+    table.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == ["a 7 70", "a 7 70"]
 

@@ -30,7 +30,7 @@ def come(table: DynamicTable, *moments: object) -> None:
 
 
 def marks(table: DynamicTable) -> list[int | None]:
-    return [None if each is None else each - NOON_MILLIS for each in table.snapshots()["watermark"].to_pylist()]
+    return [None if each is None else each - NOON_MILLIS for each in table.inspect.snapshots()["watermark"].to_pylist()]
 
 
 @pytest.mark.parametrize("options", [{}, {"log.system": "none"}, {"log.consistency": "eventual"}], ids=str)
@@ -38,11 +38,11 @@ def test_it_follows_the_newest_event_at_a_distance_and_never_falls(options: dict
     table = visits(**options)
 
     come(table, None)
-    table.tier_log() if table.log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().log_comes_first else None
     come(table, NOON, NOON.replace(hour=11))
-    table.tier_log() if table.log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().log_comes_first else None
     come(table, NOON.replace(hour=10))
-    table.tier_log() if table.log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().log_comes_first else None
     table.compact()
 
     assert marks(table)[-3:] == [-5_000, -5_000, -5_000]
@@ -52,13 +52,13 @@ def test_it_follows_the_newest_event_at_a_distance_and_never_falls(options: dict
 
 def test_it_is_that_of_all_tasks_of_a_commit() -> None:
     table = visits(**{"log.system": "none"})
-    order = table.new_commit(commit_user="driver")
+    order = table.new_write().begin(commit_user="driver")
     messages = []
     for task, hour in enumerate((9, 13, 8)):
-        write = table.new_write(order, task_index=task)
+        write = table.new_write().open_task(order, task_index=task)
         write.write(pa.table({"id": [task], "at": pa.array([NOON.replace(hour=hour)], pa.timestamp("us", "UTC"))}))
         messages.append(write.prepare_commit())
-    table.commit_write(order, messages, 1)
+    table.new_write().commit(order, messages, 1)
 
     assert marks(table) == [3_600_000 - 5_000]
 

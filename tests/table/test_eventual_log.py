@@ -39,16 +39,16 @@ def eventual(**options: str) -> DynamicTable:
 
 def written(table: DynamicTable, *changes: str) -> None:
     """Rows that a stream hands to the log and leaves to the next tiering."""
-    order = table.new_commit(commit_user="stream")
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user="stream")
+    with table.new_write().open_task(order) as write:
         write.write(rows(*changes))
         message = write.prepare_commit()
-    assert table.commit_write(order, [message], 1, defers_tiering=True) is None
+    assert table.new_write().commit(order, [message], 1, defers_tiering=True) is None
 
 
 def physical_rows(table: DynamicTable) -> int:
     """Rows in files, every version counted, so that a record which got in twice shows."""
-    return sum(table.files().column("rows").to_pylist())
+    return sum(table.inspect.files().column("rows").to_pylist())
 
 
 def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
@@ -61,7 +61,7 @@ def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
 
 def _starts(table: DynamicTable) -> list[int]:
     """All snapshots but another engine's oldest ones, when the one that told its offsets has been expired."""
-    snapshots = table.snapshots()
+    snapshots = table.inspect.snapshots()
     told = pc.index(snapshots.column("log_offsets").is_valid(), value=True).as_py()
     ids: list[int] = snapshots.column("snapshot_id").to_pylist()
     return ids[max(told, 0) :]
@@ -75,18 +75,18 @@ def test_rows_are_in_the_log_at_once_and_in_the_files_after_tiering() -> None:
     assert content(table) == set()
 
     written(table, "+U a 1 11", "-D a 2 20")
-    snapshot = table.tier_log()
+    snapshot = table.maintenance.tier_log()
 
     assert snapshot is not None
     assert content(table) == {"a 1 11"}
-    assert table.tier_log() is None
+    assert table.maintenance.tier_log() is None
     assert_every_start_leads_to_the_same_table(table)
 
 
 def test_a_stream_goes_from_the_snapshot_into_the_log_without_gap_and_without_double() -> None:
     table = eventual()
     written(table, "+I a 1 10", "+I a 2 20")
-    table.tier_log()
+    table.maintenance.tier_log()
     written(table, "+U a 1 11")
     source = table.stream()
 
@@ -101,7 +101,7 @@ def test_a_stream_goes_from_the_snapshot_into_the_log_without_gap_and_without_do
         (1, 11),
         (3, 30),
     ]
-    table.tier_log()
+    table.maintenance.tier_log()
     assert source.poll() is None
 
 
@@ -119,13 +119,13 @@ def test_a_batch_write_tiers_at_its_end_and_finds_its_own_repetition() -> None:
 
 def test_a_batch_write_has_its_snapshot_even_if_another_has_tiered_its_rows() -> None:
     table = eventual()
-    order = table.new_commit(commit_user="job")
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(order) as write:
         write.write(rows("+I a 1 10"))
         message = write.prepare_commit()
-    table.tier_log()
+    table.maintenance.tier_log()
 
-    snapshot = table.commit_write(order, [message], 7)
+    snapshot = table.new_write().commit(order, [message], 7)
 
     assert snapshot is not None
     assert snapshot.commit_user == "job"
@@ -135,13 +135,13 @@ def test_a_batch_write_has_its_snapshot_even_if_another_has_tiered_its_rows() ->
 
 def test_writers_to_the_log_wait_for_nobody() -> None:
     table = eventual(**{"lease.wait-timeout": "1 s"})
-    turn = table.lease.acquire(holder="somebody", commit_user="somebody", purpose="write")
+    turn = table.context.lease.acquire(holder="somebody", commit_user="somebody", purpose="write")
 
     written(table, "+I a 1 10")
     with pytest.raises(UnavailableError, match="somebody"):
         table.append(rows("+I a 2 20"))
-    table.lease.release(turn)
-    table.tier_log()
+    table.context.lease.release(turn)
+    table.maintenance.tier_log()
 
     assert content(table) == {"a 1 10", "a 2 20"}
 
@@ -150,13 +150,13 @@ def test_files_are_compacted_after_tiering_unless_told_otherwise() -> None:
     table = eventual(**{"num-sorted-run.compaction-trigger": "2"})
     for price in range(3):
         written(table, f"+I a 1 {price}")
-        table.tier_log(compact=False)
-    assert table.files().num_rows == 3
+        table.maintenance.tier_log(compact=False)
+    assert table.inspect.files().num_rows == 3
 
     written(table, "+I a 1 9")
-    table.tier_log()
+    table.maintenance.tier_log()
 
-    assert table.files().num_rows == 1
+    assert table.inspect.files().num_rows == 1
     assert content(table) == {"a 1 9"}
     assert_every_start_leads_to_the_same_table(table)
 
@@ -170,7 +170,7 @@ def test_an_untracked_write_comes_after_the_log_of_before_and_reaches_no_stream(
     assert streamed(table) == ["+I a 1 10"]
 
     written(table, "+I a 1 12")
-    table.tier_log()
+    table.maintenance.tier_log()
     assert content(table) == {"a 1 12", "b 1 1"}
 
 
@@ -181,7 +181,7 @@ def test_an_overwrite_replaces_what_is_in_the_log_too_if_it_is_tracked(*, tracke
     written(table, "+I a 3 30")
 
     table.overwrite(rows("+I a 1 10", "+I a 2 21"), partition={"dt": "a"}, change_tracking=tracked)
-    table.tier_log()
+    table.maintenance.tier_log()
 
     # Untracked, an overwrite replaces the files of when it began; what is in the log comes after it.
     late = set() if tracked else {"a 3 30"}
@@ -197,11 +197,11 @@ def test_a_tracked_drop_of_a_partition_is_deletions_in_the_log() -> None:
     table = eventual()
     table.append(rows("+I a 1 10", "+I b 1 1"))
 
-    table.drop_partitions([{"dt": "a"}], change_tracking=True)
+    table.maintenance.drop_partitions([{"dt": "a"}], change_tracking=True)
 
     assert content(table) == {"b 1 1"}
     assert applied(streamed(table)) == {"b 1 1"}
-    table.drop_partitions([{"dt": "b"}])
+    table.maintenance.drop_partitions([{"dt": "b"}])
     assert content(table) == set()
     assert applied(streamed(table)) == {"b 1 1"}
 
@@ -224,7 +224,7 @@ def test_what_another_engine_appended_to_the_files_gets_into_the_log() -> None:
     written(table, "+U a 1 11")
     _append_as_another_engine(table, rows("+I a 2 21", "+I a 3 30"))
 
-    table.tier_log()
+    table.maintenance.tier_log()
 
     assert content(table) == {"a 1 11", "a 2 21", "a 3 30"} == applied(streamed(table))
     assert_every_start_leads_to_the_same_table(table)
@@ -236,12 +236,12 @@ def test_what_another_engine_appended_to_the_files_gets_into_the_log() -> None:
 def _append_as_another_engine(table: DynamicTable, new: pa.Table) -> None:
     batch = new.drop_columns(["_row_kind"]).to_batches()[0]
     batch = batch.cast(table.arrow_schema)
-    write = table.file_store.new_write(table.file_store.snapshots.latest())
+    write = table.context.file_store.new_write(table.context.file_store.snapshots.latest())
     for partition, bucket, indices in group_rows(batch, table.schema):
         write.write(partition, bucket, batch, pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), indices)
-    identifier = table.file_store.snapshots.latest_id() or 0
+    identifier = table.context.file_store.snapshots.latest_id() or 0
     committable = Committable(commit_user="flink", commit_identifier=identifier, messages=write.prepare_commit())
-    table.file_store.commit.commit(committable)
+    table.context.file_store.commit.commit(committable)
 
 
 def test_rows_of_a_newer_schema_keep_their_columns_whoever_tiers_them() -> None:
@@ -249,11 +249,11 @@ def test_rows_of_a_newer_schema_keep_their_columns_whoever_tiers_them() -> None:
     old = orders(catalog, **EVENTUAL)
     written(old, "+I a 1 10")
     altered = old.alter(AddColumn("note", "STRING"))
-    order = altered.new_commit(commit_user="stream")
-    with altered.new_write(order) as write:
+    order = altered.new_write().begin(commit_user="stream")
+    with altered.new_write().open_task(order) as write:
         write.write(rows("+I a 2 20").append_column("note", pa.array(["new"])))
         message = write.prepare_commit()
-    altered.commit_write(order, [message], 1, defers_tiering=True)
+    altered.new_write().commit(order, [message], 1, defers_tiering=True)
 
     old.append(rows("+I a 3 30"))
 
@@ -270,10 +270,10 @@ def test_records_that_retention_took_before_they_were_tiered_are_told_of_and_ski
     table.log.expire(LogOffsets({0: 2}))
 
     with pytest.raises(LogOffsetsExpiredError, match=r"log\.tier-interval"):
-        table.tier_log()
+        table.maintenance.tier_log()
     assert content(table) == {"a 1 10"}
 
-    table.tier_log(skip_expired=True)
+    table.maintenance.tier_log(skip_expired=True)
     assert content(table) == {"a 1 10", "a 3 30"}
 
 
@@ -323,7 +323,7 @@ def test_create_refuses_what_eventual_can_not_keep(
 
 def test_tier_log_is_refused_where_files_and_log_are_written_together() -> None:
     with pytest.raises(InvalidInputError, match=r"log\.consistency=eventual"):
-        orders().tier_log()
+        orders().maintenance.tier_log()
 
 
 LIFE = (
@@ -338,7 +338,7 @@ LOGGED = [change for step in LIFE for change in step]
 
 def _live(table: DynamicTable) -> None:
     written(table, *LIFE[0])
-    table.tier_log(commit_user="tierer")
+    table.maintenance.tier_log(commit_user="tierer")
     written(table, *LIFE[1])
     table.append(rows(*LIFE[2]), commit_user="job", commit_identifier=1)
 
@@ -369,7 +369,7 @@ def test_a_crash_at_any_act_costs_no_row_and_puts_none_into_the_files_twice() ->
             _live(reopened_in(faulty, sound, names="first"))
 
         survivor = reopened_in(FaultyFileIO(files), sound, names="second")
-        survivor.tier_log(commit_user="tierer")
+        survivor.maintenance.tier_log(commit_user="tierer")
 
         log = streamed(survivor)
         assert log == LOGGED[: len(log)], f"act {at}: the log is what was written so far, in order"
@@ -377,7 +377,7 @@ def test_a_crash_at_any_act_costs_no_row_and_puts_none_into_the_files_twice() ->
         assert physical_rows(survivor) == len(log), f"act {at}: each record is in the files once"
         assert_every_start_leads_to_the_same_table(survivor)
         written(survivor, "+I z 1 1")
-        survivor.tier_log()
+        survivor.maintenance.tier_log()
         assert content(survivor) == applied([*log, "+I z 1 1"]), f"act {at}"
 
 
@@ -395,7 +395,7 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
         def read(self, *args: object, **kwargs: object) -> object:
             if not self.overtaken:
                 self.overtaken = True
-                successor.tier_log(commit_user="tierer")
+                successor.maintenance.tier_log(commit_user="tierer")
             return super().read(*args, **kwargs)
 
     stalled_log = table.log
@@ -403,11 +403,11 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     stalled = reopened(table, stalled_log)
 
     with pytest.raises(LeaseLostError):
-        stalled.tier_log(commit_user="tierer")
+        stalled.maintenance.tier_log(commit_user="tierer")
 
     assert content(table) == {"a 1 10", "a 2 20"}
     assert physical_rows(table) == 2
-    assert table.snapshots().num_rows == 1
+    assert table.inspect.snapshots().num_rows == 1
 
 
 def test_what_a_turn_writes_is_not_acknowledged_while_a_bucket_was_never_told_of_its_end() -> None:
@@ -458,14 +458,24 @@ def test_whatever_is_done_in_turn_the_log_the_files_and_a_model_agree(seed: int)
     def foreign_append() -> None:
         take(new := [f"+I b {chance.randrange(6)} {chance.randrange(100)}"])
         # Its rows come after the log of before, and are in the log before that of afterwards.
-        table.tier_log()
+        table.maintenance.tier_log()
         _append_as_another_engine(table, rows(*new))
-        table.tier_log()
+        table.maintenance.tier_log()
 
-    acts = (log, log, log, append, overwrite, foreign_append, table.tier_log, table.compact, table.expire_snapshots)
+    acts = (
+        log,
+        log,
+        log,
+        append,
+        overwrite,
+        foreign_append,
+        table.maintenance.tier_log,
+        table.compact,
+        table.maintenance.expire_snapshots,
+    )
     for _ in range(25):
         chance.choice(acts)()
-    table.tier_log()
+    table.maintenance.tier_log()
 
     assert content(table) == set(model.values()) == applied(streamed(table))
     assert_every_start_leads_to_the_same_table(table)

@@ -30,12 +30,12 @@ def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> Non
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
     table.overwrite(rows("+I b 2 2"), change_tracking=False)
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     reopened(table).append(rows("+I a 2 20"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
-    assert table.snapshots().num_rows == 1
+    assert table.inspect.snapshots().num_rows == 1
 
 
 def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out() -> None:
@@ -50,7 +50,7 @@ def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out
             table.overwrite(rows("+I b 1 1"), change_tracking=False)
             raise UnavailableError
 
-    reopened(table, Slow(log)).expire_snapshots(retain_last=1)
+    reopened(table, Slow(log)).maintenance.expire_snapshots(retain_last=1)
     reopened(table).append(rows("+I a 2 20"))
 
     assert content(table) == {"a 1 10", "a 2 20", "b 1 1"}
@@ -62,25 +62,25 @@ def test_expiry_finishes_what_a_dead_writer_left_open() -> None:
     _died_before_its_log_part(table)
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
-    assert table.snapshots().num_rows == 1
+    assert table.inspect.snapshots().num_rows == 1
     assert streamed(table) == ["+I a 1 10"]
 
 
 def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_published() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    task = table.new_write(table.new_commit(commit_user="x", tracked=False))
+    task = table.new_write().open_task(table.new_write().begin(commit_user="x", tracked=False))
     task.write(rows("+I a 2 20"))
     foreign = Committable(
         commit_user="flink", commit_identifier=BATCH_COMMIT_IDENTIFIER, messages=task.prepare_commit().files
     )
-    table.file_store.commit.commit(foreign)
+    table.context.file_store.commit.commit(foreign)
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
     table.overwrite(rows("+I b 2 2"), change_tracking=False)
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     table.append(rows("+I a 3 30"))
 
     assert streamed(table) == ["+I a 1 10", "+I a 2 20", "+I a 3 30"]
@@ -89,16 +89,16 @@ def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_p
 def test_a_commit_that_cannot_see_any_more_whose_turns_came_between_starts_over() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="slow")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="slow")
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 2 20"))
     for _ in range(3):
         table.overwrite(rows("+I b 1 1"), change_tracking=False)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     other = reopened(table)
     with pytest.raises(LeaseLostError, match="expired"):
-        other.commit_write(order, [task.prepare_commit()], 1)
+        other.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == {"a 1 10", "b 1 1"}
     assert streamed(table) == ["+I a 1 10"]
@@ -107,14 +107,14 @@ def test_a_commit_that_cannot_see_any_more_whose_turns_came_between_starts_over(
 def test_a_task_may_start_after_the_snapshot_of_its_order_has_expired() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="slow")
+    order = table.new_write().begin(commit_user="slow")
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     other = reopened(table)
-    task = other.new_write(order)
+    task = other.new_write().open_task(order)
     task.write(rows("+U a 1 11"))
-    other.commit_write(order, [task.prepare_commit()], 1)
+    other.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == {"a 1 11", "b 1 1"}
     assert applied(streamed(table)) == {"a 1 11"}
@@ -123,17 +123,17 @@ def test_a_task_may_start_after_the_snapshot_of_its_order_has_expired() -> None:
 def test_an_overwrite_that_began_upon_an_expired_snapshot_conflicts_and_leaves_no_file() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 9 90"))
     message = task.prepare_commit()
     table.append(rows("+I a 2 20"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     directory = f"{table.location}/dt=a/bucket-0"
     files_before = len(table.environment.file_io.list_directory(directory))
 
     with pytest.raises(CommitConflictError, match="run it again"):
-        reopened(table).commit_write(order, [message], 1)
+        reopened(table).new_write().commit(order, [message], 1)
 
     assert content(table) == {"a 1 10", "a 2 20"}
     assert len(table.environment.file_io.list_directory(directory)) == files_before - 1
@@ -145,4 +145,4 @@ def test_the_newest_snapshot_can_not_be_expired(retain_last: int) -> None:
     table.append(rows("+I a 1 10"))
 
     with pytest.raises(InvalidInputError, match="1 or more"):
-        table.expire_snapshots(retain_last=retain_last)
+        table.maintenance.expire_snapshots(retain_last=retain_last)

@@ -19,8 +19,8 @@ Act = Callable[[DynamicTable], object]
 ACTS: dict[str, Act] = {
     "tags": lambda table: table.tags.expire(),
     "branches": lambda table: table.branches.expire(),
-    "snapshots": lambda table: table.expire_snapshots(retain_last=1),
-    "older snapshots": lambda table: table.expire_snapshots(retain_last=2),
+    "snapshots": lambda table: table.maintenance.expire_snapshots(retain_last=1),
+    "older snapshots": lambda table: table.maintenance.expire_snapshots(retain_last=2),
 }
 
 
@@ -46,7 +46,7 @@ def lived() -> DynamicTable:
         table.append(rows(f"+U a 1 {price}"))
     table.tags.create("kept", 1, time_retained="1 h")
     table.branches.create("dev", snapshot_id=2, time_retained="1 h")
-    table.branch("dev").append(rows("+U a 2 1"))
+    table.branches.open("dev").append(rows("+U a 2 1"))
     table.compact()
     table.environment.clock.sleep(3600)
     return table
@@ -79,7 +79,7 @@ def test_two_expiries_at_once_both_end_well(one: str, other: str) -> None:
             act(reopened(table))
         assert (table.tags.list(), table.branches.list()) == ((), ()), at
         assert content(reopened(table)) == {"a 1 3"}, at
-        assert data_files(table) == needed_by_snapshots(reopened(table).file_store), at
+        assert data_files(table) == needed_by_snapshots(reopened(table).context.file_store), at
     assert at > 5
 
 

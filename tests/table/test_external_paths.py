@@ -73,28 +73,28 @@ def test_every_verb_of_a_table_keeps_its_data_outside(catalog: MemoryCatalog, ki
         table.append(rows(f"+U a 1 {price}", f"+I b {price} 5", "+I c 1 1"))
     table.tags.create("four")
     table.branches.create("dev")
-    table.branch("dev").append(rows("+U a 1 77"))
+    table.branches.open("dev").append(rows("+U a 1 77"))
     table.append(rows("-D c 1 1"))
     table.compact(full=True)
     table.overwrite(rows("+I b 9 9"), partition={"dt": "b"})
     assert content(table) == {"a 1 4", "b 9 9"}
-    assert content(table.branch("dev")) == {"a 1 77", "b 1 5", "b 2 5", "b 3 5", "b 4 5", "c 1 1"}
+    assert content(table.branches.open("dev")) == {"a 1 77", "b 1 5", "b 2 5", "b 3 5", "b 4 5", "c 1 1"}
     assert data_inside(table) == set()
-    paths = table.system_table("files")["file_path"].to_pylist()
+    paths = table.inspect.system_table("files")["file_path"].to_pylist()
     assert all(path.startswith(ROOT) for path in paths)
 
-    table.drop_partitions([{"dt": "a"}])
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.drop_partitions([{"dt": "a"}])
+    table.maintenance.expire_snapshots(retain_last=1)
     table.branches.delete("dev")
     assert content(table) == {"b 9 9"}
     table.rollback_to(tag="four")
     assert content(table) == {"a 1 4", "b 1 5", "b 2 5", "b 3 5", "b 4 5", "c 1 1"}
     table.tags.delete("four")
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     pass_a_week(table)
-    assert table.remove_orphan_files().paths == ()
-    assert set(table.system_table("files")["file_path"].to_pylist()) <= data_outside(table)
+    assert table.maintenance.remove_orphan_files().paths == ()
+    assert set(table.inspect.system_table("files")["file_path"].to_pylist()) <= data_outside(table)
     assert content(catalog.load_table(NAME)) == {"a 1 4", "b 1 5", "b 2 5", "b 3 5", "b 4 5", "c 1 1"}
 
     catalog.drop_table(NAME)
@@ -109,16 +109,16 @@ def test_what_no_snapshot_needs_is_deleted_outside_as_well(catalog: MemoryCatalo
     table.compact(full=True)
     assert len(data_outside(table)) == 4
 
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
-    assert data_outside(table) == set(table.system_table("files")["file_path"].to_pylist())
+    assert data_outside(table) == set(table.inspect.system_table("files")["file_path"].to_pylist())
 
 
 def test_orphans_outside_are_found_and_nothing_else(catalog: MemoryCatalog) -> None:
     table = outside(catalog)
     table.append(rows("+I a 1 1"))
     live = data_outside(table)
-    task = table.new_write(table.new_commit(commit_user="dead"))
+    task = table.new_write().open_task(table.new_write().begin(commit_user="dead"))
     task.write(rows("+I z 9 9"))
     task.prepare_commit()
     orphans = data_outside(table) - live
@@ -130,8 +130,8 @@ def test_orphans_outside_are_found_and_nothing_else(catalog: MemoryCatalog) -> N
     files.write_bytes(entropy, b"x")
     pass_a_week(table)
 
-    assert set(table.remove_orphan_files(dry_run=True).paths) == {*orphans, entropy}
-    assert set(table.remove_orphan_files().paths) == {*orphans, entropy}
+    assert set(table.maintenance.remove_orphan_files(dry_run=True).paths) == {*orphans, entropy}
+    assert set(table.maintenance.remove_orphan_files().paths) == {*orphans, entropy}
 
     assert {path for path in data_outside(table) if not path.endswith("notes.txt")} == live
     assert len([path for path in data_outside(table) if path.endswith("notes.txt")]) == 3
@@ -140,13 +140,13 @@ def test_orphans_outside_are_found_and_nothing_else(catalog: MemoryCatalog) -> N
 
 def test_an_aborted_write_leaves_nothing_outside(catalog: MemoryCatalog) -> None:
     table = outside(catalog)
-    order = table.new_commit(commit_user="undecided")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="undecided")
+    task = table.new_write().open_task(order)
     task.write(rows("+I z 9 9"))
     message = task.prepare_commit()
     assert data_outside(table)
 
-    table.abort_write(order, [message])
+    table.new_write().abort(order, [message])
 
     assert data_outside(table) == set()
 
@@ -232,9 +232,9 @@ def test_files_stay_where_they_are_when_the_directory_is_changed(catalog: Memory
     for path in lost:
         files.write_bytes(path, b"x")
     pass_a_week(table)
-    assert table.remove_orphan_files().paths == tuple(sorted(lost))
+    assert table.maintenance.remove_orphan_files().paths == tuple(sorted(lost))
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert data_outside(table) == set()
     assert content(table) == {f"a {key} 1" for key in range(1, 5)}
     catalog.drop_table(NAME)
@@ -247,7 +247,7 @@ def test_a_branch_does_not_say_where_data_goes(catalog: MemoryCatalog) -> None:
     table.branches.create("dev")
 
     with pytest.raises(InvalidInputError, match="the table's to say"):
-        altered(table.branch("dev"), (PATHS_OPTION, "file:/elsewhere"), (STRATEGY_OPTION, "round-robin"))
+        altered(table.branches.open("dev"), (PATHS_OPTION, "file:/elsewhere"), (STRATEGY_OPTION, "round-robin"))
 
 
 def test_directories_without_a_strategy_are_refused(catalog: MemoryCatalog) -> None:
@@ -352,7 +352,7 @@ def test_a_warehouse_of_another_spelling_has_the_same_table(tmp_path: Path) -> N
         table.append(rows("+I a 1 1"))
         lost = tmp_path / "outside" / "shop.db" / "orders" / "dt=a" / "bucket-0" / "data-lost.parquet"
         lost.write_bytes(b"x")
-        assert table.remove_orphan_files(older_than=timedelta(0)).paths == (str(lost),)
+        assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == (str(lost),)
         catalog.drop_table(NAME)
         assert not lost.parent.exists()
 
@@ -419,10 +419,10 @@ def test_a_table_of_another_engine_is_cleaned_by_name_only(
     files.write_bytes(others, b"x")
     pass_a_week(table)
 
-    assert table.remove_orphan_files().paths == ()
+    assert table.maintenance.remove_orphan_files().paths == ()
     assert "has not claimed it" in caplog.text
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert len(data_outside(table)) == 2
     catalog.drop_table(NAME)
 
@@ -437,12 +437,12 @@ def test_setting_the_directories_again_claims_them(catalog: MemoryCatalog) -> No
     lost = f"{PLACE}/dt=a/bucket-0/data-lost.parquet"
     files.write_bytes(lost, b"x")
     pass_a_week(table)
-    assert table.remove_orphan_files().paths == ()
+    assert table.maintenance.remove_orphan_files().paths == ()
 
     table = altered(table, (PATHS_OPTION, f"file:{PLACE}"))
 
     assert table.schema.id == 0
-    assert table.remove_orphan_files().paths == (lost,)
+    assert table.maintenance.remove_orphan_files().paths == (lost,)
 
 
 @pytest.mark.parametrize("claimed", [True, False])
@@ -470,13 +470,13 @@ def test_a_table_that_names_another_tables_directory_deletes_nothing_there(
     ):
         hostile.append(rows("+U a 1 2"))
     for path in before:
-        hostile.file_store.deletion.delete(path)
+        hostile.context.file_store.deletion.delete(path)
     hostile = forged(hostile, lambda options: {**options, STRATEGY_OPTION: "none"})
     hostile.append(rows("+U a 1 3"))
     hostile.compact(full=True)
-    hostile.expire_snapshots(retain_last=1)
+    hostile.maintenance.expire_snapshots(retain_last=1)
     pass_a_week(hostile)
-    hostile.remove_orphan_files(older_than=timedelta(0))
+    hostile.maintenance.remove_orphan_files(older_than=timedelta(0))
     catalog.drop_table("shop.hostile")
 
     assert "belongs to another table" in caplog.text
@@ -502,7 +502,7 @@ def test_a_path_that_is_no_data_files_place_is_never_deleted(
     table = outside(catalog)
     table.append(rows("+I a 1 1"))
 
-    table.file_store.deletion.delete(named.removeprefix("file:"))
+    table.context.file_store.deletion.delete(named.removeprefix("file:"))
 
     assert "is in no data directory of the table" in caplog.text
 
@@ -518,8 +518,8 @@ def test_a_link_in_an_external_directory_is_not_followed(tmp_path: Path) -> None
     (place / "dt=b").symlink_to(precious.parent)
     (place / "dt=a" / "bucket-7").symlink_to(precious)
 
-    assert table.remove_orphan_files(older_than=timedelta(0)).paths == ()
-    table.file_store.deletion.delete(str(place / "dt=b" / "bucket-0" / "data-0.parquet"))
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == ()
+    table.context.file_store.deletion.delete(str(place / "dt=b" / "bucket-0" / "data-0.parquet"))
     catalog.drop_table(NAME)
 
     assert (precious / "data-0.parquet").exists()
@@ -532,8 +532,8 @@ def test_a_link_in_an_external_directory_is_not_followed(tmp_path: Path) -> None
 def test_an_entry_whose_path_is_no_url_is_damaged(catalog: MemoryCatalog, named: str) -> None:
     table = outside(catalog)
     table.append(rows("+I a 1 1"))
-    (split,) = table.plan().splits()
+    (split,) = table.new_read().plan().splits()
     forged_split = replace(split, files=tuple(replace(file, external_path=named) for file in split.files))
 
     with pytest.raises((CorruptFileError, NotFoundError)):
-        list(table.file_store.read.read(forged_split))
+        list(table.context.file_store.read.read(forged_split))

@@ -51,9 +51,9 @@ def insert(id_: int) -> pa.Table:
 def test_others_read_our_tags_branches_rollbacks_and_statistics(table: DynamicTable, tmp_path: Path) -> None:
     table.tags.create("second", 2, time_retained="1 d")
     table.branches.create("dev", tag="second")
-    table.branch("dev").append(rows("+I a 5 5"))
+    table.branches.open("dev").append(rows("+I a 5 5"))
     table.compact()
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     assert travelled(tmp_path, **{"scan.tag-name": "second"}) == {"a 1 2"}
     assert travelled(tmp_path, f"{IDENTIFIER}$branch_dev") == {"a 1 2", "a 5 5"}
@@ -62,7 +62,7 @@ def test_others_read_our_tags_branches_rollbacks_and_statistics(table: DynamicTa
     assert branch.latest_snapshot().id() == 3
 
     table.rollback_to(tag="second")
-    table.analyze()
+    table.maintenance.analyze()
     assert travelled(tmp_path) == texts(read_with_rust(tmp_path, IDENTIFIER)) == {"a 1 2"}
     append_with_pypaimon(tmp_path, IDENTIFIER, tmp_path, insert(9))
     assert content(table) == texts(read_with_rust(tmp_path, IDENTIFIER)) == {"a 1 2", "a 9 9"}
@@ -79,15 +79,15 @@ def test_we_read_and_write_on_tags_and_branches_of_others(table: DynamicTable, t
     assert abs((tag.create_time_ms or 0) - table.environment.clock.now_millis()) < 3_600_000
     assert texts(table.to_arrow(tag="theirs")) == {"a 1 2"}
     assert table.branches.list() == ("audit",)
-    branch = table.branch("audit")
+    branch = table.branches.open("audit")
     assert content(branch) == {"a 1 2"}
     branch.append(rows("+I a 5 5"))
     assert travelled(tmp_path, f"{IDENTIFIER}$branch_audit") == {"a 1 2", "a 5 5"}
 
     table.compact()
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert texts(table.to_arrow(tag="theirs")) == {"a 1 2"}
-    assert content(table.branch("audit")) == {"a 1 2", "a 5 5"}
+    assert content(table.branches.open("audit")) == {"a 1 2", "a 5 5"}
     table.branches.delete("audit")
     table.tags.delete("theirs")
-    assert data_files(table) == needed_by_snapshots(table.file_store)
+    assert data_files(table) == needed_by_snapshots(table.context.file_store)

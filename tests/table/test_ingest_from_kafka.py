@@ -71,7 +71,7 @@ def test_what_can_not_be_read_is_told_and_nothing_of_it_is_written(table: Dynami
     with pytest.raises(CorruptFileError, match="offset 1: "):
         ingest(table, topic, options=options)
 
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_what_can_not_be_read_is_passed_over_where_that_is_asked_for(

@@ -87,16 +87,16 @@ def test_tiering_says_once_that_records_may_be_gone_and_goes_on_with_the_new_log
     for price in range(4):
         table.append(rows(f"+U a 1 {price}"))
     table = make_log_anew(table)
-    order = table.new_commit(commit_user="stream")
+    order = table.new_write().begin(commit_user="stream")
     for price in range(written):
-        with table.new_write(order) as write:
+        with table.new_write().open_task(order) as write:
             write.write(rows(f"+U a {price} {100 + price}"))
-            table.commit_write(order, [write.prepare_commit()], price, defers_tiering=True)
+            table.new_write().commit(order, [write.prepare_commit()], price, defers_tiering=True)
 
     assert table.describe()["log records not yet in files"] == str(written)
     with pytest.raises(LogOffsetsExpiredError, match=r"recreated.*skip_expired"):
-        table.tier_log()
-    table.tier_log(skip_expired=True)
+        table.maintenance.tier_log()
+    table.maintenance.tier_log(skip_expired=True)
 
     assert content(table) == {f"a {price} {100 + price}" for price in range(written)} | (
         {"a 1 3"} if written == 1 else set()

@@ -106,10 +106,10 @@ def test_what_is_no_key_is_refused(lived: DynamicTable, keys: Any, reason: str) 
 
 def test_an_analysis_tells_rows_bounds_nulls_and_distinct_values(lived: DynamicTable) -> None:
     lived.append(rows("+U a 9 -"))
-    snapshot = lived.analyze()
+    snapshot = lived.maintenance.analyze()
     assert snapshot is not None
     assert (snapshot.commit_kind, snapshot.delta_record_count) == ("ANALYZE", 0)
-    (statistics,) = lived.system_table("statistics").to_pylist()
+    (statistics,) = lived.inspect.system_table("statistics").to_pylist()
     assert (statistics["snapshot_id"], statistics["mergedRecordCount"]) == (4 - 0, 399)
     of_columns = json.loads(statistics["colstat"])
     assert of_columns["id"] == {
@@ -120,19 +120,19 @@ def test_an_analysis_tells_rows_bounds_nulls_and_distinct_values(lived: DynamicT
 
 
 def test_statistics_are_carried_forward_and_expire_with_the_last_snapshot_that_names_them(lived: DynamicTable) -> None:
-    lived.analyze(["id"])
-    first = lived.file_store.snapshots.latest()
+    lived.maintenance.analyze(["id"])
+    first = lived.context.file_store.snapshots.latest()
     lived.append(rows("+I c 1 1"))
-    newest = lived.file_store.snapshots.latest()
+    newest = lived.context.file_store.snapshots.latest()
     assert first is not None
     assert newest is not None
     assert newest.statistics == first.statistics
     directory = f"{lived.location}/statistics"
-    lived.analyze()
+    lived.maintenance.analyze()
     assert len(lived.environment.file_io.list_directory(directory)) == 2
-    lived.expire_snapshots(retain_last=1)
+    lived.maintenance.expire_snapshots(retain_last=1)
     assert len(lived.environment.file_io.list_directory(directory)) == 1
-    assert reopened(lived).system_table("statistics").num_rows == 1
+    assert reopened(lived).inspect.system_table("statistics").num_rows == 1
     assert content(lived) == content(reopened(lived))
 
 
@@ -147,7 +147,7 @@ def test_columns_of_many_types_are_analyzed() -> None:
     )  # fmt: skip
     table = catalog.create_table("db.t", columns, primary_key=["id"])
     table.append(pa.table({name: [1, 2] if name == "id" else [None, None] for name in columns.names}, schema=columns))
-    table.analyze()
+    table.maintenance.analyze()
     values = [
         3,
         True,
@@ -160,8 +160,8 @@ def test_columns_of_many_types_are_analyzed() -> None:
         [1],
     ]
     table.append(pa.table({name: [value] for name, value in zip(columns.names, values, strict=True)}, schema=columns))
-    table.analyze()
-    found = json.loads(table.system_table("statistics")["colstat"][0].as_py())
+    table.maintenance.analyze()
+    found = json.loads(table.inspect.system_table("statistics")["colstat"][0].as_py())
     assert found["d"]["min"] == "10"
     assert found["ts"]["max"] == "1970-01-01T00:00:01.500000"
     assert found["dec"]["min"] == "1.50"

@@ -226,7 +226,7 @@ def test_what_an_engine_can_not_take_back_is_refused_before_anything_is_written(
         table.append(_rows(("+I", 1, 5, "a", 1), ("-D", 1, 0, "a", 1)))
 
     assert all(part in str(refusal.value) for part in parts)
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_a_sum_that_its_column_can_not_hold_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_sum_that_its_column_can_not_hold_is_refused_with_the_remedy(tmp_path:
     with pytest.raises(InvalidInputError, match=r"db\.t.*sum of column 'n'.*Widen"):
         table.append(_rows(("+I", 1, 2**31 - 1, "a", 1), ("+I", 1, 1, "a", 1)))
 
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -353,13 +353,13 @@ def test_a_sum_too_large_for_its_column_stands_in_nobodys_way_until_the_column_i
     assert table.to_arrow(columns=["id", "name"]).num_rows == 19
     assert table.to_arrow(filter=col("id") > 1)["n"].to_pylist().count(38) == 1
     assert table.lookup([{"id": 2}])["n"].to_pylist() == [4]
-    fresh = table.files().filter(pc.field("level") == 0)
-    assert pc.unique(fresh["bucket"]).to_pylist() == [table.plan(filter=col("id") == 1).entries[0].bucket]
+    fresh = table.inspect.files().filter(pc.field("level") == 0)
+    assert pc.unique(fresh["bucket"]).to_pylist() == [table.new_read(filter=col("id") == 1).plan().entries[0].bucket]
     table = table.alter(AlterType("n", "BIGINT"))
     table.append(_rows(("+I", 1, 1, "b", 1)))
     table.compact()
     assert table.lookup([{"id": 1}])["n"].to_pylist() == [2**32 - 1]
-    assert set(table.files()["level"].to_pylist()) == {5}
+    assert set(table.inspect.files()["level"].to_pylist()) == {5}
 
 
 def test_a_stream_goes_on_where_what_it_has_read_was_expired(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_stream_goes_on_where_what_it_has_read_was_expired(tmp_path: Path) -> 
     stream.poll()
     table.append(_rows(("+I", 1, 2, "b", 1), ("+I", 2, 1, "c", 1)))
     table.consumers.create("reader", 2)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     position = stream.position
 
     fresh = WarehouseCatalog(str(tmp_path)).load_table("db.t")

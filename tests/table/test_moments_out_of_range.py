@@ -70,7 +70,7 @@ def test_values_out_of_range_are_refused_and_nothing_is_committed(spelled: str, 
         with pytest.raises(InvalidInputError, match=rf"'at' is TIME.*row 2 .* {value} .*between {low} and {high}|"
                            rf"'at' is DATE.*row 2 .* {value} .*between {low} and {high}"):  # fmt: skip
             table.append(moments(type_, low, None, value, high))
-        assert table.snapshots().num_rows == 0
+        assert table.inspect.snapshots().num_rows == 0
     table.append(moments(type_, low, None, high))
     assert table.to_arrow()["at"].to_pylist().count(None) == 1
 
@@ -116,7 +116,7 @@ def test_the_tasks_of_spark_refuse_them_too(tmp_path: Path) -> None:
     batch = moments(pa.date32(), 0, DAY_MAX + 1).select(["id", "at"]).to_batches()[0]
     with pytest.raises(InvalidInputError, match=f"'at' is DATE.*row 1 has the value {DAY_MAX + 1}"):
         writer.write(iter([batch]))
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_an_ingested_topic_is_refused_before_its_offsets_are_recorded(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_ingested_topic_is_refused_before_its_offsets_are_recorded(tmp_path: 
         SourceReader(table, foreign, log, "cdc", 10, skip_expired=False).read_up_to(
             log.latest_offsets(), change_tracking=None
         )
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_nested_values_are_found_with_their_path_and_row() -> None:

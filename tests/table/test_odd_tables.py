@@ -24,7 +24,7 @@ def test_nothing_is_written_as_nothing(nothing: pa.Table) -> None:
     table = orders()
 
     assert table.append(nothing) is None
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
     assert streamed(table) == []
 
 
@@ -52,8 +52,8 @@ def test_a_null_in_the_key_is_refused_before_anything_is_written() -> None:
     with pytest.raises(InvalidInputError, match=r"'dt' is part of the primary key.*the first is row 1"):
         table.append(given)
 
-    assert table.snapshots().num_rows == 0
-    assert table.lease.holder() is None
+    assert table.inspect.snapshots().num_rows == 0
+    assert table.context.lease.holder() is None
     assert streamed(table) == []
 
 
@@ -80,10 +80,10 @@ def test_a_thousand_partitions_in_one_batch() -> None:
 
     table.append(given)
 
-    assert table.partitions().num_rows == count
+    assert table.inspect.partitions().num_rows == count
     assert table.to_arrow().num_rows == 2 * count
     assert applied(streamed(table)) == content(table)
-    dropped = table.drop_partitions([{"dt": f"p{n}"} for n in range(count // 2)])
+    dropped = table.maintenance.drop_partitions([{"dt": f"p{n}"} for n in range(count // 2)])
     assert dropped is not None
     assert table.to_arrow().num_rows == count
 
@@ -118,7 +118,7 @@ def test_a_partition_whose_directory_would_have_too_long_a_name_is_refused_befor
             write(given)
 
     assert streamed(table) == []
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
     fits = pa.table({"dt": [value[:-1] if value[0] == "x" else value[:-10]], "id": [2], "price": [20]})
     table.append(fits)
     assert len(streamed(table)) == 1

@@ -30,16 +30,16 @@ def lived() -> DynamicTable:
         table.append(rows(f"+U a 1 {price}", "+I b 2 5"))
     table.tags.create("second", 2)
     table.branches.create("dev", snapshot_id=1)
-    table.branch("dev").append(rows("+U a 1 77"))
+    table.branches.open("dev").append(rows("+U a 1 77"))
     table.compact()
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
     return table
 
 
 def leave_orphans(table: DynamicTable) -> set[str]:
     """A write that nobody commits, a manifest of a lost commit, and what was being written aside."""
     before = data_files(table)
-    task = table.new_write(table.new_commit(commit_user="dead"))
+    task = table.new_write().open_task(table.new_write().begin(commit_user="dead"))
     task.write(rows("+I z 9 9"))
     task.prepare_commit()
     files, root = table.environment.file_io, table.location
@@ -64,26 +64,28 @@ def test_exactly_the_orphans_go_and_only_when_they_are_old_enough(lived: Dynamic
     orphans = leave_orphans(lived)
     others = {path for path in every_file(lived.environment.file_io, lived.location) - sound if "lease/" in path}
 
-    assert lived.remove_orphan_files().paths == ()
+    assert lived.maintenance.remove_orphan_files().paths == ()
     pass_time(lived, DAY + 1)
-    found = lived.remove_orphan_files(dry_run=True)
+    found = lived.maintenance.remove_orphan_files(dry_run=True)
     assert set(found.paths) == orphans
     assert found.size_bytes > 0
     assert every_file(lived.environment.file_io, lived.location) >= orphans
 
-    assert lived.remove_orphan_files() == found
+    assert lived.maintenance.remove_orphan_files() == found
     assert every_file(lived.environment.file_io, lived.location) == sound | (others - orphans)
-    assert lived.remove_orphan_files().paths == ()
+    assert lived.maintenance.remove_orphan_files().paths == ()
 
 
 def test_what_tags_branches_and_snapshots_need_stays(lived: DynamicTable) -> None:
     leave_orphans(lived)
-    lived.remove_orphan_files(older_than=timedelta(0))
+    lived.maintenance.remove_orphan_files(older_than=timedelta(0))
     fresh = reopened(lived)
     assert content(fresh) == {"a 1 3", "b 2 5"}
     assert fresh.to_arrow(tag="second").num_rows == 2
-    assert content(fresh.branch("dev")) == {"a 1 77", "b 2 5"}
-    assert data_files(lived) == needed_by_snapshots(fresh.file_store, fresh.branch("dev").file_store)
+    assert content(fresh.branches.open("dev")) == {"a 1 77", "b 2 5"}
+    assert data_files(lived) == needed_by_snapshots(
+        fresh.context.file_store, fresh.branches.open("dev").context.file_store
+    )
 
 
 def test_a_file_that_is_no_tables_is_left_alone(lived: DynamicTable) -> None:
@@ -92,21 +94,21 @@ def test_a_file_that_is_no_tables_is_left_alone(lived: DynamicTable) -> None:
     }
     for path in strangers:
         lived.environment.file_io.write_bytes(path, b"x")
-    lived.remove_orphan_files(older_than=timedelta(0))
+    lived.maintenance.remove_orphan_files(older_than=timedelta(0))
     assert every_file(lived.environment.file_io, lived.location) >= strangers
 
 
 def test_a_commit_between_listing_and_reading_is_seen(lived: DynamicTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = lived.new_commit(commit_user="slow")
-    task = lived.new_write(order)
+    order = lived.new_write().begin(commit_user="slow")
+    task = lived.new_write().open_task(order)
     task.write(rows("+I c 3 30"))
     message = task.prepare_commit()
     pass_time(lived, 2 * DAY)
-    orphans = reopened(lived).file_store.orphans
+    orphans = reopened(lived).context.file_store.orphans
     needed = orphans._needed
 
     def needed_after_the_commit() -> set[str]:
-        lived.commit_write(order, [message], 1)
+        lived.new_write().commit(order, [message], 1)
         return needed()
 
     monkeypatch.setattr(orphans, "_needed", needed_after_the_commit)
@@ -121,16 +123,18 @@ def test_what_an_interrupted_expiry_left_is_not_guessed_at(lived: DynamicTable) 
     lived.compact()
     storage = FaultyFileIO(lived.environment.file_io, Fault(FaultKind.CRASH_BEFORE, operation="delete"))
     with pytest.raises(SimulatedCrash):
-        reopened_in(storage, lived, names="mortal").expire_snapshots(retain_last=1)
+        reopened_in(storage, lived, names="mortal").maintenance.expire_snapshots(retain_last=1)
     before = data_files(lived)
 
-    reopened(lived).remove_orphan_files(older_than=timedelta(0))
+    reopened(lived).maintenance.remove_orphan_files(older_than=timedelta(0))
     assert data_files(lived) == before
-    reopened(lived).expire_snapshots(retain_last=1)
+    reopened(lived).maintenance.expire_snapshots(retain_last=1)
     fresh = reopened(lived)
-    assert data_files(lived) == needed_by_snapshots(fresh.file_store, fresh.branch("dev").file_store)
+    assert data_files(lived) == needed_by_snapshots(
+        fresh.context.file_store, fresh.branches.open("dev").context.file_store
+    )
 
 
 def test_a_negative_age_is_refused(lived: DynamicTable) -> None:
     with pytest.raises(InvalidInputError, match="0 or more"):
-        lived.remove_orphan_files(older_than=timedelta(days=-1))
+        lived.maintenance.remove_orphan_files(older_than=timedelta(days=-1))

@@ -42,12 +42,12 @@ def test_an_overwrite_of_the_whole_table_without_rows_empties_it() -> None:
 def test_what_a_stream_commits_while_an_overwrite_runs_wins() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I a 2 20"))
-    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 77", "+I a 2 88"))
 
     table.append(rows("+U a 1 11"))
-    table.commit_write(order, [task.prepare_commit()], 1)
+    table.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == {"a 1 11", "a 2 88"}
 
@@ -56,13 +56,13 @@ def test_an_overwrite_whose_files_were_compacted_away_conflicts_and_leaves_nothi
     table = orders()
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 20"))
-    order = table.new_commit(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 9 90"))
     table.compact()
 
     with pytest.raises(CommitConflictError):
-        table.commit_write(order, [task.prepare_commit()], 1)
+        table.new_write().commit(order, [task.prepare_commit()], 1)
 
     assert content(table) == {"a 1 10", "a 2 20"}
     table.overwrite(rows("+I a 9 90"), change_tracking=False)
@@ -73,13 +73,13 @@ def test_a_compaction_that_loses_against_an_overwrite_is_dropped_and_may_be_run_
     table = orders()
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 20"))
-    (task,) = table.plan_compaction()
-    message = table.run_compaction(task)
+    (task,) = table.maintenance.plan_compaction()
+    message = table.maintenance.run_compaction(task)
     assert message is not None
     table.overwrite(rows("+I a 9 90"), change_tracking=False)
 
     with pytest.raises(CommitConflictError):
-        table.commit_compaction([message])
+        table.maintenance.commit_compaction([message])
 
     assert content(table) == {"a 9 90"}
 
@@ -88,16 +88,16 @@ def test_a_compaction_that_loses_one_bucket_to_an_overwrite_keeps_the_others() -
     table = orders()
     for amount in (1, 2):
         table.append(rows(f"+I a 1 {amount}", f"+I b 1 {amount}"))
-    messages = [table.run_compaction(task) for task in table.plan_compaction()]
+    messages = [table.maintenance.run_compaction(task) for task in table.maintenance.plan_compaction()]
     table.overwrite(rows("+I a 9 90"), partition={"dt": "a"}, change_tracking=False)
     before = data_files(table)
 
-    committed = table.commit_compaction([message for message in messages if message is not None])
+    committed = table.maintenance.commit_compaction([message for message in messages if message is not None])
 
     assert committed is not None
     assert len(messages) == 2
     assert content(table) == {"a 9 90", "b 1 2"}
-    levels = table.files().select(["partition", "level"]).to_pylist()
+    levels = table.inspect.files().select(["partition", "level"]).to_pylist()
     assert sorted((each["partition"], each["level"] > 0) for each in levels) == [("dt=a", True), ("dt=b", True)]
     # The lost bucket's output was deleted with the commit that did without it.
     assert len(before - data_files(table)) == 1
@@ -109,14 +109,14 @@ def test_rows_outside_of_the_named_partition_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="partition dt=b"):
         table.overwrite(rows("+I a 1 10", "+I b 2 20"), partition={"dt": "a"}, change_tracking=False)
 
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_dropping_a_partition_untracked_leaves_the_log_alone() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I b 2 20"))
 
-    table.drop_partitions([{"dt": "a"}])
+    table.maintenance.drop_partitions([{"dt": "a"}])
 
     assert content(table) == {"b 2 20"}
     assert streamed(table) == ["+I a 1 10", "+I b 2 20"]
@@ -126,7 +126,7 @@ def test_dropping_a_partition_tracked_deletes_its_rows_downstream() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I b 2 20"))
 
-    table.drop_partitions([{"dt": "a"}], change_tracking=True)
+    table.maintenance.drop_partitions([{"dt": "a"}], change_tracking=True)
 
     assert content(table) == {"b 2 20"}
     assert streamed(table)[2:] == ["-D a 1 10"]
@@ -136,11 +136,11 @@ def test_dropping_several_partitions_tracked_is_one_commit() -> None:
     table = orders()
     table.append(rows("+I a 1 10", "+I b 2 20", "+I c 3 30"))
 
-    table.drop_partitions([{"dt": "a"}, {"dt": "c"}], change_tracking=True)
+    table.maintenance.drop_partitions([{"dt": "a"}, {"dt": "c"}], change_tracking=True)
 
     assert content(table) == {"b 2 20"}
     assert sorted(streamed(table)[3:]) == ["-D a 1 10", "-D c 3 30"]
-    assert table.snapshots().num_rows == 2
+    assert table.inspect.snapshots().num_rows == 2
 
 
 def test_dropping_a_partition_that_is_not_there_drops_none_of_the_others() -> None:
@@ -148,7 +148,7 @@ def test_dropping_a_partition_that_is_not_there_drops_none_of_the_others() -> No
     table.append(rows("+I a 1 10"))
 
     with pytest.raises(NotFoundError, match="no partition"):
-        table.drop_partitions([{"dt": "a"}, {"dt": "z"}])
+        table.maintenance.drop_partitions([{"dt": "a"}, {"dt": "z"}])
 
     assert content(table) == {"a 1 10"}
 
@@ -159,7 +159,7 @@ def test_a_spec_that_names_no_partition_is_refused(spec: dict[str, object]) -> N
     table.append(rows("+I a 1 10"))
 
     with pytest.raises(InvalidInputError):
-        table.drop_partitions([spec])
+        table.maintenance.drop_partitions([spec])
 
 
 def test_an_overwrite_under_one_identity_happens_once() -> None:

@@ -89,7 +89,7 @@ def test_a_tracked_overwrite_is_seen_at_once(table: SharedTable) -> None:
 
 
 def test_a_tracked_drop_is_seen_at_once(table: SharedTable) -> None:
-    table.ours().drop_partitions([{"day": "a"}], change_tracking=True)
+    table.ours().maintenance.drop_partitions([{"day": "a"}], change_tracking=True)
 
     assert {row[1] for row in is_seen_alike(table)} == {"b"}
 
@@ -116,9 +116,9 @@ def test_an_untracked_rollback_is_seen_by_batch_reads(table: SharedTable) -> Non
 def test_a_published_branch_is_seen_at_once(table: SharedTable) -> None:
     ours = table.ours()
     ours.branches.create("b")
-    branch = ours.branch("b")
+    branch = ours.branches.open("b")
     branch.append(arrow_of(branch, days((1, "a", 7), (8, "b", 8))))
-    published = sorted_rows(tuple(row.values()) for row in ours.branch("b").to_arrow().to_pylist())
+    published = sorted_rows(tuple(row.values()) for row in ours.branches.open("b").to_arrow().to_pylist())
     ours.branches.fast_forward("b")
 
     assert is_seen_alike(table) == published
@@ -130,13 +130,13 @@ def test_an_engine_of_its_own_compacts_what_a_tracked_overwrite_touched(
     table = made(paimon_core, tmp_path, {**PRODUCERS["lookup, vectors"], "bucket": "4"})
     table.append_by_us(days(*((key, "a", key) for key in range(20))))
     ours = table.ours()
-    order = ours.new_commit(commit_user="engine", overwrite=OverwriteScope.of({"day": "a"}))
-    write = ours.new_write(order)
+    order = ours.new_write().begin(commit_user="engine", overwrite=OverwriteScope.of({"day": "a"}))
+    write = ours.new_write().open_task(order)
     write.write(arrow_of(ours, days((1, "a", 100))))
     message = write.prepare_commit()
-    snapshot = ours.commit_write(order, [message], 1)
+    snapshot = ours.new_write().commit(order, [message], 1)
     assert snapshot is not None
-    ours.compact_after(snapshot, [message])
+    ours.maintenance.compact_written(snapshot, [message])
 
     assert is_seen_alike(table) == [(1, "a", 100)]
 
@@ -160,5 +160,5 @@ def test_an_append_to_a_first_row_table_is_seen_at_once(paimon_core: PaimonCore,
     assert (
         table.rows_by_java() == table.rows_by_us() == [(0, "b", 0), (1, "a", 0), (1, "b", 1), (2, "b", 2), (3, "b", 3)]
     )
-    levels = {(file["partition"], file["level"]) for file in table.ours().files().to_pylist()}
+    levels = {(file["partition"], file["level"]) for file in table.ours().inspect.files().to_pylist()}
     assert not any(level == 0 for _, level in levels)

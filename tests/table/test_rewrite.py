@@ -59,8 +59,8 @@ def test_another_number_of_buckets_holds_the_same_rows_and_takes_more() -> None:
     rewritten = table.rewrite(options={"bucket": "5"})
 
     assert content(rewritten) == LEFT
-    newest = rewritten.file_store.snapshots.latest()
-    assert {entry.total_buckets for entry in rewritten.file_store.scan.entries(newest)} == {5}
+    newest = rewritten.context.file_store.snapshots.latest()
+    assert {entry.total_buckets for entry in rewritten.context.file_store.scan.entries(newest)} == {5}
     rewritten.append(rows("+U a 1 12", "-D b 3 30", "+I c 9 90"))
     rewritten.compact()
     assert content(rewritten) == {"a 1 12", "c 9 90"}
@@ -145,7 +145,7 @@ def test_whoever_has_the_table_open_from_before_is_refused_and_told_of_the_new_t
         lambda: table.append(rows("+I z 1 1")),
         lambda: table.overwrite(rows("+I z 1 1"), change_tracking=False),
         lambda: table.overwrite(rows("+I a 1 1"), change_tracking=True),
-        lambda: table.drop_partitions([{"dt": "a"}]),
+        lambda: table.maintenance.drop_partitions([{"dt": "a"}]),
     )
     for write in writes:
         with pytest.raises(CommitConflictError, match="bucket=5 under schema 1"):
@@ -208,13 +208,13 @@ def test_a_rollback_and_changes_across_a_rewriting_are_refused_with_the_way_roun
     with pytest.raises(InvalidInputError, match="ask for those since snapshot 6"):
         rewritten.changes(start_snapshot_id=2)
     assert len(rewritten.to_arrow(snapshot_id=2)) == 2
-    assert {row["id"] for row in rewritten.system_table("audit_log").to_pylist()} == {1, 3}
+    assert {row["id"] for row in rewritten.inspect.system_table("audit_log").to_pylist()} == {1, 3}
 
 
 def test_the_same_layout_is_nothing_to_do() -> None:
     table = filled()
     assert table.rewrite(options={"bucket": "2"}).schema.id == table.schema.id
-    assert len(table.snapshots()) == len(FILLED)
+    assert len(table.inspect.snapshots()) == len(FILLED)
 
 
 def test_later_changes_of_the_schema_keep_the_layout() -> None:
@@ -257,14 +257,14 @@ def test_what_can_not_be_is_refused_before_anything_is_written(table: Any, chang
     with pytest.raises(InvalidInputError, match=message):
         opened.rewrite(**change)
     assert opened.refresh().schema == opened.schema
-    assert opened.file_store.snapshots.latest_id() is None
+    assert opened.context.file_store.snapshots.latest_id() is None
 
 
 def test_a_branch_is_not_rewritten() -> None:
     table = filled()
     table.branches.create("dev")
     with pytest.raises(InvalidInputError, match="is a branch"):
-        table.branch("dev").rewrite(options={"bucket": "3"})
+        table.branches.open("dev").rewrite(options={"bucket": "3"})
 
 
 def test_merged_rows_of_other_engines_go_on_being_merged() -> None:
@@ -410,7 +410,7 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
         assert content(again) == expected | {"c 9 90"}, when
         again.append(rows("-D c 9 90"))
         assert content(catalog.load_table(table.name)) == expected, when
-        assert again.lease.holder() is None, when
+        assert again.context.lease.holder() is None, when
     assert len(seen) > 1, "it never died late enough to have been done"
 
 

@@ -40,7 +40,7 @@ def seen_by_both(table: SharedTable) -> list[Row]:
 
 
 def newest(table: SharedTable) -> int:
-    latest = table.ours().file_store.snapshots.latest_id()
+    latest = table.ours().context.file_store.snapshots.latest_id()
     assert latest is not None
     return latest
 
@@ -70,7 +70,7 @@ def test_a_branch_that_is_published_moves_down_what_java_moved_up_meanwhile(
     table.append_by_us([(ADD, (1, 1))])
     table.ours().branches.create("b")
     table.compact_by_java()
-    branch = table.ours().branch("b")
+    branch = table.ours().branches.open("b")
     branch.append(arrow_of(branch, [(ADD, (2, 2))]))
     table.ours().branches.fast_forward("b", change_tracking=False)
     assert seen_by_both(table) == [(1, 1), (2, 2)]

@@ -78,20 +78,20 @@ def test_a_read_of_two_snapshots_at_once_is_refused(lived: DynamicTable) -> None
 def test_a_moment_before_the_first_snapshot_and_one_that_expired_are_told_apart(lived: DynamicTable) -> None:
     with pytest.raises(NotFoundError, match="no snapshot yet"):
         lived.read(timestamp_millis=STARTED_MILLIS - 1)
-    lived.expire_snapshots(retain_last=1)
+    lived.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotExpiredError, match="earliest kept is 4"):
         lived.read(timestamp_millis=STARTED_MILLIS + 60_000)
 
 
 def test_a_tag_outlives_its_snapshot_and_its_deletion_takes_exactly_its_files(lived: DynamicTable) -> None:
     lived.tags.create("second", 2)
-    lived.expire_snapshots(retain_last=1)
+    lived.maintenance.expire_snapshots(retain_last=1)
     assert at(reopened(lived), tag="second") == {"a 1 2"}
     assert len(data_files(lived)) == 3
 
     lived.tags.delete("second")
 
-    assert data_files(lived) == needed_by_snapshots(reopened(lived).file_store)
+    assert data_files(lived) == needed_by_snapshots(reopened(lived).context.file_store)
     assert len(data_files(lived)) == 1
     with pytest.raises(NotFoundError, match=r"there is no tag 'second'.*none"):
         lived.read(tag="second")
@@ -100,7 +100,7 @@ def test_a_tag_outlives_its_snapshot_and_its_deletion_takes_exactly_its_files(li
 def test_two_tags_of_one_snapshot_keep_it_for_each_other(lived: DynamicTable) -> None:
     lived.tags.create("second", 2)
     lived.tags.create("twin", 2)
-    lived.expire_snapshots(retain_last=1)
+    lived.maintenance.expire_snapshots(retain_last=1)
 
     lived.tags.delete("twin")
 
@@ -148,7 +148,7 @@ def test_what_can_not_be_tagged_is_refused(lived: DynamicTable) -> None:
         lived.tags.create("taken", 1)
     with pytest.raises(NotFoundError, match="snapshot 9"):
         lived.tags.create("late", 9)
-    lived.expire_snapshots(retain_last=1)
+    lived.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotExpiredError):
         lived.tags.create("early", 2)
     for wrong in (timedelta(0), "soon", f"{10**18} d"):
@@ -163,13 +163,13 @@ def test_a_tag_made_while_its_snapshot_is_expired_is_taken_back(
     lived: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """EARLIEST has passed the snapshot and the tags have been read: a tag that came now would keep nothing."""
-    create = lived.file_store.tags.create
+    create = lived.context.file_store.tags.create
 
     def create_late(tag: object) -> bool:
-        lived.file_store.snapshots._files.write_earliest(3)
+        lived.context.file_store.snapshots._files.write_earliest(3)
         return create(tag)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lived.file_store.tags, "create", create_late)
+    monkeypatch.setattr(lived.context.file_store.tags, "create", create_late)
     with pytest.raises(SnapshotExpiredError, match="before tag 'late' could keep it"):
         lived.tags.create("late", 2)
     assert lived.tags.list() == ()
@@ -177,12 +177,12 @@ def test_a_tag_made_while_its_snapshot_is_expired_is_taken_back(
 
 def test_a_consumer_keeps_what_it_has_yet_to_read(lived: DynamicTable) -> None:
     lived.consumers.create("etl", 3)
-    lived.expire_snapshots(retain_last=1)
-    assert lived.snapshots()["snapshot_id"].to_pylist() == [3, 4]
+    lived.maintenance.expire_snapshots(retain_last=1)
+    assert lived.inspect.snapshots()["snapshot_id"].to_pylist() == [3, 4]
 
     lived.consumers.advance("etl", 4)
-    lived.expire_snapshots(retain_last=1)
-    assert lived.snapshots()["snapshot_id"].to_pylist() == [4]
+    lived.maintenance.expire_snapshots(retain_last=1)
+    assert lived.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
     with pytest.raises(SnapshotExpiredError, match="snapshot 2 has been expired"):
         lived.consumers.advance("etl", 2)
     assert [(each.name, each.next_snapshot_id) for each in lived.consumers.list()] == [("etl", 4)]
@@ -205,5 +205,5 @@ def test_a_consumer_file_that_says_nothing_stops_the_expiry(lived: DynamicTable)
     path = f"{lived.location}/consumer/consumer-broken"
     lived.environment.file_io.write_bytes(path, b"")
     with pytest.raises(CorruptFileError, match="has no valid next snapshot"):
-        lived.expire_snapshots(retain_last=1)
-    assert lived.snapshots().num_rows == 4
+        lived.maintenance.expire_snapshots(retain_last=1)
+    assert lived.inspect.snapshots().num_rows == 4

@@ -26,12 +26,12 @@ LOG_SYSTEMS = pytest.mark.parametrize("log_system", ["kafka", "none"])
 UNTRACKED: dict[str, Callable[[DynamicTable], object]] = {
     "append": lambda table: table.append(rows("+I b 7 70"), change_tracking=False),
     "overwrite": lambda table: table.overwrite(rows("+I b 7 70"), partition={"dt": "b"}, change_tracking=False),
-    "drop": lambda table: table.drop_partitions([{"dt": "b"}]),
+    "drop": lambda table: table.maintenance.drop_partitions([{"dt": "b"}]),
     "rollback": lambda table: table.rollback_to(snapshot_id=1, change_tracking=False),
 }
 SILENT: dict[str, Callable[[DynamicTable], object]] = {
     "compaction": lambda table: table.compact(),
-    "statistics": lambda table: table.analyze(),
+    "statistics": lambda table: table.maintenance.analyze(),
     "tracked append": lambda table: table.append(rows("+I b 7 70")),
 }
 
@@ -152,7 +152,7 @@ def test_a_stream_that_ignores_looks_at_no_snapshot_and_remembers_none() -> None
 def test_a_position_from_before_is_watched_from_where_it_stands(has_read: int) -> None:
     table = _table()
     UNTRACKED["overwrite"](table)
-    part = LogPart.of_snapshot(table.file_store.snapshots.load(max(has_read, 1)))
+    part = LogPart.of_snapshot(table.context.file_store.snapshots.load(max(has_read, 1)))
     assert part is not None
     assert part.offsets is not None
     old = StreamPosition(snapshot_id=0, offsets=part.offsets if has_read else LogOffsets())
@@ -184,12 +184,12 @@ def test_the_overwrite_of_another_engine_is_told_and_its_append_is_none(log_syst
 
 def _commit_as_another_engine(table: DynamicTable, change: str, *, is_overwrite: bool) -> None:
     """It knows nothing of our properties."""
-    write = table.file_store.new_write(table.file_store.snapshots.latest())
+    write = table.context.file_store.new_write(table.context.file_store.snapshots.latest())
     batch = rows(change).select(table.arrow_schema.names).cast(table.arrow_schema).to_batches()[0]
     for partition, bucket, indices in group_rows(batch, table.schema):
         write.write(partition, bucket, batch.take(pa.array(indices)), pa.array([0], pa.int8()))
     committable = Committable(commit_user="flink", commit_identifier=int(is_overwrite), messages=write.prepare_commit())
-    table.file_store.commit.commit(committable, is_overwrite=is_overwrite)
+    table.context.file_store.commit.commit(committable, is_overwrite=is_overwrite)
 
 
 def test_two_readers_of_one_table_each_do_as_they_are_told() -> None:
@@ -219,7 +219,7 @@ def test_whether_something_was_missed_is_not_known_once_snapshots_are_expired(
     UNTRACKED["append"](table)
     for number in range(4):
         table.append(rows(f"+I a {number} 1"))
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
 
     with pytest.raises(SnapshotExpiredError, match=r"snapshots 3 to 5 .*table\.consumers"):
         strict.poll()

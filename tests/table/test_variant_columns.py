@@ -130,7 +130,7 @@ def test_engines_choose_among_variants_as_among_other_values(options: dict[str, 
 def test_a_row_with_a_variant_is_updated_deleted_and_looked_up() -> None:
     table = make_table()
     put(table, {"id": 1, "v": text("one")}, {"id": 2, "v": text("two")})
-    before = table.snapshots()["snapshot_id"].to_pylist()[-1]
+    before = table.inspect.snapshots()["snapshot_id"].to_pylist()[-1]
 
     schema = pa.schema([table.arrow_schema.field(name) for name in ("id", "v")])
     changed = pa.Table.from_pylist([{"id": 1, "v": number(1)}], schema)
@@ -252,7 +252,7 @@ def test_what_is_no_variant_is_refused_before_anything_is_written(value: pa.Arra
     with pytest.raises(InvalidInputError, match=f"(?s)table db.t: column 'v' is VARIANT.*{said}"):
         table.append(pa.table({"id": [1], "v": value}))
 
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
 
 
 def test_a_slice_of_variants_some_of_them_null_is_taken() -> None:

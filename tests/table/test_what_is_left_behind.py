@@ -58,15 +58,15 @@ def test_an_untracked_append_does_not_leak_into_the_repair_of_a_repair() -> None
 def test_the_replay_of_a_tracked_drop_that_died_finishes_its_log_part() -> None:
     table, log = _breaking(orders())
     table.append(rows("+I a 1 10"))
-    order = table.new_commit(commit_user="dag")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="dag")
+    task = table.new_write().open_task(order)
     task.write(rows("-D a 1 10"))
     message = task.prepare_commit()
     log.dies_before_commit = True
     with pytest.raises(SimulatedCrash):
-        table.commit_write(order, [message], 7)
+        table.new_write().commit(order, [message], 7)
 
-    reopened(table, log.delegate).drop_partitions(
+    reopened(table, log.delegate).maintenance.drop_partitions(
         [{"dt": "a"}], change_tracking=True, commit_user="dag", commit_identifier=7
     )
 
@@ -75,12 +75,12 @@ def test_the_replay_of_a_tracked_drop_that_died_finishes_its_log_part() -> None:
 
 def test_an_aborted_write_does_not_hold_readers_up() -> None:
     table = orders()
-    order = table.new_commit(commit_user="job")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="job")
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
 
-    table.abort_write(order, [message])
+    table.new_write().abort(order, [message])
 
     assert table.log is not None
     assert table.log.latest_offsets().of(0) > message.transactions[0].written.next_offset
@@ -89,13 +89,13 @@ def test_an_aborted_write_does_not_hold_readers_up() -> None:
 
 def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -> None:
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
-    dead = table.new_write(table.new_commit(commit_user="dead"))
+    dead = table.new_write().open_task(table.new_write().begin(commit_user="dead"))
     dead.write(rows(*(f"+I a {n} 0" for n in range(20))))
     written = {each.written.bucket: each.written.next_offset for each in dead.prepare_commit().transactions}
     assert len(written) == 2
 
     heir = reopened(table)
-    heir.abort_write(heir.new_commit(commit_user="heir"), [])
+    heir.new_write().abort(heir.new_write().begin(commit_user="heir"), [])
 
     assert table.log is not None
     latest = table.log.latest_offsets()
@@ -104,14 +104,14 @@ def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -
 
 def test_a_commit_that_lost_its_turn_leaves_no_file_and_no_transaction() -> None:
     table = orders(None, **{"lease.timeout": "5 s"})
-    order = table.new_commit(commit_user="sleeper")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="sleeper")
+    task = table.new_write().open_task(order)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
-    table.lease.acquire(holder="heir", commit_user="heir", purpose="write")
+    table.context.lease.acquire(holder="heir", commit_user="heir", purpose="write")
 
     with pytest.raises(LeaseLostError):
-        table.commit_write(order, [message], 1)
+        table.new_write().commit(order, [message], 1)
 
     assert _data_files(table) == 0
     assert table.log is not None

@@ -69,13 +69,13 @@ class IntervalChanges:
         from storage_lib.schema.placing.partition import PartitionCodec
 
         table, ids = self.table, (self.start_snapshot_id, self.end_snapshot_id)
-        splits = table.plan_changes(start_snapshot_id=ids[0], end_snapshot_id=ids[1], mode=mode)
+        splits = table.new_read().plan_changes(start_snapshot_id=ids[0], end_snapshot_id=ids[1], mode=mode)
         if partition is not None:
             wanted = PartitionCodec(table.schema).encode(partition)
             splits = tuple(split for split in splits if split.partition == wanted)
         empty = table.changes(start_snapshot_id=ids[1], end_snapshot_id=ids[1])
         return pa.RecordBatchReader.from_batches(
-            empty.schema, (batch for split in splits for batch in table.read_changes(split))
+            empty.schema, (batch for split in splits for batch in table.new_read().read_changes(split))
         )
 
 
@@ -111,7 +111,7 @@ def changes_in_interval(table: DynamicTable, start: datetime, end: datetime) -> 
     """Resolve ``[start, end)`` to snapshots, once no more of it can come; waits a few seconds for that if need be."""
     start_millis, end_millis = _millis(start), _millis(end)
     _wait_until_over(table, end, end_millis)
-    first, last = table.snapshots_between(start_millis, end_millis)
+    first, last = table.new_read().snapshots_between(start_millis, end_millis)
     return IntervalChanges(table=table, start_snapshot_id=first, end_snapshot_id=last)
 
 
@@ -144,7 +144,7 @@ def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> Non
     from storage_lib.errors import InvalidInputError
 
     clock = table.environment.clock
-    newest = table.file_store.snapshots.latest()
+    newest = table.inspect.latest_snapshot()
     # Times never fall from snapshot to snapshot: after one of the next interval no more of this one can come.
     if newest is not None and newest.time_millis >= end_millis:
         return

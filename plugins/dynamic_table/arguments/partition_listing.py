@@ -57,7 +57,7 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
     check_partitioned_by(table, [column])
     field = table.schema.field(column)
     bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
-    found = table.partitions().select(names)
+    found = table.inspect.partitions().select(names)
     chosen = found.filter(pc.less(found[column], bound)).sort_by(column)
     return [
         {name: None if row[name] is None else partition_text(row[name]) for name in names} for row in chosen.to_pylist()
@@ -69,7 +69,7 @@ def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | 
     from storage_lib.errors import NotFoundError
 
     for partition in partitions:
-        if not table.plan(filter=partition_filter(table, partition)).splits():
+        if not table.new_read(filter=partition_filter(table, partition)).plan().splits():
             message = f"{table.name} has no partition {partition_label([partition])}; it may have been dropped already."
             raise NotFoundError(message)
 

@@ -17,7 +17,7 @@ BRANCH_ASPECT = "branch"
 def load_branch(hook: DynamicTableHook, table: str, branch: Any) -> Any:
     """Open ``db.table``, or its branch if one is named; a NotFoundError tells that there is none of this name."""
     opened = hook.load_table(table)
-    return opened if is_nothing(branch) else opened.branch(checked_text(branch, "branch"))
+    return opened if is_nothing(branch) else opened.branches.open(checked_text(branch, "branch"))
 
 
 def aspect_of(branch: Any, otherwise: str | None = None) -> str | None:

@@ -75,7 +75,7 @@ class SnapshotNewerThan:
 
     def look(self, table: DynamicTable) -> Look:
         """Look at the newest snapshot."""
-        snapshot = table.plan().snapshot
+        snapshot = table.new_read().plan().snapshot
         if snapshot is None:
             return Look(is_met=False, text=f"{table.name} has no snapshot yet")
         is_newer = snapshot.id > self.snapshot_id and snapshot.time_millis > self.timestamp_millis

@@ -66,7 +66,7 @@ class CompactTableOperator(EngineOperator):
         }
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            if self.uses_spark(sum(map(size_of, table.plan_compaction(**what)))):
+            if self.uses_spark(sum(map(size_of, table.maintenance.plan_compaction(**what)))):
                 snapshot = self._compact_by_spark(table, what, identity)
             else:
                 snapshot = table.compact(**what, **identity.arguments())

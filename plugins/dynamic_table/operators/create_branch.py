@@ -54,5 +54,5 @@ class CreateBranchOperator(TableOperator):
         elif not is_there and store is not None:
             store.set(BRANCH_KEY, name)
         table.branches.create(name, time_retained=retained)
-        begin = table.branch(name).plan().snapshot
+        begin = table.branches.open(name).new_read().plan().snapshot
         return {"table": self.table, "op": "create_branch", "branch": name, "version": begin.id if begin else None}

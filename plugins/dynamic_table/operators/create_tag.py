@@ -72,7 +72,7 @@ class CreateTagOperator(TableOperator):
         kept: Any = None if store is None else store.get(SNAPSHOT_KEY)
         if isinstance(kept, dict) and kept["last_try"] == last_try:
             return int(kept["snapshot_id"])
-        snapshot = table.plan().snapshot
+        snapshot = table.new_read().plan().snapshot
         if snapshot is None:
             return None
         if store is not None:

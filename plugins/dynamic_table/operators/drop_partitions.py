@@ -52,7 +52,7 @@ class DropPartitionsOperator(PartitionDropOperator):
             partitions = self.chosen_partitions(table) if is_nothing(self.approved) else self.approved
             self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (
-                table.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())
+                table.maintenance.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())
                 if partitions
                 else None
             )

@@ -48,7 +48,7 @@ class ExpireSnapshotsOperator(TableOperator):
         table = self.hook.load_table(self.table)
         # First: of what they kept more can be expired then.
         tags, branches = table.tags.expire(), table.branches.expire()
-        expired = table.expire_snapshots(
+        expired = table.maintenance.expire_snapshots(
             retain_last=retain_last,
             older_than_millis=None if hours is None else int(time.time() * 1000 - hours * HOUR_MILLIS),
         )

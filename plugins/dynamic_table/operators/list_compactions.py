@@ -69,7 +69,7 @@ class ListCompactionsOperator(CatalogOperator):
 
         try:
             table = self.hook.load_table(name)
-            tasks = table.plan_compaction(full=full)
+            tasks = table.maintenance.plan_compaction(full=full)
             shares = shares_of(table, tasks, bytes_per_task) if tasks else []
         except StorageError as error:
             self.log.warning("%s can't be looked at: %s", name, error)

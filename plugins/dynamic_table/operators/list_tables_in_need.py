@@ -63,9 +63,9 @@ class ListTablesInNeedOperator(CatalogOperator):
 
         try:
             table = catalog.load_table(name)
-            health = table.health()
+            health = table.inspect.health()
             tell_health(name, health, int(time.time() * 1000))
-            due = len(table.plan_compaction(full=full))
+            due = len(table.maintenance.plan_compaction(full=full))
             outlived = [*table.tags.expire(dry_run=True), *table.branches.expire(dry_run=True)]
         except StorageError as error:
             self.log.warning("%s can't be looked at: %s", name, error)

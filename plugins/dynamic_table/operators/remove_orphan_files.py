@@ -46,7 +46,7 @@ class RemoveOrphanFilesOperator(TableOperator):
         """Delete them and return how many there were. Repeating it is harmless: it makes no commit."""
         list_only = checked_flag(self.list_only, "list_only")
         hours = checked_number(self.older_than_hours, "older_than_hours")
-        found = self.hook.load_table(self.table).remove_orphan_files(
+        found = self.hook.load_table(self.table).maintenance.remove_orphan_files(
             older_than=timedelta(hours=hours), dry_run=list_only
         )
         for path in found.paths[:SHOWN_MAX]:

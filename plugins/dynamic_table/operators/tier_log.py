@@ -44,5 +44,5 @@ class TierLogOperator(TableOperator):
         compact = checked_flag(self.compact, "compact")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            snapshot = table.tier_log(compact=compact, **identity.arguments())
+            snapshot = table.maintenance.tier_log(compact=compact, **identity.arguments())
         return announce(context, table=self.table, op="tier_log", version=snapshot.id if snapshot else None)

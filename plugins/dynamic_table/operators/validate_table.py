@@ -90,7 +90,7 @@ class ValidateTableOperator(EngineOperator):
 
         table = load_branch(self.hook, self.table, self.branch)
         partition = checked_partition(self.partition) if self.partition else None
-        newest = table.plan().snapshot
+        newest = table.new_read().plan().snapshot
         snapshot_id = self._chosen_snapshot() or (newest.id if newest else None)
         with self._rows(table, partition, snapshot_id) as (rows, row_count):
             if partition and not row_count:
@@ -137,7 +137,7 @@ class ValidateTableOperator(EngineOperator):
         """The rows to check, and how many they are: in Arrow, or as a data frame while its session lasts."""
         where = partition_filter(table, partition) if partition else None
         columns = checked_names(self.columns, "columns") or None
-        splits = table.plan(filter=where, snapshot_id=snapshot_id).splits()
+        splits = table.new_read(filter=where, snapshot_id=snapshot_id).plan().splits()
         size = sum(file.file_size for split in splits for file in split.files)
         if not self.uses_spark(size):
             rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)

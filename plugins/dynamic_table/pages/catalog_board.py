@@ -85,18 +85,18 @@ class CatalogBoard:
     def view(self, name: str) -> dict[str, Any]:
         """Everything that the page of one table shows; a StorageError says what is wrong with it."""
         table = self._table(name)
-        snapshots = table.snapshots()
-        files = table.files()
+        snapshots = table.inspect.snapshots()
+        files = table.inspect.files()
         per_level = files.group_by(["partition", "bucket", "level"]).aggregate(
             [("file_name", "count"), ("bytes", "sum")]
         )
         buckets = _buckets(per_level.to_pylist())
-        partitions = table.partitions()
+        partitions = table.inspect.partitions()
         shown = partitions.slice(max(0, partitions.num_rows - PARTITIONS_SHOWN))
         return {
             "name": name,
             "describe": self._described(name, table),
-            "health": _json_health(table.health()),
+            "health": _json_health(table.inspect.health()),
             "snapshots": _json_rows(snapshots.slice(max(0, snapshots.num_rows - SNAPSHOTS_SHOWN))),
             "buckets": buckets[:BUCKETS_SHOWN],
             "bucket_count": len(buckets),
@@ -124,8 +124,8 @@ class CatalogBoard:
     def _row(self, name: str) -> dict[str, Any]:
         try:
             table = self._table(name)
-            health = _json_health(table.health())
-            holder = table.turn_holder()
+            health = _json_health(table.inspect.health())
+            holder = table.inspect.lease_holder()
             beside = self._beside(name)
         except Exception as error:  # noqa: BLE001  one broken table must not hide the others
             self._forget(name)
@@ -136,7 +136,7 @@ class CatalogBoard:
         known = self._tables.get(name)
         if known is not None:
             try:
-                known.check_still_there()
+                known.inspect.check_still_there()
             except Exception:  # noqa: BLE001  dropped, or made anew: to be opened again, which says what is wrong
                 self._forget(name)
             else:

@@ -33,7 +33,7 @@ def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag
     facts["heartbeat_age_seconds"] = _age_seconds(job)
     try:
         table = open_table()
-        health = table.health()
+        health = table.inspect.health()
         facts |= {"snapshot_id": health.snapshot_id, "commit_millis": health.commit_millis}
         if health.commit_millis is not None:
             facts["commit_age_seconds"] = round(max(0.0, time.time() - health.commit_millis / 1000), 1)

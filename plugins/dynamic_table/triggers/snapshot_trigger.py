@@ -93,11 +93,11 @@ class SnapshotTrigger(BaseEventTrigger):
 
         try:
             table = DynamicTableHook(connection=connection).load_table(self.table)
-            snapshot = table.plan().snapshot
+            snapshot = table.new_read().plan().snapshot
             newest = 0 if snapshot is None else snapshot.id
             if told is None or newest < told:
                 return newest, []  # the first look, or a table made anew
-            commits = table.commits(after=told, limit=EVENTS_AT_ONCE)
+            commits = table.inspect.commits(after=told, limit=EVENTS_AT_ONCE)
         except StorageError as error:
             self.log.warning("Table %s can't be looked at now: %s", self.table, error)
             return told, []

@@ -58,19 +58,19 @@ class TableBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The splits of the snapshot that survive the filters' pruning."""
         table = self._key.table()
-        plan = table.plan(
+        plan = table.new_read(
             filter=self._predicate,
             snapshot_id=self._snapshot_id,
             tag=self._tag,
             timestamp_millis=self._timestamp_millis,
-        )
+        ).plan()
         return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one split that pass the pushed filters."""
         table = self._key.table()
         for split in partition.value or ():
-            for batch in table.read_split(split, columns=self._columns, filter=self._predicate):
+            for batch in table.new_read(columns=self._columns, filter=self._predicate).read_split(split):
                 if batch.num_rows:
                     yield conform(batch, self._arrow_schema, table.name)
 

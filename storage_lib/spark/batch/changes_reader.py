@@ -43,6 +43,6 @@ class TableChangesReader(DataSourceReader):
         if partition.value is None:
             return
         table = self._key.table()
-        for batch in table.read_changes(partition.value):
+        for batch in table.new_read().read_changes(partition.value):
             if batch.num_rows:
                 yield conform(batch, self._arrow_schema, table.name)

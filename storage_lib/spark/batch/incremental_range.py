@@ -59,18 +59,18 @@ class IncrementalRange:
         return cls(times=(_millis(start), _millis(end)), mode=mode)
 
     def plan(self, table: DynamicTable) -> tuple[ChangeSplit, ...]:
-        """The range as work for tasks; errors as ``DynamicTable.plan_changes``."""
+        """The range as work for tasks; errors as ``ReadBuilder.plan_changes``."""
         if self.times is not None:
             start, end = self.times
-            return table.plan_changes(start_timestamp_millis=start, end_timestamp_millis=end, mode=self.mode)
+            return table.new_read().plan_changes(start_timestamp_millis=start, end_timestamp_millis=end, mode=self.mode)
         first, last = self.snapshots or ("0", "0")
-        return table.plan_changes(
+        return table.new_read().plan_changes(
             start_snapshot_id=_snapshot_id(table, first), end_snapshot_id=_snapshot_id(table, last), mode=self.mode
         )
 
 
 def _snapshot_id(table: DynamicTable, text: str) -> int:
-    return int(text) if text.isdigit() else table.file_store.tags.load(text).snapshot.id
+    return int(text) if text.isdigit() else table.tags.load(text).snapshot.id
 
 
 def _pair(key: str, text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def system_struct(table: DynamicTable, system_table: str) -> StructType:
     """The columns of a system table as Spark's; ``NotFoundError`` if there is none of that name."""
-    return from_arrow_schema(table.system_tables.schema(system_table), prefer_timestamp_ntz=True)
+    return from_arrow_schema(table.inspect.system_table_schema(system_table), prefer_timestamp_ntz=True)
 
 
 class SystemTableReader(DataSourceReader):
@@ -38,5 +38,5 @@ class SystemTableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  there is one
         """All rows."""
         table = self._key.table()
-        for batch in table.system_tables.read(self._system_table):
+        for batch in table.inspect.read_system_table(self._system_table):
             yield conform(batch, self._arrow_schema, table.name)

@@ -11,7 +11,7 @@ from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
-from storage_lib.table.maintenance.inline_compaction import LOST_RACE_ERRORS
+from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ def compact(
     ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
     others committed, for a bucket whose values can't be merged (a sum too large).
     """
-    tasks = table.plan_compaction(partition=partition, full=full, buckets=buckets)
+    tasks = table.maintenance.plan_compaction(partition=partition, full=full, buckets=buckets)
     if not tasks:
         return None
     key = key_of(table)
@@ -51,7 +51,7 @@ def compact(
     with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
         results = spark.sparkContext.parallelize(shares, share_count).flatMap(lambda share: _run(key, share)).collect()
     done = [result for result in results if isinstance(result, CommitMessage)]
-    committed = table.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
+    committed = table.maintenance.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
     refused = next((result for result in results if isinstance(result, InvalidInputError)), None)
     if refused is not None:
         raise refused
@@ -63,7 +63,7 @@ def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage |
     results: list[CommitMessage | InvalidInputError] = []
     for task in share:
         try:
-            message = key.table().run_compaction(task)
+            message = key.table().maintenance.run_compaction(task)
         except InvalidInputError as error:
             results.append(error)
         else:

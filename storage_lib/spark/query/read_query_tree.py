@@ -312,10 +312,10 @@ def _our_stream(options: Mapping[str, str], columns: Mapping[str, int]) -> Strea
         name=table.name,
         columns=columns,
         primary_keys=table.schema.primary_keys,
-        kind_column=table.stream_row_kind_column,
+        kind_column=table.new_read().stream_row_kind_column,
         position_column=ROW_POSITION if ROW_POSITION in columns else None,
         normalize=parsed.scan.normalize or _own_normalize(table),
-        is_complete=table.stream_is_complete,
+        is_complete=table.new_read().stream_is_complete,
         is_eventual=is_eventual,
         moves_keys=bool(table.schema.primary_keys)
         and not set(table.schema.partition_keys) <= set(table.schema.primary_keys),

@@ -87,7 +87,7 @@ class StatementOptions:
     """What a statement says beside its table's own options. None: not said.
 
     ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
-    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``DynamicTable.new_commit``; ``order`` is a commit that
+    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``order`` is a commit that
     was started already.
     """
 

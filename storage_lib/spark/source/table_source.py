@@ -93,7 +93,9 @@ class DynamicTableSource(DataSource):
             return system_struct(table, system_table)
         if said.changes is not None:
             return struct_of(table.schema, row_kind_column=table.options.row_kind_field)
-        return struct_of(table.schema, row_kind_column=table.stream_row_kind_column if said.streaming else None)
+        return struct_of(
+            table.schema, row_kind_column=table.new_read().stream_row_kind_column if said.streaming else None
+        )
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
@@ -119,8 +121,8 @@ class DynamicTableSource(DataSource):
                 f"stream starts where {STARTUP} says, at the newest snapshot by default"
             )
             raise InvalidInputError(message)
-        check_read_schema(table.name, table.schema, schema, table.stream_row_kind_column, is_stream=True)
-        if said.scan.state_directory is None and table.keeps_stream_state(said.scan.normalize):
+        check_read_schema(table.name, table.schema, schema, table.new_read().stream_row_kind_column, is_stream=True)
+        if said.scan.state_directory is None and table.new_read().keeps_stream_state(said.scan.normalize):
             message = (
                 f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has heard, and "
                 f"in Spark any task may need them: say where by {STATE_DIRECTORY} "
@@ -165,7 +167,7 @@ class DynamicTableSource(DataSource):
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
     ) -> WriteOrder:
         user = commit_user or system_environment().new_name()
-        order = table.new_commit(
+        order = table.new_write().begin(
             commit_user=user, tracked=said.change_tracking, overwrite=overwrite, based_on=said.based_on
         )
         if order.turn is not None:

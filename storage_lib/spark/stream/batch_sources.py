@@ -76,7 +76,7 @@ class CheckpointSources:
         for each in self.ranges(newest):
             # A batch that is not done may have its snapshot already.
             allowed = (each.end,) if is_done else (each.start, each.end)
-            reached = table.source_offsets(each.source)
+            reached = table.inspect.source_offsets(each.source)
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
                 return (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
@@ -95,7 +95,7 @@ class CheckpointSources:
         """
         batch = self._newest("offsets") if batch_id is None else batch_id
         for each in () if batch is None else self.ranges(batch):
-            reached = table.source_offsets(each.source)
+            reached = table.inspect.source_offsets(each.source)
             if reached is not None:
                 message = (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, read by ingest or by a "

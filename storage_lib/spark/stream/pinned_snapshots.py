@@ -45,7 +45,7 @@ def pinned_snapshots(
     At its first start these are the newest. Without a checkpoint nothing is kept. Raises ``InvalidInputError`` for a
     checkpoint of a stream that read other tables, and ``SnapshotExpiredError`` if one of the snapshots has expired.
     """
-    newest = {name: other.file_store.snapshots.latest_id() or 0 for name, other in others.items()}
+    newest = {name: other.inspect.latest_snapshot_id() or 0 for name, other in others.items()}
     if checkpoint is None:
         return {name: Pin(snapshot_id=snapshot_id) for name, snapshot_id in newest.items()}
     text = settled(spark, f"{checkpoint.rstrip('/')}/{SNAPSHOTS_FILE}", json.dumps(newest, sort_keys=True))
@@ -71,7 +71,7 @@ def pin(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> Pin:
     if snapshot_id == 0:
         return Pin(snapshot_id=0)
     try:
-        if other.file_store.tags.exists(tag):
+        if other.tags.exists(tag):
             _check(stream, other, snapshot_id, tag)
         else:
             other.tags.create(tag, snapshot_id)
@@ -97,7 +97,7 @@ def pin(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> Pin:
 
 
 def _check(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> None:
-    tagged = other.file_store.tags.load(tag).snapshot.id
+    tagged = other.tags.load(tag).snapshot.id
     if tagged != snapshot_id:
         message = (
             f"{stream} reads {other.name} at snapshot {snapshot_id}, but tag {tag!r} is of snapshot {tagged}; such "

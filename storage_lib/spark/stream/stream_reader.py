@@ -94,7 +94,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Fix the end of this run: what is committed from now on is the next run's."""
         table = self._key.table()
         offsets = None if table.log is None else table.log.latest_offsets()
-        self._target = StreamPosition(snapshot_id=table.file_store.snapshots.latest_id() or 0, offsets=offsets)
+        self._target = StreamPosition(snapshot_id=table.inspect.latest_snapshot_id() or 0, offsets=offsets)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """What lies between, as one Spark partition for each split.
@@ -129,13 +129,17 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _source(self) -> HybridSource:
         scan = self._scan
-        return self._key.table().stream_plan(
-            startup=scan.startup,
-            timestamp_millis=scan.timestamp_millis,
-            normalize=scan.normalize,
-            on_untracked=scan.on_untracked,
-            state_directory=scan.state_directory,
-            whole_commits=scan.whole_commits,
+        return (
+            self._key.table()
+            .new_read()
+            .stream(
+                startup=scan.startup,
+                timestamp_millis=scan.timestamp_millis,
+                normalize=scan.normalize,
+                on_untracked=scan.on_untracked,
+                state_directory=scan.state_directory,
+                whole_commits=scan.whole_commits,
+            )
         )
 
     @staticmethod

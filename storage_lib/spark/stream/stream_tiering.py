@@ -44,7 +44,7 @@ class StreamTiering(BesideStream):
     def _tier(self) -> None:
         try:
             # Compaction is another thread's.
-            if self._table.tier_log(compact=False, commit_user=self._commit_user) is not None:
+            if self._table.maintenance.tier_log(compact=False, commit_user=self._commit_user) is not None:
                 self.snapshot_count += 1
         except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
             self.error = error
@@ -57,9 +57,9 @@ def tier_if_overdue(table: DynamicTable) -> None:
 
     A stream that ``write_stream`` did not start has nobody beside it. What may pass is left to the next micro-batch.
     """
-    newest = table.file_store.snapshots.latest()
+    newest = table.inspect.latest_snapshot()
     now = table.environment.clock.now_millis()
     if newest is not None and now - newest.time_millis < _OVERDUE_INTERVALS * table.options.log_tier_interval_ms:
         return
     with suppress(RetryableError):
-        table.tier_log(compact=False)
+        table.maintenance.tier_log(compact=False)

@@ -75,7 +75,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             table, order = finished[0].key.table(), finished[0].order
             self._refuse_told_sources(table, batchId, tracked=order.tracked)
             commit_tasks(table, order, finished, batchId, defers_tiering=True, sources=sources)
-            if table.log_comes_first and order.writes_log:
+            if table.new_write().log_comes_first and order.writes_log:
                 tier_if_overdue(table)
             return
         table = table_at(self._address)
@@ -84,8 +84,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
         )
         if sources:
-            order = replace(table.new_commit(commit_user=self._commit_user), identifiers_ascend=True)
-            table.commit_write(order, [], batchId, defers_tiering=True, sources=sources)
+            order = replace(table.new_write().begin(commit_user=self._commit_user), identifiers_ascend=True)
+            table.new_write().commit(order, [], batchId, defers_tiering=True, sources=sources)
 
     def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
         """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
@@ -94,12 +94,14 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         if batch_id == 0:
             # A query's first batch only says where it begins: where the table ends, if it goes on there.
             table = table_at(self._address)
-            ranges = tuple(replace(each, start=_agreed(table.source_offsets(each.source), each.end)) for each in ranges)
+            ranges = tuple(
+                replace(each, start=_agreed(table.inspect.source_offsets(each.source), each.end)) for each in ranges
+            )
         return ranges if any(each.start != each.end for each in ranges) else ()
 
     def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
         """Of a stream into an eventual log, at its first batch, which is empty: so nothing is in the log yet."""
-        known = self._checkpoint_sources() if tracked and table.log_comes_first else None
+        known = self._checkpoint_sources() if tracked and table.new_write().log_comes_first else None
         if known is not None:
             known.refuse_told_sources(table, batch_id)
 

@@ -23,6 +23,7 @@ def keep_alive(table: DynamicTable, turn: Turn) -> None:
     happens in another process; so the thread watches the lease itself. It gives up after ``lease.wait-timeout``: a
     turn whose write was forgotten must not stop other writers for ever.
     """
+    lease = table.new_write().lease
     seconds = table.options.lease_timeout_ms / 1000 / 6
     beats_max = int(table.options.lease_wait_timeout_ms / 1000 / seconds) + 1
 
@@ -31,9 +32,9 @@ def keep_alive(table: DynamicTable, turn: Turn) -> None:
         for _ in range(beats_max):
             pause.wait(seconds)
             with suppress(StorageError, OSError):
-                if table.lease.newest() != turn.number or table.lease.holder() is None:
+                if lease.newest() != turn.number or lease.holder() is None:
                     return
-                table.lease.beat(turn)
+                lease.beat(turn)
 
     threading.Thread(target=beat_until_over, name=f"turn-{turn.number}", daemon=True).start()
 
@@ -55,13 +56,13 @@ def give_up(
     # Spark reports why the write failed; what can't be tidied now, the next opener of the table does.
     with suppress(StorageError):
         if _holds_turn(table, commit_user) and (order is None or order.writes_log):
-            again = table.new_commit(commit_user=commit_user)
-            table.abort_write(again, [])
+            again = table.new_write().begin(commit_user=commit_user)
+            table.new_write().abort(again, [])
     if order is not None:
         with suppress(StorageError):
-            table.abort_write(order, [message.written for message in finished])
+            table.new_write().abort(order, [message.written for message in finished])
 
 
 def _holds_turn(table: DynamicTable, commit_user: str) -> bool:
-    holder = table.lease.holder()
+    holder = table.inspect.lease_holder()
     return holder is not None and holder.startswith(f"{commit_user}/")

@@ -37,7 +37,7 @@ class TableKey:
         table = _open.get(self)
         if table is None:
             # Under the very schema that the driver has: another may have come since.
-            table = _same_table(load_table_at(self.address), self.uuid).under_schema(self.schema_id)
+            table = _same_table(load_table_at(self.address), self.uuid).refresh(schema_id=self.schema_id)
             _remember(self, table)
         return table
 

@@ -46,7 +46,7 @@ def write_task(
 ) -> TaskMessage:
     """Write the rows of one task. If it fails, or is interrupted, nothing of it stays behind.
 
-    ``adds_up``: they are rows that are added to an answer or taken from it (``DynamicTable.answer_changes``).
+    ``adds_up``: they are rows that are added to an answer or taken from it (``WriteBuilder.answer_changes``).
 
     A task that Spark has given up may still run to its end; it notices that its turn is over and undoes itself.
     """
@@ -54,16 +54,16 @@ def write_task(
     table = key.table()
     context = TaskContext.get()
     rows = _in_order(batches, table)
-    task = table.new_write(order, task_index=0 if context is None else context.partitionId())
+    task = table.new_write().open_task(order, task_index=0 if context is None else context.partitionId())
     try:
         if adds_up:
-            for changes in table.answer_changes(order, rows):
+            for changes in table.new_write().answer_changes(order, rows):
                 task.write(changes)
         else:
             task.write_all(rows)
         written = task.prepare_commit()
         if order.turn is not None:
-            table.lease.check(order.turn)
+            table.new_write().lease.check(order.turn)
     except (SharedKeyError, ContradictionError) as error:
         task.abort()
         return TaskMessage(key=key, order=order, written=TableCommitMessage(), refusal=str(error))
@@ -100,7 +100,7 @@ def commit_tasks(
 ) -> Snapshot | None:
     """Commit what all tasks wrote under one order; undone if it fails for sure.
 
-    ``defers_tiering`` and ``sources`` as ``DynamicTable.commit_write``.
+    ``defers_tiering`` and ``sources`` as ``WriteBuilder.commit``.
     """
     written = [message.written for message in finished]
     try:
@@ -108,12 +108,14 @@ def commit_tasks(
         if not table.schema.is_append_only:
             _refuse_shared_buckets(table.name, order, written)
     except InvalidInputError:
-        table.abort_write(order, written)
+        table.new_write().abort(order, written)
         raise
-    snapshot = table.commit_write(order, written, commit_identifier, defers_tiering=defers_tiering, sources=sources)
+    snapshot = table.new_write().commit(
+        order, written, commit_identifier, defers_tiering=defers_tiering, sources=sources
+    )
     if snapshot is not None and order.overwrite is None:
         # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
-        table.compact_after(snapshot, written, only_crowded=True)
+        table.maintenance.compact_written(snapshot, written, only_crowded=True)
     return snapshot
 
 
@@ -121,7 +123,7 @@ def _refuse_contradictions(
     table: DynamicTable, order: WriteOrder, finished: Sequence[TaskMessage], commit_identifier: int
 ) -> None:
     refusal = next((message.refusal for message in finished if message.refusal is not None), None)
-    if refusal is not None and table.committed(order.commit_user, commit_identifier) is None:
+    if refusal is not None and table.new_write().committed(order.commit_user, commit_identifier) is None:
         raise InvalidInputError(refusal)
 
 

@@ -33,7 +33,7 @@ def read_changelog(
     ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
     ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
     ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``); ``start``, such as what
-    ``table.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``,
+    ``table.inspect.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``,
     ``debezium-json-schema``, ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the
     columns of the keys in ``primary-key``, and a deletion has no others. ``source`` is what a table remembers the
     topic by, if not its name.

@@ -102,7 +102,7 @@ def read_stream(
         said.WHOLE_COMMITS: "true" if whole_commits else None,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
-    kind = table.stream_row_kind_column
+    kind = table.new_read().stream_row_kind_column
     struct = struct_of(table.schema, columns, row_kind_column=kind, has_position=has_position)
     with active_session(spark):
         return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
@@ -130,7 +130,7 @@ def write(
     ``compaction`` is False; that never makes the write fail.
 
     ``based_on``: an append of rows that were made of this snapshot's, refused by ``CommitConflictError`` if the table
-    has changed since (``DynamicTable.new_commit``). ``order``: the commit was started already, by ``new_commit`` with
+    has changed since (``WriteBuilder.begin``). ``order``: the commit was started already, by ``begin`` with
     the same ``commit_user``, and is ended here: for rows that have to be computed within the turn.
 
     Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
@@ -141,7 +141,7 @@ def write(
     user = commit_user or (order.commit_user if order else system_environment().new_name())
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
     if commit_identifier is not None:
-        earlier = table.committed(user, identifier)
+        earlier = table.new_write().committed(user, identifier)
         if earlier is not None:
             return earlier
     given = {
@@ -163,7 +163,7 @@ def write(
         _computed(distributed, wanted=mode == "append" and order is None),
     ):
         distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-    snapshot = table.file_store.snapshots.find_commit(user, identifier)
+    snapshot = table.inspect.find_commit(user, identifier)
     compacts = mode == "append" or table.options.compacts_at_commit
     if compacts and (not table.options.write_only if compaction is None else compaction):
         compact_after_write(df.sparkSession, table)
@@ -199,7 +199,7 @@ def _given_back(table: DynamicTable, order: WriteOrder | None) -> Iterator[None]
     except BaseException:
         # Why the write failed matters more than a turn that ends by itself.
         with suppress(StorageError):
-            table.abort_write(order, [])
+            table.new_write().abort(order, [])
         raise
 
 

@@ -109,14 +109,16 @@ def write_stream(
         table,
         user,
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
-        StreamTiering(table, user, interval_seconds=interval) if tracked and table.log_comes_first else None,
+        StreamTiering(table, user, interval_seconds=interval)
+        if tracked and table.new_write().log_comes_first
+        else None,
     )
 
 
 def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
     """Whether a stream's commits tell up to where its sources are in the table."""
     tracked = _is_tracked(table, change_tracking=change_tracking)
-    return output_mode == "append" and not (tracked and table.log_comes_first)
+    return output_mode == "append" and not (tracked and table.new_write().log_comes_first)
 
 
 class TableStream:
@@ -203,7 +205,7 @@ def _commit_batch(
     """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
-        if table.committed(commit_user, batch_id) is not None:
+        if table.new_write().committed(commit_user, batch_id) is not None:
             # A replay. Nothing is to be written, but a stateful query's state has to get to the end of this batch, too.
             batch.write.format("noop").mode("append").save()
             return

@@ -87,7 +87,7 @@ def relation_of(
         return _system_table(state, catalog, table_name, options)
     table = catalog.load_table(name)
     if options.get(said.BRANCH) is not None:
-        table = table.branch(options.pop(said.BRANCH))
+        table = table.branches.open(options.pop(said.BRANCH))
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
@@ -96,7 +96,7 @@ def relation_of(
     return Relation(
         df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
         name=name,
-        row_kind_column=table.stream_row_kind_column if is_stream else None,
+        row_kind_column=table.new_read().stream_row_kind_column if is_stream else None,
         is_stream=is_stream,
     )
 
@@ -194,7 +194,7 @@ def _stream(
     struct = struct_of(
         table.schema,
         _needed(table, query),
-        row_kind_column=table.stream_row_kind_column,
+        row_kind_column=table.new_read().stream_row_kind_column,
         has_position=reads.has_position or ROW_POSITION in query.words,
     )
     reader = state.spark.readStream.format(said.SOURCE_NAME).schema(struct)

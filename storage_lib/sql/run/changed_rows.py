@@ -37,7 +37,7 @@ def commit_changed_rows(
     It is called once more, inside the turn, if another commit comes between.
     """
     user, identifier = state.identity.user, state.identity.identifier
-    read = table.file_store.snapshots.latest_id() or 0
+    read = table.inspect.latest_snapshot_id() or 0
     try:
         with _pinned(state, table, read), rows_of() as rows, errors_in_words():
             return write(
@@ -51,7 +51,7 @@ def commit_changed_rows(
     except CommitConflictError:
         pass
     user = user or system_environment().new_name()
-    order = table.new_commit(commit_user=user, tracked=change_tracking, in_turn=True)
+    order = table.new_write().begin(commit_user=user, tracked=change_tracking, in_turn=True)
     if order.turn is not None:
         keep_alive(table, order.turn)
     try:
@@ -67,7 +67,7 @@ def commit_changed_rows(
     except BaseException:
         # Why the statement failed matters more than a turn that ends by itself.
         with suppress(StorageError):
-            table.abort_write(order, [])
+            table.new_write().abort(order, [])
         raise
 
 

@@ -98,7 +98,7 @@ def _partitions(table: DynamicTable, text: str) -> list[dict[str, object] | None
 
 def _expire_snapshots(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
     older = arguments.get("older_than_millis")
-    result = table.expire_snapshots(
+    result = table.maintenance.expire_snapshots(
         retain_last=int(str(arguments.get("retain_last", 10))),
         older_than_millis=None if older is None else int(str(older)),
     )
@@ -107,7 +107,7 @@ def _expire_snapshots(state: SessionState, table: DynamicTable, arguments: Argum
 
 def _remove_orphan_files(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
     age = timedelta(milliseconds=parse_millis(str(arguments.get("older_than", "1 d"))))
-    result = table.remove_orphan_files(older_than=age, dry_run=bool(arguments.get("dry_run", False)))
+    result = table.maintenance.remove_orphan_files(older_than=age, dry_run=bool(arguments.get("dry_run", False)))
     return Result(rows=rows_of(("file",), [(path,) for path in result.paths]))
 
 
@@ -141,7 +141,7 @@ def _rollback_to(state: SessionState, table: DynamicTable, arguments: Arguments)
 
 
 def _tier_log(state: SessionState, table: DynamicTable, arguments: Arguments) -> Result:  # noqa: ARG001
-    return written(table, table.tier_log(skip_expired=bool(arguments.get("skip_expired", False))))
+    return written(table, table.maintenance.tier_log(skip_expired=bool(arguments.get("skip_expired", False))))
 
 
 def _counted(**counts: int) -> Result:

@@ -199,7 +199,7 @@ def _altered(change: AlterOneColumn) -> list[SchemaChange]:
 def _drop_partitions(table: DynamicTable, change: DropPartitions) -> Result:
     specs = [static_values(table, each) for each in change.partitions]
     try:
-        return written(table, table.drop_partitions(specs))
+        return written(table, table.maintenance.drop_partitions(specs))
     except NotFoundError:
         if not change.if_exists:
             raise

@@ -91,7 +91,7 @@ def run_analyze(state: SessionState, statement: Analyze) -> Result:
             message = f"table {table.name} has no column {name!r}{did_you_mean(name, names)}"
             raise InvalidInputError(message)
     columns = names if statement.columns is None else list(statement.columns)
-    return written(table, table.analyze(columns))
+    return written(table, table.maintenance.analyze(columns))
 
 
 def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTable:

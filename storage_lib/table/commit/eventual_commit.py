@@ -145,7 +145,7 @@ class EventualCommit(TableCommit):
     def tier_log(
         self, *, commit_user: str, commit_identifier: int, skip_expired: bool, purpose: str = "tier the log"
     ) -> Snapshot | None:
-        """See ``DynamicTable.tier_log``."""
+        """See ``TableMaintenance.tier_log``."""
         earlier = self.committed(commit_user, commit_identifier)
         if earlier is not None:
             return earlier

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Generic, TypeVar
 
-from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.store import FileStore
@@ -37,8 +39,11 @@ def tag_of_branch(name: str) -> str:
     return f"branch-{name}"
 
 
-class TableBranches:
-    """Makes, publishes and deletes the branches of a table."""
+TableT = TypeVar("TableT")
+
+
+class TableBranches(Generic[TableT]):
+    """Creates, opens, publishes and deletes the branches of a table. ``open_branch`` opens one as a table."""
 
     def __init__(
         self,
@@ -53,7 +58,8 @@ class TableBranches:
         has_log: bool,
         tracks: bool,
         others_expire: bool,
-        of_newest_schema: Callable[[], TableBranches],
+        of_newest_schema: Callable[[], TableBranches[TableT]],
+        open_branch: Callable[[str, TableSchema], TableT],
     ) -> None:
         self._table = table
         self._environment = environment
@@ -66,6 +72,19 @@ class TableBranches:
         self._tracks = tracks
         self._others_expire = others_expire
         self._of_newest_schema = of_newest_schema
+        self._open_branch = open_branch
+
+    def open(self, name: str) -> TableT:
+        """The table as a branch shows it, to be read and written; it has no log.
+
+        Raises ``NotFoundError`` for an unknown branch.
+        """
+        self._file_store.branches.check_exists(name)
+        schema = schema_in_force(self._environment.file_io, TablePaths(self._paths.root, name))
+        if schema is None:
+            message = f"branch {name!r} of table {self._table} was deleted just now"
+            raise NotFoundError(message)
+        return self._open_branch(name, schema)
 
     @tells_outcome
     def create(

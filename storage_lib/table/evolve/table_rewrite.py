@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from storage_lib.file_store.store import FileStore
     from storage_lib.io.environment import Environment
     from storage_lib.io.table_paths import TablePaths
-    from storage_lib.log_store.log_store import LogStore
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.commit.table_commit import TableCommit
+    from storage_lib.table.protocol.table_context import TableContext
     from storage_lib.table.protocol.turn import Turn, TurnLease
-    from storage_lib.table.write.table_write import TableWrite
+    from storage_lib.table.write.task_writes import TaskWrites
 
 REWRITE_ATTEMPTS = 5
 _DUPLICATES_SHOWN = 5
@@ -59,11 +59,13 @@ _DUPLICATES_SHOWN = 5
 class RewrittenTable(Protocol):
     """The table under its new layout, before anybody else has it."""
 
-    log: LogStore | None
-    file_store: FileStore
+    @property
+    def context(self) -> TableContext:
+        """Both stores under the new layout."""
 
-    def new_write(self, order: WriteOrder) -> TableWrite:
-        """The writer of its files."""
+    @property
+    def task_writes(self) -> TaskWrites:
+        """Opens the writers of its files."""
 
 
 class TableRewrite:
@@ -204,7 +206,7 @@ class TableRewrite:
             overwrite=OverwriteScope.of({}),
             is_difference=True,
         )
-        write = target.new_write(order)
+        write = target.task_writes.open(order)
         count = 0
         try:
             for rows in self._rows(base):
@@ -218,14 +220,14 @@ class TableRewrite:
             if altered.primary_keys != self._schema.primary_keys and _row_count(written) != count:
                 self._refuse_duplicates(base, altered, written)
             self._append(altered)
-            if target.log is not None:
-                target.log.create()
+            if target.context.log is not None:
+                target.context.log.create()
             self._create_snapshot(target, altered, base, written, turn, commit_user)
         except CommitOutcomeUnknownError:
             raise
         except Exception:
             with suppress(StorageError):
-                target.file_store.abort(written.files)
+                target.context.file_store.abort(written.files)
             raise
 
     def _append(self, altered: TableSchema) -> None:
@@ -245,7 +247,7 @@ class TableRewrite:
         part = LogPart(
             tracked=False,
             lease=turn.number,
-            offsets=None if target.log is None else LogOffsets(log_id=target.log.log_id()),
+            offsets=None if target.context.log is None else LogOffsets(log_id=target.context.log.log_id()),
         )
         replaced = deletions_of(self._file_store.scan.entries(base))
 
@@ -261,7 +263,7 @@ class TableRewrite:
                 message = f"table {self._table} was altered just now; rewrite it again"
                 raise CommitConflictError(message)
 
-        target.file_store.commit.commit(
+        target.context.file_store.commit.commit(
             Committable(
                 commit_user=commit_user,
                 commit_identifier=BATCH_COMMIT_IDENTIFIER,

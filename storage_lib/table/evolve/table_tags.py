@@ -58,6 +58,14 @@ class TableTags:
             with after_commit(f"table {self._table}: deleting the files that only tag {name!r} kept"):
                 self._delete_unneeded(files)
 
+    def exists(self, name: str) -> bool:
+        """Whether there is a tag of this name."""
+        return self._file_store.tags.exists(name)
+
+    def load(self, name: str) -> Tag:
+        """The tag with its snapshot; ``NotFoundError`` if there is none of this name."""
+        return self._file_store.tags.load(name)
+
     def list(self) -> tuple[Tag, ...]:
         """Every tag, by name."""
         return tuple(self._file_store.tags.load_all())

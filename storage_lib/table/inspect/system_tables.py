@@ -1,4 +1,4 @@
-"""What is known of a table, as tables: ``table.system_table("snapshots")``, or ``db.table$snapshots`` in a catalog."""
+"""Metadata as tables: ``table.inspect.system_table("snapshots")``, or ``db.table$snapshots`` in a catalog."""
 
 from __future__ import annotations
 

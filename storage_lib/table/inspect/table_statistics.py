@@ -1,4 +1,4 @@
-"""``table.analyze()``: statistics of a snapshot's rows, in the file and form that Paimon's planners read.
+"""``table.maintenance.analyze()``: statistics of a snapshot's rows, in the file and form that Paimon's planners read.
 
     {"snapshotId": 4, "schemaId": 0, "mergedRecordCount": 2, "mergedRecordSize": 1292, "colStats": {"id": {...}}}
 

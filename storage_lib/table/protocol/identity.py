@@ -25,6 +25,19 @@ def identity_of(
     return user, BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
 
 
+def write_identity_of(
+    table: str, environment: Environment, commit_user: str | None, commit_identifier: int | None
+) -> tuple[str, int]:
+    """As ``identity_of``, but refuses the identifier that stands for none, which identifies no retry."""
+    if commit_identifier == BATCH_COMMIT_IDENTIFIER:
+        message = (
+            f"table {table}: commit_identifier {commit_identifier} is the number of a commit without one, so a retry "
+            "would commit again; give a smaller one"
+        )
+        raise InvalidInputError(message)
+    return identity_of(table, environment, commit_user, commit_identifier)
+
+
 def checked_user(table: str, commit_user: object) -> None:
     """Raise ``InvalidInputError`` for what is no text, or an empty one."""
     if not isinstance(commit_user, str) or not commit_user:

@@ -38,7 +38,7 @@ class BatchReads:
         return has_vectors and bool(self._schema.primary_keys)
 
     def plan(self, snapshot: Snapshot | None, predicate: Filter | None) -> Plan:
-        """See ``DynamicTable.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
+        """See ``ReadBuilder.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
         self._refuse_other_rows(snapshot)
         given = as_predicate(predicate)
         valid = None if given is None else given.validated(self._schema)
@@ -79,7 +79,7 @@ class BatchReads:
     def read_split(
         self, split: Split, columns: Sequence[str] | None, predicate: Filter | None
     ) -> Iterator[pa.RecordBatch]:
-        """See ``DynamicTable.read_split``."""
+        """See ``ReadBuilder.read_split``."""
         given = as_predicate(predicate)
         valid = None if given is None else given.validated(self._schema)
         return self._file_store.read.read(split, columns, valid)

@@ -109,7 +109,7 @@ class SourceReader:
         """
         row_count = commit_count = 0
         snapshot = None
-        recorded = self._table.source_offsets(self._source)
+        recorded = self._table.inspect.source_offsets(self._source)
         position = self._start(recorded)
         for rows, reached in self._batches(position, end):
             if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:

@@ -19,7 +19,7 @@ def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> i
     """
     foreign = ForeignTopic.parse({**options, "topic": topic}, table.arrow_schema)
     log = foreign.log()
-    reached, earliest = table.source_offsets(foreign.source), log.earliest_offsets()
+    reached, earliest = table.inspect.source_offsets(foreign.source), log.earliest_offsets()
     if reached is None or not reached.is_of(earliest.log_id):
         reached = earliest
     ends = log.latest_offsets().next_offsets

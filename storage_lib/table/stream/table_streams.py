@@ -70,12 +70,12 @@ class TableStreams:
 
     @property
     def row_kind_column(self) -> str | None:
-        """See ``DynamicTable.stream_row_kind_column``."""
+        """See ``ReadBuilder.stream_row_kind_column``."""
         return None if self._schema.is_append_only else self._options.row_kind_field
 
     @property
     def is_complete(self) -> bool:
-        """See ``DynamicTable.stream_is_complete``."""
+        """See ``ReadBuilder.stream_is_complete``."""
         return self._normalizer is None
 
     def open(
@@ -119,7 +119,7 @@ class TableStreams:
         )
 
     def keeps_state(self, normalize: str | ScanNormalize | None) -> bool:
-        """See ``DynamicTable.keeps_stream_state``."""
+        """See ``ReadBuilder.keeps_stream_state``."""
         chosen = self._chosen(ScanNormalize, normalize, self._options.scan_normalize)
         return chosen is ScanNormalize.STATE and self._normalizer is not None and self._log is not None
 

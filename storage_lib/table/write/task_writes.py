@@ -58,11 +58,11 @@ class TaskWrites:
 
     @property
     def log_comes_first(self) -> bool:
-        """See ``DynamicTable.log_comes_first``."""
+        """See ``WriteBuilder.log_comes_first``."""
         return self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
 
     def open(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
-        """See ``DynamicTable.new_write``."""
+        """See ``WriteBuilder.open_task``."""
         base = self._base_of(order)
         file_write = None
         if not (self.log_comes_first and order.writes_log):
@@ -102,7 +102,7 @@ class TaskWrites:
         return write
 
     def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """See ``DynamicTable.answer_changes``."""
+        """See ``WriteBuilder.answer_changes``."""
         base = self._base_of(order)
         answer = AnswerRows(
             table=self._table,

@@ -25,12 +25,12 @@ class RacedCompactOperator(CompactTableOperator):
         table = self.hook.load_table(self.table)
         if context["ti"].try_number == 1:
             self.wait_for_work(table)
-        done = [table.run_compaction(task) for task in table.plan_compaction()]
+        done = [table.maintenance.run_compaction(task) for task in table.maintenance.plan_compaction()]
         messages = [message for message in done if message is not None]
         if context["ti"].try_number == 1:
             self.be_faster(table)
         with commit_identity(context) as identity:
-            snapshot = table.commit_compaction(messages, **identity.arguments())
+            snapshot = table.maintenance.commit_compaction(messages, **identity.arguments())
         return announce(context, table=self.table, op="compact", version=snapshot.id if snapshot else None)
 
     def wait_for_work(self, table: Any) -> None:
@@ -47,7 +47,7 @@ class RivalledCompactOperator(RacedCompactOperator):
 
     def wait_for_work(self, table: Any) -> None:
         """A stream writes: there will be files to compact."""
-        while not table.plan_compaction():
+        while not table.maintenance.plan_compaction():
             time.sleep(0.1)
 
     def be_faster(self, table: Any) -> None:

@@ -57,12 +57,12 @@ def test_a_leader_dies_between_and_within_transactions(brokers: dict[int, LocalK
     append(table, 0)
     mortal = next(node for node in leaders(servers, "replicated") if node != 1)
 
-    order = table.new_commit(commit_user="writer")
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user="writer")
+    with table.new_write().open_task(order) as write:
         write.write(rows(1))
         brokers[mortal].kill()
         write.write(rows(2))
-        table.commit_write(order, [write.prepare_commit()], commit_identifier=1)
+        table.new_write().commit(order, [write.prepare_commit()], commit_identifier=1)
     append(table, 3)
     brokers[mortal].start()
     append(table, 4)

@@ -35,11 +35,11 @@ def test_a_share_names_partitions_of_every_type_so_that_they_are_found_again(tmp
     for _ in range(2):
         table.append(rows)
 
-    shares = [json.loads(json.dumps(share)) for _, share in shares_of(table, table.plan_compaction(), 1)]
+    shares = [json.loads(json.dumps(share)) for _, share in shares_of(table, table.maintenance.plan_compaction(), 1)]
     done = [table.compact(buckets=checked_share(share)) for share in shares]
 
     assert [snapshot.id for snapshot in done if snapshot] == [3, 4, 5]
-    assert table.plan_compaction() == []
+    assert table.maintenance.plan_compaction() == []
     assert table.to_arrow().num_rows == 6
 
 
@@ -49,8 +49,8 @@ def test_shares_are_of_about_the_same_size_and_no_smaller_than_a_bucket(tmp_path
     table = open_catalog(str(tmp_path)).create_table("shop.even", columns, primary_key=["id"], options=options)
     for _ in range(2):
         table.append(pa.table({"id": range(80_000)}, schema=columns))
-    tasks = table.plan_compaction()
-    size = table.health().size_bytes
+    tasks = table.maintenance.plan_compaction()
+    size = table.inspect.health().size_bytes
 
     by_count = {count: shares_of(table, tasks, size / count) for count in (1, 3, 1000)}
 

@@ -24,6 +24,7 @@ from storage_lib import (
     WarehouseCatalog,
 )
 from storage_lib.io.environment import Environment, new_uuid
+from storage_lib.table.read_builder import ReadBuilder
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def test_a_retry_and_a_clear_read_the_same_although_more_was_committed_to_a_cloc
     first = task.execute(in_interval(task_context(task, store=store)))
     orders.append(pa.table({"day": ["c"], "id": [5]}, schema=COLUMNS))
     # Whoever resolved anew would now get something else.
-    monkeypatch.setattr("storage_lib.DynamicTable.snapshots_between", lambda *_: (0, 5))
+    monkeypatch.setattr("storage_lib.table.read_builder.ReadBuilder.snapshots_between", lambda *_: (0, 5))
 
     again = task.execute(in_interval(task_context(task, store=store)))
     cleared = task.execute(in_interval(task_context(task, store=store, max_tries=9)))
@@ -164,13 +165,13 @@ def test_a_retry_and_a_clear_read_the_same_although_more_was_committed_to_a_cloc
 def test_the_changes_of_one_partition_are_read_from_its_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     task = processing("ids", partition={"day": "b"})
     read: list[ChangeSplit] = []
-    whole = DynamicTable.read_changes
+    whole = ReadBuilder.read_changes
 
-    def read_changes(table: DynamicTable, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+    def read_changes(builder: ReadBuilder, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
         read.append(split)
-        return whole(table, split)
+        return whole(builder, split)
 
-    monkeypatch.setattr(DynamicTable, "read_changes", read_changes)
+    monkeypatch.setattr(ReadBuilder, "read_changes", read_changes)
 
     assert task.execute(in_interval(task_context(task)))["result"] == [3]
     assert len(read) == 1
@@ -190,7 +191,7 @@ def test_a_partitioned_run_reads_from_its_partition_date_on(orders: DynamicTable
 
     assert task.execute(context)["result"] == [2]
     assert run_interval(context) == (NOON, NOON + timedelta(days=1))
-    assert orders.file_store.snapshots.latest_id() == 4
+    assert orders.context.file_store.snapshots.latest_id() == 4
 
 
 @pytest.mark.usefixtures("orders")
@@ -242,7 +243,7 @@ def test_a_try_whose_answer_was_lost_finds_its_commit(monkeypatch: pytest.Monkey
 
     result = task.execute(in_interval(task_context(task, store=store)))
 
-    assert result["version"] == task.hook.load_table("shop.copy").file_store.snapshots.latest_id() == 1
+    assert result["version"] == task.hook.load_table("shop.copy").context.file_store.snapshots.latest_id() == 1
 
 
 def test_nothing_returned_is_nothing_appended_and_something_else_is_refused(orders: DynamicTable) -> None:
@@ -251,7 +252,7 @@ def test_nothing_returned_is_nothing_appended_and_something_else_is_refused(orde
     assert nothing.execute(in_interval(task_context(nothing)))["version"] is None
     with pytest.raises(InvalidInputError, match="returned a str"):
         wrong.execute(in_interval(task_context(wrong)))
-    assert orders.file_store.snapshots.latest_id() == 4
+    assert orders.context.file_store.snapshots.latest_id() == 4
 
 
 def test_an_interval_that_has_just_ended_is_waited_for_and_one_that_goes_on_is_refused(
@@ -274,7 +275,7 @@ def test_a_run_without_an_interval_is_told_what_to_do(start: Any, end: Any, said
 
 
 def test_snapshots_that_were_expired_are_refused(orders: DynamicTable) -> None:
-    orders.expire_snapshots(retain_last=1)
+    orders.maintenance.expire_snapshots(retain_last=1)
 
     with pytest.raises(SnapshotExpiredError):
         changes_in_interval(orders, NOON, NOON + HOUR)

@@ -36,7 +36,7 @@ def test_a_partition_of_null_stays_one_of_null(sales: DynamicTable) -> None:
     found = partitions_before(sales, "week", "10")
 
     assert {one["shop"] for one in found} == {"a", None}
-    sales.drop_partitions(found)
+    sales.maintenance.drop_partitions(found)
     assert sorted(sales.to_arrow()["v"].to_pylist()) == [2, 3]
 
 

@@ -187,7 +187,7 @@ def test_what_is_due_of_a_large_table_is_divided_among_tasks_the_largest_first(w
     broken = catalog.create_table("shop.broken", keys, primary_key=["day", "id"], options=options)
     broken.append(pa.table({"day": [1], "id": [1]}, schema=keys))
     Path(broken.location, "snapshot", "snapshot-1").write_text("{")
-    half = large.health().size_bytes / 2 / 1024**3
+    half = large.inspect.health().size_bytes / 2 / 1024**3
     names = ["shop.small", "shop.large", "shop.broken"]
 
     def listed(**arguments: Any) -> list[dict[str, Any]]:
@@ -208,7 +208,7 @@ def test_what_is_due_of_a_large_table_is_divided_among_tasks_the_largest_first(w
     done = [compacted(one) for one in shares[:2]]
     assert [one["version"] for one in done] == [3, 4]
     assert done[0]["partitions"] == [{"day": "1"}, {"day": "2"}]
-    assert large.files().num_rows == 4
+    assert large.inspect.files().num_rows == 4
     assert [one["table"] for one in listed(gib_per_task=1)] == ["shop.small", "shop.broken"]
 
 

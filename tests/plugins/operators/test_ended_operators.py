@@ -69,14 +69,14 @@ def prepare(catalog: Catalog, kind: str, connection: dict[str, str]) -> DynamicT
         table.append(pa.table({"day": ["a", "b"], "id": [one] * 2}, schema=ROWS))
     if kind == "publish":
         table.branches.create("written")
-        table.branch("written").append(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
+        table.branches.open("written").append(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
     if kind == "orphans":
         (Path(table.location) / "day=a" / "bucket-0" / "data-left-behind-0.parquet").write_bytes(b"left")
     if kind == "tier":
-        order = table.new_commit(commit_user="stream")
-        with table.new_write(order) as write:
+        order = table.new_write().begin(commit_user="stream")
+        with table.new_write().open_task(order) as write:
             write.write(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
-            table.commit_write(order, [write.prepare_commit()], 1, defers_tiering=True)
+            table.new_write().commit(order, [write.prepare_commit()], 1, defers_tiering=True)
     if kind == "ingest":
         change: dict[str, object] = {"before": None, "after": {"day": "c", "id": 1}, "op": "c"}
         produce(connection["log.kafka.bootstrap.servers"], "ended.source", change)
@@ -119,7 +119,7 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     if kind == "expire":
         # What it has done of its work by then is done.
         assert set(after.pop("snapshots")) <= set(before.pop("snapshots"))
-    assert (after, again.turn_holder()) == (before, None)
+    assert (after, again.inspect.lease_holder()) == (before, None)
 
 
 def state_of(table: DynamicTable) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def state_of(table: DynamicTable) -> dict[str, Any]:
     rows = sorted((row["day"], row["id"]) for row in table.to_arrow().to_pylist())
     return {
         "rows": rows,
-        "snapshots": table.snapshots()["snapshot_id"].to_pylist(),
+        "snapshots": table.inspect.snapshots()["snapshot_id"].to_pylist(),
         "tags": [tag.name for tag in table.tags.list()],
         "branches": list(table.branches.list()),
         "orphans": orphans(table),
@@ -137,7 +137,7 @@ def state_of(table: DynamicTable) -> dict[str, Any]:
 def orphans(table: DynamicTable) -> tuple[str, ...]:
     from datetime import timedelta
 
-    return table.remove_orphan_files(older_than=timedelta(0), dry_run=True).paths
+    return table.maintenance.remove_orphan_files(older_than=timedelta(0), dry_run=True).paths
 
 
 def end(process: Any) -> None:

@@ -103,7 +103,7 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
 
     validated = [task.execute(task_context(task)) for task in validate]
     compacted = compact.execute(task_context(compact))
-    files = orders.files().num_rows
+    files = orders.inspect.files().num_rows
     first = by_function.execute(task_context(by_function))
     after_function = content(orders)
     second = by_query.execute(task_context(by_query))

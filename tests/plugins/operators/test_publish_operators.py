@@ -95,7 +95,7 @@ def test_rows_that_are_not_as_expected_stay_on_their_branch_for_inspection(order
     with pytest.raises(DataQualityError, match=r"shop\.orders\$branch_audit at snapshot 2 .*\n.*for example -2"):
         audit()
     assert ids(orders) == [1]
-    assert ids(orders.branch(BRANCH)) == [-2, 1]
+    assert ids(orders.branches.open(BRANCH)) == [-2, 1]
 
 
 def test_a_table_that_has_moved_on_is_not_undone_by_a_branch(orders: DynamicTable) -> None:
@@ -142,7 +142,7 @@ def test_a_publication_whose_answer_was_lost_is_found_although_the_branch_is_gon
 
     result, _ = publish(store)
 
-    assert result["version"] == orders.file_store.snapshots.latest_id()
+    assert result["version"] == orders.context.file_store.snapshots.latest_id()
     assert ids(orders) == [1, 2]
 
 

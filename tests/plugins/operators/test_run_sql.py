@@ -130,4 +130,4 @@ def test_statements_are_run_by_spark_and_a_retry_commits_nothing_twice(warehouse
         assert [each["snapshot"] for each in result["statements"]] == [1, 2]
 
     assert table.to_arrow().sort_by("id").to_pydict() == {"id": [1, 2], "n": [11, 20]}
-    assert table.file_store.snapshots.latest_id() == 2
+    assert table.context.file_store.snapshots.latest_id() == 2

@@ -83,7 +83,7 @@ def test_what_was_found_is_kept_with_its_snapshot_and_leads_to_a_page(
     task.snapshot_id = 8
     task.execute(task_context(task, folder=tmp_path))
 
-    assert (result["version"], result["failed"]["warning"]) == (table.plan().snapshot.id, 1)
+    assert (result["version"], result["failed"]["warning"]) == (table.new_read().plan().snapshot.id, 1)
     found = {path.parts[-3]: json.loads(path.read_text()) for path in docs.project.rglob("table-rows.json")}
     assert sorted(found) == ["snapshot-7", "snapshot-8"]
     assert [one["success"] for one in found["snapshot-7"]["results"]] == [True, False]

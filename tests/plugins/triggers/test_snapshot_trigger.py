@@ -90,7 +90,7 @@ def test_commits_are_told_one_by_one_and_none_from_before_the_watch(orders: Dyna
     def commit() -> None:
         fill(orders, "b", "a")
         orders.compact()
-        orders.drop_partitions([{"dt": "a"}])
+        orders.maintenance.drop_partitions([{"dt": "a"}])
 
     events = watched(store, 2, before=commit)
 
@@ -107,7 +107,7 @@ def test_a_restarted_triggerer_tells_what_came_meanwhile(orders: DynamicTable) -
 
     for day in "bcd":
         fill(orders, day)
-    orders.expire_snapshots(retain_last=2)
+    orders.maintenance.expire_snapshots(retain_last=2)
 
     assert [event["partitions"] for event in watched(store, 2)] == [[{"dt": "c"}], [{"dt": "d"}]]
 

@@ -31,13 +31,13 @@ def other() -> DynamicTable:
 def test_an_expiry_keeps_the_rows_of_a_pinned_snapshot(other: DynamicTable) -> None:
     assert pin(STREAM, other, 1, TAG) == Pin(snapshot_id=1, tag=TAG)
     other.compact(full=True)
-    other.expire_snapshots(retain_last=1)
+    other.maintenance.expire_snapshots(retain_last=1)
     assert pin(STREAM, other, 1, TAG) == Pin(snapshot_id=1, tag=TAG)
     assert other.to_arrow(tag=TAG).to_pylist() == [{"id": 1, "v": "a"}]
 
 
 def test_a_pinned_snapshot_that_has_expired_is_an_error_with_the_remedy(other: DynamicTable) -> None:
-    other.expire_snapshots(retain_last=1)
+    other.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotExpiredError, match=r"reads db\.dim at snapshot 1 .* has expired.* a new checkpoint"):
         pin(STREAM, other, 1, TAG)
     assert other.tags.list() == ()
@@ -61,6 +61,6 @@ def test_a_table_that_can_not_be_written_is_read_with_a_warning(
         message = "read-only"
         raise UnavailableError(message)
 
-    monkeypatch.setattr(other.file_store.tags, "create", refuse)
+    monkeypatch.setattr(other.context.file_store.tags, "create", refuse)
     with pytest.warns(RuntimeWarning, match="can't be tagged: .*read-only"):
         assert pin(STREAM, other, 1, TAG) == Pin(snapshot_id=1)

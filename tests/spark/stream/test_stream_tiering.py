@@ -27,10 +27,10 @@ EVENTUAL = {"log.consistency": "eventual"}
 
 
 def written(table: DynamicTable, *changes: str) -> None:
-    order = table.new_commit(commit_user="stream")
-    with table.new_write(order) as task:
+    order = table.new_write().begin(commit_user="stream")
+    with table.new_write().open_task(order) as task:
         task.write(rows(*changes))
-        table.commit_write(order, [task.prepare_commit()], 1, defers_tiering=True)
+        table.new_write().commit(order, [task.prepare_commit()], 1, defers_tiering=True)
 
 
 class Rounds:
@@ -140,14 +140,14 @@ def test_a_stream_is_in_the_log_at_once_and_in_the_files_by_its_end(
         (tmp_path / "input" / "1.json").write_text('{"id": 1, "v": "newer"}')
         stream.processAllAvailable()
         in_files, in_log = values_of(table.to_arrow()), values_of(all_changes(table))
-        assert table.lease.holder() is None
+        assert table.context.lease.holder() is None
     assert stream.tiering is not None
     assert stream.tiering.error is None
 
     assert (in_files, in_log) == ({1: "a", 2: "b", 3: "c"}, {1: "newer", 2: "b", 3: "c"})
     assert values_of(table.to_arrow()) == in_log
     written_as_batch = write(spark.createDataFrame([(4, "d")], "id long, v string"), table)
-    assert written_as_batch == table.file_store.snapshots.latest()
+    assert written_as_batch == table.context.file_store.snapshots.latest()
     source_now = table.stream()
     snapshot = source_now.poll()
     assert snapshot is not None

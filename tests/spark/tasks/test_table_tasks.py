@@ -71,7 +71,7 @@ def test_the_options_of_a_write_reach_its_commit(make_table: Callable[..., Dynam
     again = writer_of(table, said)
     again.commit([again.write(rows(2))])
 
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
 
     assert snapshot is not None
     assert (snapshot.id, snapshot.commit_user, snapshot.commit_identifier) == (1, "job", 7)
@@ -116,19 +116,19 @@ def test_giving_up_deletes_what_finished_tasks_wrote_unless_a_commit_was_begun(
     writer.abort([done, None])
 
     assert files_of(table) == []
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 def test_giving_up_leaves_the_turn_of_another_writer_alone(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
-    other = table.new_commit(commit_user="other")
+    other = table.new_write().begin(commit_user="other")
 
     give_up(table, "me", [])
 
-    holder = table.lease.holder()
+    holder = table.context.lease.holder()
     assert holder is not None
     assert holder.startswith("other/")
-    table.abort_write(other, [])
+    table.new_write().abort(other, [])
 
 
 def test_two_tasks_of_an_overwrite_with_one_bucket_are_refused_and_those_of_an_append_are_not(
@@ -158,21 +158,21 @@ def test_a_micro_batch_is_committed_once_by_the_query_in_its_checkpoint(
         commit.commit([plan.write(rows(key))], batch_id)
 
     assert ids_of(table) == [1, 2]
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
     assert snapshot is not None
     assert (snapshot.commit_user, snapshot.commit_identifier) == ("query", 1)
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
     assert len(files_of(table)) == 2, "the repetition left nothing behind"
 
 
 def test_a_micro_batch_without_tasks_gives_its_turn_back(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     _, commit = stream_writers(table, **{"commit-user": "me"})
-    assert table.lease.holder() is not None
+    assert table.context.lease.holder() is not None
 
     commit.commit([], 0)
 
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 def test_only_the_writer_that_planned_a_micro_batch_can_write_it(make_table: Callable[..., DynamicTable]) -> None:
@@ -190,7 +190,7 @@ def test_a_stream_without_an_identity_is_refused(make_table: Callable[..., Dynam
         stream_writers(table)
     with pytest.raises(InvalidInputError, match=r"write_stream\(\.\.\.\)"):
         query_id_of(str(tmp_path / "nothing"))
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
 
 
 def test_a_process_keeps_its_tables_open_but_not_all_of_them(
@@ -224,4 +224,4 @@ def test_an_overwrite_takes_no_turn(make_table: Callable[..., DynamicTable]) -> 
     writer = writer_of(table, {"overwrite-partition": "{}"}, overwrite=True)
 
     assert writer._order.overwrite == OverwriteScope.of({})
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None

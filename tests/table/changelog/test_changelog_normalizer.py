@@ -178,7 +178,7 @@ def test_a_stream_whose_snapshots_were_expired_is_told_so() -> None:
     source.poll()
     for price in range(2, 6):
         table.append(rows(f"+U a 1 {price}"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     with pytest.raises(SnapshotExpiredError, match=r"consumers\.create.*scan\.normalize=none"):
         source.poll()
@@ -193,7 +193,7 @@ def test_a_consumer_keeps_what_a_stream_has_to_look_up() -> None:
     table.consumers.create("downstream", source.position.snapshot_id)
     for price in range(2, 6):
         table.append(rows(f"+U a 1 {price}"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
 
     batch = source.poll()
 

@@ -186,7 +186,7 @@ def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -
     for price in range(2, 6):
         table.append(rows(f"+U a 1 {price}"))
     table.append(rows("+U a 2 7", "-D a 3 1"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert source.position is not None
     again = reopened(table).stream(normalize="state", state_directory=str(tmp_path), position=source.position)
 
@@ -205,7 +205,7 @@ def test_a_state_lives_as_long_as_its_stream_where_no_directory_is_named() -> No
     heard = []
     for change in ("+I a 1 1", "+U a 1 2", "-D a 1 -"):
         table.append(rows(change))
-        table.expire_snapshots(retain_last=1)
+        table.maintenance.expire_snapshots(retain_last=1)
         heard += texts(source.poll())
 
     assert heard == ["+I a 1 1", "-U a 1 1", "+U a 1 2", "-D a 1 2"]
@@ -218,7 +218,7 @@ def test_a_state_goes_on_under_the_tables_next_schema(tmp_path: Path) -> None:
     source.poll()
     altered = table.alter(AddColumn("note", "STRING"))
     altered.append(rows("+U a 1 2").append_column("note", pa.array(["new"])))
-    altered.expire_snapshots(retain_last=1)
+    altered.maintenance.expire_snapshots(retain_last=1)
 
     batch = altered.stream(normalize="state", state_directory=str(tmp_path), position=source.position).poll()
 

@@ -68,10 +68,10 @@ def test_a_task_finds_what_it_has_written_itself(
 
     position = table.stream(startup="latest").initial_position()
 
-    order = table.new_commit(commit_user="task")
-    write = table.new_write(order, task_index=0)
+    order = table.new_write().begin(commit_user="task")
+    write = table.new_write().open_task(order, task_index=0)
     write.write_all(batches)
-    table.commit_write(order, [write.prepare_commit()], commit_identifier=1)
+    table.new_write().commit(order, [write.prepare_commit()], commit_identifier=1)
 
     assert content(table) == set(held.values())
     assert applied(streamed(table)) == content(table)
@@ -83,7 +83,7 @@ def test_only_a_log_with_transactions_has_deletions_looked_up_by_tasks() -> None
     asked = [{}, {"log.consistency": "eventual"}, {"log.system": "none"}]
     tables = [orders(None, **options) for options in asked]
 
-    writes = [each.new_write(each.new_commit(commit_user="u")) for each in tables]
+    writes = [each.new_write().open_task(each.new_write().begin(commit_user="u")) for each in tables]
 
     assert [write.completed is not None for write in writes] == [True, False, False]
 

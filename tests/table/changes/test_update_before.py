@@ -51,7 +51,7 @@ def test_a_write_of_many_batches_looks_into_what_it_has_written_itself() -> None
 
     expected = told(["+I a 1 1", "+I b 2 2", *(change for changes in commits for change in changes)])
     assert streamed(table) == expected
-    newest = table.file_store.snapshots.latest()
+    newest = table.context.file_store.snapshots.latest()
     assert newest is not None
 
 
@@ -76,7 +76,7 @@ def test_replaced_and_dropped_content_is_told_once() -> None:
     table = orders(None, **ALL)
     table.append(rows("+I a 1 1", "+I a 2 2", "+I b 1 1"))
     table.overwrite(rows("+I a 2 20", "+I a 3 30"), partition={"dt": "a"}, change_tracking=True)
-    table.drop_partitions([{"dt": "b"}], change_tracking=True)
+    table.maintenance.drop_partitions([{"dt": "b"}], change_tracking=True)
 
     changes = streamed(table)
     assert strictly_applied(changes) == content(table) == {"a 2 20", "a 3 30"}

@@ -21,28 +21,28 @@ def _orders(**options: str) -> DynamicTable:
 
 
 def _kinds(table: DynamicTable) -> list[str]:
-    return table.snapshots().column("commit_kind").to_pylist()
+    return table.inspect.snapshots().column("commit_kind").to_pylist()
 
 
 def _levels(table: DynamicTable) -> list[int]:
-    return sorted(table.files().column("level").to_pylist())
+    return sorted(table.inspect.files().column("level").to_pylist())
 
 
 def _stray_files(table: DynamicTable) -> set[str]:
     """Data files that no snapshot names."""
-    named = {entry.file.file_name for each in _snapshots(table) for entry in table.file_store.scan.delta(each)}
+    named = {entry.file.file_name for each in _snapshots(table) for entry in table.context.file_store.scan.delta(each)}
     directory = f"{table.location}/dt=a/bucket-0"
     return {status.name for status in table.environment.file_io.list_directory(directory)} - named
 
 
 def _snapshots(table: DynamicTable) -> list[Any]:
-    history = table.file_store.snapshots
+    history = table.context.file_store.snapshots
     return [history.load(snapshot_id) for snapshot_id in range(1, (history.latest_id() or 0) + 1)]
 
 
 def _meanwhile(monkeypatch: pytest.MonkeyPatch, table: DynamicTable, act: Callable[[], object]) -> None:
     """``act`` is done once, by somebody else, when this table's next compaction has written its files."""
-    run = table.file_store.compact.run
+    run = table.context.file_store.compact.run
     acts = [act]
 
     def run_and_lose(task: CompactionTask) -> object:
@@ -51,7 +51,7 @@ def _meanwhile(monkeypatch: pytest.MonkeyPatch, table: DynamicTable, act: Callab
             acts.pop()()
         return message
 
-    monkeypatch.setattr(table.file_store.compact, "run", run_and_lose)
+    monkeypatch.setattr(table.context.file_store.compact, "run", run_and_lose)
 
 
 def test_an_append_compacts_what_has_become_due_as_a_snapshot_of_its_own() -> None:
@@ -78,7 +78,7 @@ def test_a_write_only_table_is_left_to_dedicated_jobs() -> None:
 def test_only_the_buckets_just_written_are_looked_at() -> None:
     table = _orders()
     for n in range(3):
-        table.commit_write(*_written(table, f"+I b 1 {n}"))
+        table.new_write().commit(*_written(table, f"+I b 1 {n}"))
 
     table.append(rows("+I a 1 1"))
 
@@ -116,7 +116,7 @@ def test_a_file_that_can_not_be_read_is_a_warning_not_a_failed_append() -> None:
     table = _orders()
     for n in range(2):
         table.append(rows(f"+I a 1 {n}"))
-    (name,) = {entry.file.file_name for entry in table.file_store.scan.delta(_snapshots(table)[0])}
+    (name,) = {entry.file.file_name for entry in table.context.file_store.scan.delta(_snapshots(table)[0])}
     table.environment.file_io.replace(f"{table.location}/dt=a/bucket-0/{name}", b"not Parquet")
 
     failed = r"the rows are committed, but the compaction after it failed: .*\.parquet was changed"
@@ -133,7 +133,7 @@ def test_a_writer_tries_again_where_runs_have_piled_up_to_the_stop_trigger(monke
 
     def pile_up(count: int = 5) -> None:
         for n in range(count):
-            other.commit_write(*_written(other, f"+I a {n} {n}"))
+            other.new_write().commit(*_written(other, f"+I a {n} {n}"))
 
     def overwrite_and_pile_up() -> None:
         other.overwrite(rows("+I a 7 7"))
@@ -144,9 +144,9 @@ def test_a_writer_tries_again_where_runs_have_piled_up_to_the_stop_trigger(monke
     _meanwhile(monkeypatch, table, overwrite_and_pile_up)
 
     order, messages, identifier = _written(table, "+I a 9 9")
-    snapshot = table.commit_write(order, messages, identifier)
+    snapshot = table.new_write().commit(order, messages, identifier)
     assert snapshot is not None
-    table.compact_after(snapshot, messages, only_crowded=True)
+    table.maintenance.compact_written(snapshot, messages, only_crowded=True)
 
     assert _kinds(table)[-1] == "COMPACT"
     assert len(_levels(table)) < 5
@@ -158,16 +158,16 @@ def test_a_bucket_below_the_stop_trigger_keeps_no_engine_waiting(options: dict[s
     table = _orders(**options)
     for n in range(4):
         order, messages, identifier = _written(table, f"+I a 1 {n}")
-        snapshot = table.commit_write(order, messages, identifier)
+        snapshot = table.new_write().commit(order, messages, identifier)
         assert snapshot is not None
-        table.compact_after(snapshot, messages, only_crowded=True)
+        table.maintenance.compact_written(snapshot, messages, only_crowded=True)
 
     assert _kinds(table) == ["APPEND"] * 4
 
 
 def _written(table: DynamicTable, *changes: str) -> tuple[Any, list[Any], int]:
     """One write up to its commit, as an engine does it: without compaction."""
-    order = table.new_commit(commit_user="engine")
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="engine")
+    task = table.new_write().open_task(order)
     task.write(rows(*changes))
     return order, [task.prepare_commit()], BATCH_COMMIT_IDENTIFIER

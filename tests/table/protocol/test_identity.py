@@ -18,22 +18,22 @@ def test_what_is_no_number_of_a_commit_is_refused_before_anything_is_written(ide
     with pytest.raises(InvalidInputError, match="commit_identifier"):
         table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=identifier)
 
-    assert table.snapshots().num_rows == 0
+    assert table.inspect.snapshots().num_rows == 0
     table.append(rows("+I a 1 10"), commit_user="job", commit_identifier=np.int64(0))  # type: ignore[arg-type]
     assert content(table) == {"a 1 10"}
 
 
 def test_a_driver_that_hands_in_a_bad_number_loses_its_write_and_its_turn() -> None:
     table = orders()
-    order = table.new_commit(commit_user="driver")
-    with table.new_write(order) as write:
+    order = table.new_write().begin(commit_user="driver")
+    with table.new_write().open_task(order) as write:
         write.write(rows("+I a 1 10"))
         message = write.prepare_commit()
 
     with pytest.raises(InvalidInputError, match="commit_identifier"):
-        table.commit_write(order, [message], "seven")  # type: ignore[arg-type]
+        table.new_write().commit(order, [message], "seven")  # type: ignore[arg-type]
 
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
     table.append(rows("+I a 1 11"), commit_user="driver", commit_identifier=7)
     assert content(table) == {"a 1 11"}
 
@@ -45,7 +45,7 @@ def test_a_user_that_is_no_text_is_refused_before_anything_is_written(user: Any)
     with pytest.raises(InvalidInputError, match="commit_user"):
         table.append(rows("+I a 1 10"), commit_user=user)
     with pytest.raises(InvalidInputError, match="commit_user"):
-        table.new_commit(commit_user=user)
+        table.new_write().begin(commit_user=user)
 
-    assert table.snapshots().num_rows == 0
-    assert table.lease.holder() is None
+    assert table.inspect.snapshots().num_rows == 0
+    assert table.context.lease.holder() is None

@@ -75,7 +75,7 @@ class Topic:
 
 
 def recorded(table: DynamicTable) -> dict[int, int] | None:
-    offsets = reopened(table).source_offsets(SOURCE)
+    offsets = reopened(table).inspect.source_offsets(SOURCE)
     return None if offsets is None else dict(offsets.next_offsets)
 
 
@@ -157,15 +157,15 @@ def test_every_commit_carries_the_offsets_on_also_over_those_of_other_engines() 
     table.compact()
     table.overwrite(rows("+I b 6 60"), partition={"dt": "b"}, change_tracking=False)
     table.overwrite(rows("+I b 7 70"), partition={"dt": "b"})
-    table.drop_partitions([{"dt": "b"}])
-    table.analyze()
+    table.maintenance.drop_partitions([{"dt": "b"}])
+    table.maintenance.analyze()
     assert recorded(table) == told
     for identifier in range(3):
-        table.file_store.commit.commit(Committable(commit_user="flink", commit_identifier=identifier))
-    table.expire_snapshots(retain_last=1)
+        table.context.file_store.commit.commit(Committable(commit_user="flink", commit_identifier=identifier))
+    table.maintenance.expire_snapshots(retain_last=1)
     assert recorded(table) == told
     table.append(rows("+I a 8 80"))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert recorded(table) == told
     assert topic.ingest(table).row_count == 0
 
@@ -189,7 +189,7 @@ def test_two_sources_do_not_disturb_each_other() -> None:
 
     topic.ingest(table)
 
-    assert table.source_offsets("other") == LogOffsets({0: 7})
+    assert table.inspect.source_offsets("other") == LogOffsets({0: 7})
     assert recorded(table) == dict(topic.log.latest_offsets().next_offsets)
 
 
@@ -199,7 +199,7 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
     topic, table = Topic(), orders(None, **options)
     topic.tell(0, "+I a 1 10")
     slow = reopened(table)
-    stale = SourceRange(source=SOURCE, start=slow.source_offsets(SOURCE), end=topic.log.latest_offsets())
+    stale = SourceRange(source=SOURCE, start=slow.inspect.source_offsets(SOURCE), end=topic.log.latest_offsets())
 
     topic.ingest(table)
     topic.tell(0, "+U a 1 11")
@@ -208,7 +208,7 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
         slow.append(rows("+I a 1 10"), source=stale)
 
     assert content(table) == {"a 1 11"}
-    assert table.lease.holder() is None
+    assert table.context.lease.holder() is None
     if table.log is not None:
         assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
 
@@ -235,11 +235,13 @@ def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
 def test_who_has_slept_while_another_read_the_source_writes_nothing() -> None:
     table = orders(None, **{"log.consistency": "eventual"})
     first = SourceRange(source=SOURCE, start=None, end=LogOffsets({0: 1}))
-    sleeper = table._commit.in_turn_for(table.new_commit(commit_user="sleeper"), lambda sources: sources)
+    sleeper = table.new_write().commits.in_turn_for(
+        table.new_write().begin(commit_user="sleeper"), lambda sources: sources
+    )
 
     # Waits for the lease to run out, by its own clock.
     reopened(table).append(rows("+I a 1 2"), source=first)
-    with table.new_write(sleeper) as write, pytest.raises(LeaseLostError):
+    with table.new_write().open_task(sleeper) as write, pytest.raises(LeaseLostError):
         write.write(rows("+I a 1 1"))
 
     assert streamed(table) == ["+I a 1 2"]
@@ -349,7 +351,7 @@ def test_a_fast_forward_brings_the_offsets_of_the_branch() -> None:
     table.branches.create("load")
     topic.tell(0, "+I a 2 20")
 
-    topic.ingest(table.branch("load"))
+    topic.ingest(table.branches.open("load"))
     assert recorded(table) == {0: 1, 1: 0}
     table.branches.fast_forward("load")
 
@@ -384,10 +386,12 @@ def test_a_crash_at_any_act_loses_no_record_and_doubles_none(log: str) -> None:
         topic.ingest(survivor)
 
         assert content(survivor) == {"a 1 10", "a 2 20", "b 3 30"}, f"act {at}"
-        assert sum(survivor.files().column("rows").to_pylist()) == 3, f"act {at}: each record is in the files once"
+        assert sum(survivor.inspect.files().column("rows").to_pylist()) == 3, (
+            f"act {at}: each record is in the files once"
+        )
         if survivor.log is not None:
             # The next writer ends transactions that a snapshot left open in the log.
-            survivor.abort_write(survivor.new_commit(commit_user="next"), [])
+            survivor.new_write().abort(survivor.new_write().begin(commit_user="next"), [])
             assert sorted(streamed(survivor)) == ["+I a 1 10", "+I a 2 20", "+I b 3 30"], f"act {at}"
 
 

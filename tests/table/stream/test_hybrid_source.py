@@ -70,7 +70,7 @@ def test_latest_starts_when_the_stream_is_opened_not_at_its_first_poll(log_syste
 
 
 def test_a_stream_plan_looks_up_no_start() -> None:
-    assert orders().stream_plan(startup="latest").position is None
+    assert orders().new_read().stream(startup="latest").position is None
 
 
 @pytest.mark.parametrize("log_system", ["kafka", "none"])

@@ -49,7 +49,7 @@ def rows(table: DynamicTable) -> list[tuple[object, ...]]:
 
 
 def buckets(table: DynamicTable) -> set[int]:
-    return set(table.files()["bucket"].to_pylist())
+    return set(table.inspect.files()["bucket"].to_pylist())
 
 
 def index_files(table: DynamicTable) -> int:
@@ -92,13 +92,13 @@ def test_the_merge_engine_says_what_a_moving_row_does(
 
 def test_two_writers_that_know_nothing_of_each_other_do_not_both_commit(catalog: WarehouseCatalog) -> None:
     for table in (keyed(catalog), crossing(catalog)):
-        overwrite = table.new_commit(commit_user="slow", overwrite=OverwriteScope.of({}), tracked=False)
-        task = table.new_write(overwrite)
+        overwrite = table.new_write().begin(commit_user="slow", overwrite=OverwriteScope.of({}), tracked=False)
+        task = table.new_write().open_task(overwrite)
         task.write(some([1], n=2))
         message = task.prepare_commit()
         table.append(some([1, 2]))
         with pytest.raises(CommitConflictError, match="changed rows after snapshot 0"):
-            table.commit_write(overwrite, [message], 1)
+            table.new_write().commit(overwrite, [message], 1)
         assert rows(table) == [(1, "a", 1), (2, "a", 1)]
         check_index(table)
 
@@ -122,12 +122,12 @@ def test_a_tracked_overwrite_keeps_keys_that_another_number_of_assigners_brought
 def test_writers_of_other_partitions_do_not_meet(catalog: WarehouseCatalog) -> None:
     table = keyed(catalog)
     table.append(some([1], "b"))
-    order = table.new_commit(commit_user="slow", overwrite=OverwriteScope.of({"p": "a"}), tracked=False)
-    task = table.new_write(order)
+    order = table.new_write().begin(commit_user="slow", overwrite=OverwriteScope.of({"p": "a"}), tracked=False)
+    task = table.new_write().open_task(order)
     task.write(some([1], "a", 2))
     message = task.prepare_commit()
     table.append(some([2], "b"))
-    table.commit_write(order, [message], 1)
+    table.new_write().commit(order, [message], 1)
     assert rows(table) == [(1, "a", 2), (1, "b", 1), (2, "b", 1)]
 
 
@@ -138,10 +138,10 @@ def _whole_of(partition: str) -> object:
 
 
 def _tasks(table: DynamicTable, *of_tasks: pa.Table) -> tuple[WriteOrder, list[TableCommitMessage]]:
-    order = table.new_commit(commit_user="tasks", tracked=False)
+    order = table.new_write().begin(commit_user="tasks", tracked=False)
     messages = []
     for index, each in enumerate(of_tasks):
-        task = table.new_write(order, task_index=index)
+        task = table.new_write().open_task(order, task_index=index)
         task.write(each)
         messages.append(task.prepare_commit())
     return order, messages
@@ -151,7 +151,7 @@ def test_tasks_that_share_an_assigner_are_refused_and_leave_nothing(catalog: War
     table = keyed(catalog)
     order, messages = _tasks(table, some([1]), some([2]))
     with pytest.raises(InvalidInputError, match=r"2 tasks brought rows of the same assigner.*coalesce\(1\)"):
-        table.commit_write(order, messages, 1)
+        table.new_write().commit(order, messages, 1)
     assert rows(table) == []
     assert index_files(table) == 0
     assert not list(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
@@ -170,7 +170,7 @@ def test_tasks_with_assigners_of_their_own_write_side_by_side(
         parts = [every.filter(pa.array(assigners == number)) for number in range(3)]
         assert all(part.num_rows for part in parts)
         order, messages = _tasks(table, *parts)
-        table.commit_write(order, messages, n)
+        table.new_write().commit(order, messages, n)
         assert rows(table) == sorted(tuple(row.values()) for row in every.to_pylist())
         check_index(table)
 
@@ -181,10 +181,10 @@ def test_the_index_goes_with_dropped_partitions_and_old_snapshots(catalog: Wareh
     table.append(some(range(8), "b"))
     assert index_files(table) == 4
     table.tags.create("kept", snapshot_id=2)
-    table.drop_partitions([{"p": "a"}])
+    table.maintenance.drop_partitions([{"p": "a"}])
     table.overwrite(some([1], "b"), partition={"p": "b"}, change_tracking=False)
     check_index(table)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert index_files(table) == 5
     table.rollback_to(tag="kept")
     assert len(rows(table)) == 16
@@ -193,8 +193,8 @@ def test_the_index_goes_with_dropped_partitions_and_old_snapshots(catalog: Wareh
     assert len(rows(table)) == 16
     table.tags.delete("kept")
     table.compact()
-    table.expire_snapshots(retain_last=1)
-    table.remove_orphan_files(older_than=timedelta(0))
+    table.maintenance.expire_snapshots(retain_last=1)
+    table.maintenance.remove_orphan_files(older_than=timedelta(0))
     assert index_files(table) == 4
     assert len(rows(table)) == 16
 
@@ -203,7 +203,7 @@ def test_an_aborted_write_leaves_no_index(catalog: WarehouseCatalog) -> None:
     table = keyed(catalog)
     order, messages = _tasks(table, some([1]))
     assert index_files(table) == 1
-    table.abort_write(order, messages)
+    table.new_write().abort(order, messages)
     assert index_files(table) == 0
 
 
@@ -212,7 +212,7 @@ def test_branches_have_indexes_of_their_own(catalog: WarehouseCatalog) -> None:
     table.append(some(range(6)))
     table.tags.create("then")
     table.branches.create("test", tag="then")
-    branch = table.branch("test")
+    branch = table.branches.open("test")
     branch.append(some(range(4, 12), n=2))
     table.append(some(range(5, 9), n=3))
     assert len(rows(branch)) == 12
@@ -231,7 +231,7 @@ def test_buckets_become_dynamic_and_fixed_again(catalog: WarehouseCatalog) -> No
     check_index(table)
     table = table.rewrite(options={"bucket": "3"})
     assert len(rows(table)) == 12
-    snapshot = table.file_store.snapshots.latest()
+    snapshot = table.context.file_store.snapshots.latest()
     assert snapshot is not None
     assert snapshot.index_manifest is None
 
@@ -240,7 +240,7 @@ def test_a_bucket_without_an_index_is_read_for_its_keys(catalog: WarehouseCatalo
     """As a writer leaves it that makes no index."""
     table = keyed(catalog)
     table.append(some(range(6)))
-    latest = table.file_store.snapshots.latest()
+    latest = table.context.file_store.snapshots.latest()
     assert latest is not None
     path = next(Path(table.location.removeprefix("file://")).glob("snapshot/snapshot-1"))
     path.write_text("\n".join(line for line in path.read_text().splitlines() if "indexManifest" not in line))

@@ -1,0 +1,50 @@
+"""Writes by one process as one task: what ``append``, ``overwrite`` and a tracked drop of partitions do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from storage_lib.errors import StorageError, note_outcome
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.table.input.input_rows import Rows
+from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
+from storage_lib.table.protocol.source_offsets import SourceRange
+from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.write_builder import WriteBuilder
+
+
+@dataclass(frozen=True)
+class DirectWrites:
+    """Writes and commits rows to which a commit was begun; compacts afterwards what is due."""
+
+    builder: WriteBuilder
+    compaction: PostCommitCompaction
+
+    def write(
+        self, order: WriteOrder, rows: Rows, commit_identifier: int, source: SourceRange | None = None
+    ) -> Snapshot | None:
+        """Write ``rows`` and commit them; None if there was nothing to commit. If it fails, the order is aborted."""
+        builder = self.builder
+        try:
+            task = builder.open_task(order)
+            try:
+                task.write(rows)
+                message = task.prepare_commit()
+            except BaseException:
+                task.abort()
+                raise
+        except BaseException as error:
+            if builder.log_comes_first and order.writes_log:
+                # Some of the rows may be in the log, where they are visible at once.
+                note_outcome(error, committed=None)
+            with suppress(StorageError):
+                builder.abort(order, [])
+            raise
+        snapshot = builder.commit(order, [message], commit_identifier, sources=[source] if source else [])
+        if snapshot is not None:
+            if message.files and order.overwrite is None:
+                self.compaction.compact_written(snapshot, [message])
+            else:
+                self.compaction.compact_changed(snapshot)
+        return snapshot

@@ -1,0 +1,101 @@
+"""Compaction by the writer itself, after its commit: in a snapshot of its own; a failure does not affect the commit.
+
+Only the buckets that the commit changed are considered, so the work is in proportion to the commit, not to the table. A
+writer waits where a bucket has ``num-sorted-run.stop-trigger`` sorted runs: there it retries after a lost race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
+
+from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.io.after_commit import after_commit, warn_after_commit
+from storage_lib.table.maintenance.table_care import TableCare
+from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.protocol.write_order import TableCommitMessage
+
+Buckets: TypeAlias = Collection[tuple[bytes, int]]
+"""Partition and number of each."""
+
+LOST_RACE_ERRORS = (RetryableError, SnapshotExpiredError, NotFoundError)
+"""Somebody else compacted or overwrote the same buckets, and perhaps expired the files that were read."""
+
+_ROUNDS_MAX = 10
+
+
+class PostCommitCompaction:
+    """For the writers of one table; does nothing for a ``write-only`` one.
+
+    No method raises a ``StorageError``: the rows are committed. A lost race costs the work only, any other failure is a
+    ``RuntimeWarning``.
+    """
+
+    def __init__(self, context: TableContext, care: TableCare) -> None:
+        self._table = context.name
+        self._is_off = context.options.write_only
+        self._file_store = context.file_store
+        self._care = care
+        self._stop_trigger = context.options.num_sorted_run_stop_trigger
+
+    def compact_written(
+        self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
+    ) -> None:
+        """Compact what is due in a commit's buckets, or with ``only_crowded`` those at their stop trigger."""
+        if self._is_off:
+            return
+        buckets = {(each.partition, each.bucket) for message in messages for each in message.files}
+        # A tracked overwrite also writes deletions to buckets of which no task has files.
+        buckets |= self._buckets_of(written)
+        if only_crowded:
+            self._relieve(buckets)
+        elif buckets:
+            self._compact(written, buckets)
+
+    def compact_changed(self, snapshot: Snapshot) -> None:
+        """Compact what is due in the buckets that a snapshot changed."""
+        if self._is_off:
+            return
+        buckets = self._buckets_of(snapshot)
+        if buckets:
+            self._compact(snapshot, buckets)
+
+    def _compact(self, written: Snapshot, buckets: Buckets) -> None:
+        """What is due first; then what is crowded, for a few rounds until it no longer is."""
+        self._try(written, buckets)
+        self._relieve(buckets)
+
+    def _buckets_of(self, snapshot: Snapshot) -> set[tuple[bytes, int]]:
+        """Where a snapshot added or removed files; none if the snapshot has expired."""
+        changed: set[tuple[bytes, int]] = set()
+        with after_commit(f"table {self._table}: looking for buckets to compact"):
+            changed = {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
+        return changed  # noqa: RET504  nothing where the look failed
+
+    def _relieve(self, buckets: Buckets) -> None:
+        """Compact the buckets that have reached the stop trigger."""
+        if self._stop_trigger is None:
+            return
+        for _ in range(_ROUNDS_MAX):
+            with after_commit(f"table {self._table}: looking for crowded buckets"):
+                latest = self._file_store.snapshots.latest()
+                if latest is None:
+                    return
+                crowded = self._file_store.compact.crowded(latest, buckets, self._stop_trigger)
+                if not crowded or not self._try(latest, crowded):
+                    return
+
+    def _try(self, snapshot: Snapshot, buckets: Buckets) -> bool:
+        """Whether another round may help."""
+        try:
+            tasks = self._file_store.compact.plan_buckets(snapshot, buckets)
+            self._care.run_and_commit(tasks)
+        except LOST_RACE_ERRORS:
+            return True
+        except Exception as error:  # noqa: BLE001  the rows are committed, whatever this is
+            warn_after_commit(
+                f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
+            )
+            return False
+        return bool(tasks)

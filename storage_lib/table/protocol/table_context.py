@@ -1,0 +1,85 @@
+"""What every part of one branch of one table shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from storage_lib.file_store.store import FileStore
+from storage_lib.io.environment import Environment
+from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.options.table_options import ChangelogMode, TableOptions
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.protocol.turn import TurnLease
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """The name, place, schema, options and both stores of a table, under one version of its schema.
+
+    ``location`` is the table's directory, ``paths`` those of the branch in it. ``store_options`` are the catalog's, for
+    what a stream keeps elsewhere.
+    """
+
+    name: str
+    uuid: str
+    location: str
+    branch: str
+    environment: Environment
+    paths: TablePaths
+    schema: TableSchema
+    options: TableOptions
+    file_store: FileStore
+    log: LogStore | None
+    lease: TurnLease
+    store_options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        name: str,
+        uuid: str,
+        location: str,
+        branch: str,
+        environment: Environment,
+        schema: TableSchema,
+        options: TableOptions,
+        log: LogStore | None,
+        store_options: Mapping[str, str],
+    ) -> Self:
+        """With the file store and the lease of the branch; reads nothing."""
+        paths = TablePaths(location, branch)
+        return cls(
+            name=name,
+            uuid=uuid,
+            location=location,
+            branch=branch,
+            environment=environment,
+            paths=paths,
+            schema=schema,
+            options=options,
+            file_store=FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options),
+            log=log,
+            lease=TurnLease(
+                environment,
+                paths,
+                timeout_ms=options.lease_timeout_ms,
+                wait_timeout_ms=options.lease_wait_timeout_ms,
+                table=name,
+            ),
+            store_options=store_options,
+        )
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether this is a branch other than the main one."""
+        return self.branch != MAIN_BRANCH
+
+    @property
+    def logs_old_rows(self) -> bool:
+        """Whether the log holds the row before each change (``log.changelog-mode=all``)."""
+        mode = self.options.effective_changelog_mode(has_primary_key=bool(self.schema.primary_keys))
+        return mode is ChangelogMode.ALL

@@ -1,0 +1,122 @@
+"""``table.new_read()``: what an engine reads with, split by split, on the driver and in its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.split import Split
+from storage_lib.schema.filter.filter_text import Filter
+from storage_lib.schema.options.table_options import ScanNormalize, StartupMode, UntrackedScan
+from storage_lib.table.changelog.change_scan import ChangeMode, ChangeScan
+from storage_lib.table.protocol.change_split import ChangeSplit
+from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.read.batch_reads import BatchReads
+from storage_lib.table.stream.hybrid_source import HybridSource
+from storage_lib.table.stream.table_streams import TableStreams
+
+
+@dataclass(frozen=True)
+class ReadBuilder:
+    """A batch read is planned on the driver and read by tasks:
+
+        plan = table.new_read(filter=f).plan()                               # driver
+        table.new_read(columns=["id"], filter=f).read_split(split)           # task, for each of plan.splits()
+
+    Changes and streams go the same way. ``find_snapshot`` finds the snapshot that this read is of.
+    """
+
+    columns: Sequence[str] | None
+    filter: Filter | None
+    find_snapshot: Callable[[], Snapshot | None]
+    batch_reads: BatchReads
+    change_scan: ChangeScan
+    streams: TableStreams
+
+    def plan(self) -> Plan:
+        """What has to be read: pass each of ``splits()`` to ``read_split`` of a read with the same filter.
+
+        Raises ``InvalidInputError`` for a filter that does not fit the columns, ``NotFoundError`` or
+        ``SnapshotExpiredError`` for the snapshot.
+        """
+        return self.batch_reads.plan(self.find_snapshot(), self.filter)
+
+    def read_split(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one split of ``plan``, with the columns of this read."""
+        return self.batch_reads.read_split(split, self.columns, self.filter)
+
+    def plan_changes(
+        self,
+        *,
+        start_snapshot_id: int | None = None,
+        end_snapshot_id: int | None = None,
+        start_timestamp_millis: int | None = None,
+        end_timestamp_millis: int | None = None,
+        mode: str | ChangeMode = ChangeMode.NET,
+    ) -> tuple[ChangeSplit, ...]:
+        """``DynamicTable.changes`` as work for tasks: one picklable split per bucket, each for ``read_changes``.
+
+        Raises ``InvalidInputError`` for an invalid range, ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot
+        that does not exist.
+        """
+        return self.change_scan.plan_range(
+            snapshots=(start_snapshot_id, end_snapshot_id),
+            times=(start_timestamp_millis, end_timestamp_millis),
+            mode=mode,
+        )
+
+    def read_changes(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
+        """The changes of one split of ``plan_changes``, with their row kinds."""
+        return self.change_scan.read(split)
+
+    def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
+        """The snapshots committed in ``[start, end)``: after the first id returned, up to the second; equal: none.
+
+        Pass them to ``changes`` to read the same changes again at any later time. Raises ``SnapshotExpiredError`` if
+        some of these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
+        """
+        return self.change_scan.range_of_times(start_timestamp_millis, end_timestamp_millis)
+
+    def stream(
+        self,
+        *,
+        position: StreamPosition | None = None,
+        startup: str | StartupMode | None = None,
+        timestamp_millis: int | None = None,
+        normalize: str | ScanNormalize | None = None,
+        on_untracked: str | UntrackedScan | None = None,
+        state_directory: str | None = None,
+        whole_commits: bool = False,
+    ) -> HybridSource:
+        """As ``DynamicTable.stream``, for engines that store positions themselves: the start is not looked up here.
+
+        With ``whole_commits`` a poll never returns a part of a commit, except from an eventual log, which has no
+        commits.
+        """
+        return self.streams.open(
+            position=position,
+            startup=startup,
+            timestamp_millis=timestamp_millis,
+            normalize=normalize,
+            on_untracked=on_untracked,
+            state_directory=state_directory,
+            whole_commits=whole_commits,
+        )
+
+    @property
+    def stream_row_kind_column(self) -> str | None:
+        """The column of a stream that holds the row kind; None where all rows are inserts."""
+        return self.streams.row_kind_column
+
+    @property
+    def stream_is_complete(self) -> bool:
+        """Whether streams return the row before each change, whatever ``scan.normalize`` says."""
+        return self.streams.is_complete
+
+    def keeps_stream_state(self, normalize: str | None) -> bool:
+        """Whether a stream with this ``normalize`` keeps rows of its own; ``InvalidInputError`` for another value."""
+        return self.streams.keeps_state(normalize)
