@@ -30,8 +30,14 @@ from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.changelog.change_scan import ChangeMode
 from storage_lib.table.changes.change_direction import of_one_direction
 from storage_lib.table.commit.table_overwrite import scope_of
-from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS
+from storage_lib.table.evolve.table_alter import TableAlter
+from storage_lib.table.evolve.table_branches import TableBranches
+from storage_lib.table.evolve.table_consumers import TableConsumers
+from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS, TableRewrite
+from storage_lib.table.evolve.table_rollback import TableRollback
+from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.input.input_rows import Rows
+from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import outcome, tells_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
@@ -41,7 +47,10 @@ from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read_builder import ReadBuilder
 from storage_lib.table.stream.hybrid_source import HybridSource
-from storage_lib.table.table_parts import TableParts
+from storage_lib.table.table_inspection import TableInspection
+from storage_lib.table.table_maintenance import TableMaintenance
+from storage_lib.table.table_reads import TableReads
+from storage_lib.table.table_writes import TableWrites
 from storage_lib.table.write_builder import WriteBuilder
 
 
@@ -89,17 +98,32 @@ class DynamicTable:
             log=log,
             store_options={} if address is None else address.options,
         )
-        self._parts: TableParts[DynamicTable] = TableParts(
+        self._reads = TableReads(self.context)
+        self._writes = TableWrites(
             self.context,
-            newest=lambda: self.refresh()._parts,  # noqa: SLF001  a table too
-            under=lambda schema: self._as_under(schema)._parts,  # noqa: SLF001  a table too
+            self._reads,
+            newest=lambda: self.refresh()._writes,  # noqa: SLF001  a table too
+        )
+        self.tags = TableTags(self.context)
+        self.consumers = TableConsumers(self.context)
+        self.branches: TableBranches[DynamicTable] = TableBranches(
+            self.context,
+            tags=self.tags,
+            restore=self._writes.restore,
+            tracks=self._writes.has_streams,
+            of_newest_schema=lambda: self.refresh().branches,
             open_branch=self._branch_under,
         )
-        self.tags = self._parts.tags
-        self.consumers = self._parts.consumers
-        self.branches = self._parts.branches
-        self.maintenance = self._parts.maintenance
-        self.inspect = self._parts.inspection
+        only_compacted = self._reads.batch_reads.only_compacted
+        statistics = TableStatistics(self.context, commit=self._writes.commit, only_compacted=only_compacted)
+        self.maintenance = TableMaintenance(self.context, self._writes, statistics)
+        self.inspect = TableInspection(self.context, self._reads, self._writes)
+        self._rewriting = TableRewrite(
+            self.context,
+            commit=self._writes.commit,
+            under=lambda other: self._as_under(other)._writes,  # noqa: SLF001  a table too
+        )
+        self._schema_changes = TableAlter(self.context, give_up_rewriting=self._rewriting.give_up)
 
     @property
     def address(self) -> TableAddress:
@@ -161,12 +185,12 @@ class DynamicTable:
         tag: str | None,
         timestamp_millis: int | None,
     ) -> PlannedRead:
-        parts = self._parts
-        snapshot = parts.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        reads = self._reads
+        snapshot = reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         is_named = snapshot_id is not None or tag is not None or timestamp_millis is not None
         if is_named and self._under is not None and snapshot is not None and snapshot.schema_id != self.schema.id:
-            parts = self.refresh(schema_id=snapshot.schema_id)._parts  # noqa: SLF001  a table too
-        return parts.batch_reads.planned(snapshot, columns, predicate)
+            reads = self.refresh(schema_id=snapshot.schema_id)._reads  # noqa: SLF001  a table too
+        return reads.batch_reads.planned(snapshot, columns, predicate)
 
     def lookup(
         self,
@@ -182,8 +206,8 @@ class DynamicTable:
         Opens only files that may contain them. The snapshot is named as for ``read``. Raises ``InvalidInputError`` for
         what is not a key of this table.
         """
-        snapshot = self._parts.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        return self._parts.lookup.lookup(snapshot, keys, columns)
+        snapshot = self._reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        return self._reads.lookup.lookup(snapshot, keys, columns)
 
     def changes(
         self,
@@ -199,7 +223,7 @@ class DynamicTable:
         Columns as ``stream``: the table's and the row kind. ``mode`` "net": at most one change per key; "every": what
         each commit changed, in order within a bucket. See ``ChangeScan``.
         """
-        scan = self._parts.change_scan
+        scan = self._reads.change_scan
         splits = scan.plan_range(
             snapshots=(start_snapshot_id, end_snapshot_id),
             times=(start_timestamp_millis, end_timestamp_millis),
@@ -238,7 +262,7 @@ class DynamicTable:
         ``on_untracked`` (default: ``scan.on-untracked``) "warn" logs a warning at each commit without change tracking,
         "fail" ends the stream at it with ``UntrackedCommitError``, before it returns anything later.
         """
-        source = self._parts.streams.open(
+        source = self._reads.streams.open(
             position=position,
             startup=startup,
             timestamp_millis=timestamp_millis,
@@ -264,11 +288,11 @@ class DynamicTable:
             columns=columns,
             filter=filter,
             find_snapshot=partial(
-                self._parts.time_travel.snapshot, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+                self._reads.time_travel.snapshot, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
             ),
-            batch_reads=self._parts.batch_reads,
-            change_scan=self._parts.change_scan,
-            streams=self._parts.streams,
+            batch_reads=self._reads.batch_reads,
+            change_scan=self._reads.change_scan,
+            streams=self._reads.streams,
         )
 
     # --- write --------------------------------------------------------------------------------------------------
@@ -293,7 +317,7 @@ class DynamicTable:
         Raises ``InvalidInputError`` before anything is visible, ``CommitConflictError`` if the table has changed since
         ``based_on``; retry ``LeaseLostError`` and ``UnavailableError``.
         """
-        self._parts.input.check(rows)
+        self._writes.input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
         if builder.log_comes_first:
@@ -304,7 +328,7 @@ class DynamicTable:
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = builder.commits.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
-        return self._parts.direct_writes.write(order, rows, identifier, source)
+        return self._writes.direct.write(order, rows, identifier, source)
 
     @tells_outcome
     def overwrite(
@@ -321,10 +345,10 @@ class DynamicTable:
         ``partition={}`` replaces the whole table. Streams of an append-only table get nothing of its overwrites. Raises
         as ``append``, and ``CommitConflictError`` (untracked only) if another commit replaced the same files first.
         """
-        self._parts.input.check(rows)
+        self._writes.input.check(rows)
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.new_write().begin(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
-        return self._parts.direct_writes.write(order, rows, identifier)
+        return self._writes.direct.write(order, rows, identifier)
 
     @tells_outcome
     def rollback_to(
@@ -342,7 +366,14 @@ class DynamicTable:
         With ``change_tracking`` (default: where the table has a log or a changelog producer) streams get the net
         change. Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
         """
-        return self._parts.rollback.rollback_to(
+        rollback = TableRollback(
+            self.context,
+            time_travel=self._reads.time_travel,
+            tags=self.tags,
+            restore=self._writes.restore,
+            tracks=self._writes.has_streams,
+        )
+        return rollback.rollback_to(
             snapshot_id=snapshot_id,
             tag=tag,
             timestamp_millis=timestamp_millis,
@@ -353,7 +384,7 @@ class DynamicTable:
 
     def new_write(self) -> WriteBuilder:
         """A write by an engine: begun and committed on its driver, written by its tasks."""
-        return self._parts.write_builder
+        return self._writes.builder
 
     # --- schema, upkeep -----------------------------------------------------------------------------------------
 
@@ -367,7 +398,7 @@ class DynamicTable:
         writers that have the table open keep the schema they have. Raises ``InvalidInputError`` for an impossible
         change, naming column and remedy; ``NotFoundError`` if the table was dropped.
         """
-        altered = self._parts.alter.apply(changes)
+        altered = self._schema_changes.apply(changes)
         if altered.id == self.schema.id:
             return self
         with outcome(committed=True):
@@ -398,7 +429,7 @@ class DynamicTable:
         for attempt in range(1, REWRITE_ATTEMPTS + 1):
             current = self.refresh()
             try:
-                schema = current._parts.rewrite.run(change, commit_user=user)  # noqa: SLF001  a table too
+                schema = current._rewriting.run(change, commit_user=user)  # noqa: SLF001  a table too
             except CommitConflictError:
                 if attempt == REWRITE_ATTEMPTS:
                     raise
@@ -417,8 +448,8 @@ class DynamicTable:
         Raises ``NotFoundError`` for an unknown version.
         """
         if schema_id is not None:
-            return self if schema_id == self.schema.id else self._as_under(self._parts.alter.version(schema_id))
-        newest = self._parts.alter.newest()
+            return self if schema_id == self.schema.id else self._as_under(self._schema_changes.version(schema_id))
+        newest = self._schema_changes.newest()
         return self if newest.id == self.schema.id else self._as_under(newest)
 
     @tells_outcome
@@ -439,7 +470,7 @@ class DynamicTable:
         work is dropped, run it again. Raises ``InvalidInputError`` for a bucket whose rows cannot be merged (a sum too
         large for its column), after the others were compacted.
         """
-        return self._parts.care.compact(
+        return self._writes.care.compact(
             partition=partition,
             full=full,
             buckets=buckets,
@@ -449,7 +480,7 @@ class DynamicTable:
 
     def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
         """DESCRIBE TABLE EXTENDED, of the table or one partition; see ``TableDescription``."""
-        return self._parts.description.describe(partition)
+        return self.inspect.describe(partition)
 
     def close(self) -> None:
         """Close the log's connections."""

@@ -2,102 +2,108 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.inspect.commit_listing import COMMITS_MAX, CommitListing, CommitSummary
 from storage_lib.table.inspect.system_tables import SystemTables
 from storage_lib.table.inspect.table_description import TableDescription
 from storage_lib.table.inspect.table_health import TableHealth, TableHealthCheck
 from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.table_reads import TableReads
+from storage_lib.table.table_writes import TableWrites
 
 
-@dataclass(frozen=True)
 class TableInspection:
-    """The metadata of one table, read anew at each call."""
+    """The metadata of one table, read at each call."""
 
-    context: TableContext
-    description: TableDescription
-    system_tables: SystemTables
-    commit_listing: CommitListing
-    health_check: TableHealthCheck
-    table_commits: TableCommit
+    def __init__(self, context: TableContext, reads: TableReads, writes: TableWrites) -> None:
+        self._context = context
+        self._writes = writes
+        self._description = TableDescription(context, partitions=writes.partitions)
+        self._system_tables = SystemTables(context, changes=reads.change_scan)
+        self._commit_listing = CommitListing(file_store=context.file_store, partitions=PartitionCodec(context.schema))
+        self._health_check = TableHealthCheck(context.file_store)
+
+    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
+        """See ``DynamicTable.describe``."""
+        return self._description.describe(partition)
 
     def snapshots(self) -> pa.Table:
         """One row per snapshot, oldest first."""
-        return self.description.snapshots()
+        return self._description.snapshots()
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
         """One row per live data file of a snapshot (default: the newest)."""
-        return self.description.files(snapshot_id)
+        return self._description.files(snapshot_id)
 
     def partitions(self) -> pa.Table:
         """One row per partition."""
-        return self.description.partitions()
+        return self._description.partitions()
 
     def system_table(self, name: str) -> pa.Table:
         """Metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.
 
         The same as ``db.table$snapshots`` in a catalog and in Spark.
         """
-        return self.system_tables.read(name).read_all()
+        return self._system_tables.read(name).read_all()
 
     def read_system_table(self, name: str) -> pa.RecordBatchReader:
         """As ``system_table``, batch by batch."""
-        return self.system_tables.read(name)
+        return self._system_tables.read(name)
 
     def system_table_schema(self, name: str) -> pa.Schema:
         """The columns of a system table; ``NotFoundError`` lists all names."""
-        return self.system_tables.schema(name)
+        return self._system_tables.schema(name)
 
     def commits(self, *, after: int = 0, limit: int = COMMITS_MAX) -> tuple[CommitSummary, ...]:
         """The first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
-        return self.commit_listing.commits(after=after, limit=limit)
+        return self._commit_listing.commits(after=after, limit=limit)
 
     def health(self) -> TableHealth:
         """A short report of the files' state, cheap enough to poll. Says nothing of the log: see ``describe``."""
-        return self.health_check.look()
+        return self._health_check.look()
 
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None for a table without a commit."""
-        return self.context.file_store.snapshots.latest()
+        return self._context.file_store.snapshots.latest()
 
     def latest_snapshot_id(self) -> int | None:
         """Its id, without reading it."""
-        return self.context.file_store.snapshots.latest_id()
+        return self._context.file_store.snapshots.latest_id()
 
     def source_offsets(self, source: str) -> LogOffsets | None:
         """Up to where the newest snapshot has the records of an external source; None if it has none of it.
 
         A rollback restores the offsets of the snapshot it goes back to.
         """
-        return self.table_commits.source_offsets(self.latest_snapshot()).of(source)
+        return self._writes.commit.source_offsets(self.latest_snapshot()).of(source)
 
     def lease_holder(self) -> str | None:
         """Who holds the writers' lease; None if nobody does."""
-        return self.context.lease.holder()
+        return self._context.lease.holder()
 
     def lease_number(self) -> int | None:
         """The number of the newest lease; None if there was none yet."""
-        return self.context.lease.newest()
+        return self._context.lease.newest()
 
     def file_path(self, entry: ManifestEntry) -> str:
         """Where the data file of an entry of a plan is."""
-        return self.context.file_store.path_of(entry)
+        return self._context.file_store.path_of(entry)
 
     def data_paths(self) -> frozenset[str]:
         """Every data file that any snapshot, tag or branch names."""
-        return frozenset(self.context.file_store.references.of_table().data)
+        return frozenset(self._context.file_store.references.of_table().data)
 
     def find_commit(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
         """The snapshot of a commit; None if there is none of this identity, or it has expired."""
-        return self.context.file_store.snapshots.find_commit(commit_user, commit_identifier)
+        return self._context.file_store.snapshots.find_commit(commit_user, commit_identifier)
 
     def check_still_there(self) -> None:
         """Raise ``NotFoundError`` if the table was dropped, or dropped and created again, since it was opened."""
-        self.context.file_store.check_still_there()
+        self._context.file_store.check_still_there()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from storage_lib.errors import InvalidInputError
@@ -12,27 +11,21 @@ from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.table.commit.eventual_commit import EventualCommit
-from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.inspect.table_statistics import TableStatistics
-from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
-from storage_lib.table.maintenance.table_care import TableCare
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import tells_outcome
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage
+from storage_lib.table.table_writes import TableWrites
 
 
-@dataclass(frozen=True)
 class TableMaintenance:
     """Maintenance of one table; ``DynamicTable.compact`` belongs to it, too."""
 
-    context: TableContext
-    care: TableCare
-    statistics: TableStatistics
-    post_commit: PostCommitCompaction
-    eventual: EventualCommit | None
-    writes: DirectWrites
+    def __init__(self, context: TableContext, writes: TableWrites, statistics: TableStatistics) -> None:
+        self._context = context
+        self._writes = writes
+        self._statistics = statistics
 
     @tells_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
@@ -41,7 +34,7 @@ class TableMaintenance:
         The table's rows stay: only files that no kept snapshot, tag or consumer needs are deleted. Snapshots whose
         changes are not yet in the log stay as well, until the next writer has published them.
         """
-        return self.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
+        return self._writes.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 
     @tells_outcome
     def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:
@@ -50,7 +43,7 @@ class TableMaintenance:
         Younger files stay: they may belong to a commit in progress, so ``older_than`` must be longer than the longest
         write takes.
         """
-        return self.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
+        return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
     @tells_outcome
     def drop_partitions(
@@ -66,15 +59,15 @@ class TableMaintenance:
         Raises ``NotFoundError`` naming a spec that no partition matches; nothing is dropped then.
         """
         user, identifier = self._identity(commit_user, commit_identifier)
-        builder = self.writes.builder
+        builder = self._writes.builder
         earlier = builder.committed(user, identifier)
         if earlier is not None:
             return earlier
-        self.care.refuse_missing(partitions)
+        self._writes.care.refuse_missing(partitions)
         if change_tracking:
             order = builder.begin(commit_user=user, tracked=True, overwrite=OverwriteScope.of(*partitions))
-            return self.writes.write(order, self.context.schema.arrow_schema.empty_table(), identifier)
-        return self.care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
+            return self._writes.direct.write(order, self._context.schema.arrow_schema.empty_table(), identifier)
+        return self._writes.care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
 
     @tells_outcome
     def tier_log(
@@ -95,16 +88,18 @@ class TableMaintenance:
         Raises ``InvalidInputError`` for any other table, ``LogOffsetsExpiredError`` for records that were deleted
         (nothing is committed), ``UnavailableError`` and ``LeaseLostError`` as ``DynamicTable.append``.
         """
-        if self.eventual is None:
+        if self._writes.eventual is None:
             message = (
-                f"table {self.context.name}: files and log are written together, so there is nothing to tier; tier_log "
-                "is for tables with log.consistency=eventual"
+                f"table {self._context.name}: files and log are written together, so there is nothing to tier; "
+                "tier_log is for tables with log.consistency=eventual"
             )
             raise InvalidInputError(message)
         user, identifier = self._identity(commit_user, commit_identifier)
-        snapshot = self.eventual.tier_log(commit_user=user, commit_identifier=identifier, skip_expired=skip_expired)
+        snapshot = self._writes.eventual.tier_log(
+            commit_user=user, commit_identifier=identifier, skip_expired=skip_expired
+        )
         if snapshot is not None and compact:
-            self.post_commit.compact_changed(snapshot)
+            self._writes.post_commit.compact_changed(snapshot)
         return snapshot
 
     @tells_outcome
@@ -120,7 +115,7 @@ class TableMaintenance:
         Reads every row once. None for a table without a commit; see the system table ``statistics``.
         """
         user, identifier = self._identity(commit_user, commit_identifier)
-        return self.statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
+        return self._statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
 
     # --- compaction by an engine --------------------------------------------------------------------------------
 
@@ -132,11 +127,11 @@ class TableMaintenance:
         buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
     ) -> list[CompactionTask]:
         """What ``DynamicTable.compact`` would do: one picklable task per bucket, for an engine to run in parallel."""
-        return self.care.plan_compaction(partition, full=full, buckets=buckets)
+        return self._writes.care.plan_compaction(partition, full=full, buckets=buckets)
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Run one task; its files are durable but not yet part of the table."""
-        return self.care.run_compaction(task)
+        return self._writes.care.run_compaction(task)
 
     @tells_outcome
     def commit_compaction(
@@ -150,7 +145,9 @@ class TableMaintenance:
 
         Raises ``CommitConflictError`` if no bucket is left.
         """
-        return self.care.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
+        return self._writes.care.commit_compaction(
+            messages, commit_user=commit_user, commit_identifier=commit_identifier
+        )
 
     def compact_written(
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
@@ -160,7 +157,7 @@ class TableMaintenance:
         Raises no ``StorageError``: a lost race costs the work only, any other failure is a ``RuntimeWarning``. Does
         nothing for a ``write-only`` table. ``only_crowded`` compacts only buckets at their stop trigger.
         """
-        self.post_commit.compact_written(written, messages, only_crowded=only_crowded)
+        self._writes.post_commit.compact_written(written, messages, only_crowded=only_crowded)
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
-        return write_identity_of(self.context.name, self.context.environment, commit_user, commit_identifier)
+        return write_identity_of(self._context.name, self._context.environment, commit_user, commit_identifier)

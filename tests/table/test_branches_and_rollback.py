@@ -400,7 +400,7 @@ def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> 
     table = orders(catalog, **{"log.system": "none"})
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 20"))
-    table._parts.rollback._restore._refuse_tracked = "it has no primary key"
+    table._writes.restore._refuse_tracked = "it has no primary key"
     with pytest.raises(InvalidInputError, match="use change_tracking=False"):
         table.rollback_to(snapshot_id=1, change_tracking=True)
     assert table.context.lease.holder() is None

@@ -23,11 +23,8 @@ from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.commit_changes import deleted
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.file_store.store import FileStore
 from storage_lib.schema.encoding.moment_text import moment_text
-from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.placing.layout import has_same_rows, layout_of
-from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.changelog.content_difference import ContentDifference, Place, places_that_differ
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
@@ -35,6 +32,7 @@ from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.multiset_change import summed_changes
 from storage_lib.table.protocol.change_split import ChangeSplit, ChangeStep
 from storage_lib.table.protocol.log_part import REWROTE
+from storage_lib.table.protocol.table_context import TableContext
 
 _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
@@ -49,26 +47,17 @@ class ChangeMode(StrEnum):
 class ChangeScan:
     """Plans and reads the changes of one branch of a table. Threads may share it."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        schema: TableSchema,
-        options: TableOptions,
-        file_store: FileStore,
-        changes: SnapshotChanges,
-        difference: ContentDifference,
-    ) -> None:
-        self._table = table
-        self._schema = schema
-        self._file_store = file_store
+    def __init__(self, context: TableContext, *, changes: SnapshotChanges, difference: ContentDifference) -> None:
+        self._table = context.name
+        self._schema = context.schema
+        self._file_store = context.file_store
         self._changes = changes
         self._difference = difference
-        self._row_kind_column = options.row_kind_field
+        self._row_kind_column = context.options.row_kind_field
         # Only then is the newest row of a key, in the order of commits, the row that the table shows.
-        self._newest_wins = options.newest_wins
+        self._newest_wins = context.options.newest_wins
         # Without a key, rows add up.
-        self._adds_up = not schema.primary_keys
+        self._adds_up = not context.schema.primary_keys
 
     @property
     def arrow_schema(self) -> pa.Schema:

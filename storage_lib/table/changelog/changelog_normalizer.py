@@ -25,13 +25,14 @@ from storage_lib.errors import SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import FIRST_ID
 from storage_lib.file_store.split import Split
-from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogBatch, LogStore
+from storage_lib.schema.options.table_options import LogConsistency
 from storage_lib.table.changelog.complete_appends import BYTES_AT_ONCE, ROWS_AT_ONCE, CompleteAppends, together
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.update_before import complete_changes, joined, one_batch
 from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.point_lookup import PointLookup
 
 _UNKNOWN, _OTHER_LOG = -2, -1
@@ -58,20 +59,17 @@ class ChangelogNormalizer:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        primary_keys: Sequence[str],
-        file_store: FileStore,
         appends: CompleteAppends,
         lookup: PointLookup,
-        ends_transactions: bool,
     ) -> None:
-        self._table = table
-        self._primary_keys = tuple(primary_keys)
-        self._file_store = file_store
+        self._table = context.name
+        self._primary_keys = tuple(context.schema.primary_keys)
+        self._file_store = context.file_store
         self._appends = appends
         self._lookup = lookup
-        self._ends_transactions = ends_transactions
+        self._ends_transactions = context.options.log_consistency is LogConsistency.TRANSACTIONAL
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """What a snapshot appended to one bucket of a table without a log: rows and kinds (int8)."""

@@ -21,16 +21,14 @@ import pyarrow as pa
 from storage_lib.errors import CommitOutcomeUnknownError, LogOffsetsExpiredError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
-from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.bucketing import group_rows
-from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.protocol.outcome import outcome
 from storage_lib.table.protocol.source_offsets import SourcesOf
-from storage_lib.table.protocol.turn import Turn, TurnLease
+from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.protocol.turn import Turn
 from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
 from storage_lib.table.write.log_share import FencedShare
 
@@ -44,29 +42,16 @@ class EventualCommit(TableCommit):
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        environment: Environment,
-        file_store: FileStore,
-        schema: TableSchema,
         repair: LogRepair,
-        lease: TurnLease,
-        transaction_timeout_ms: int,
         of_newest_schema: Callable[[], TableCommit],
     ) -> None:
-        super().__init__(
-            table=table,
-            environment=environment,
-            file_store=file_store,
-            repair=repair,
-            lease=lease,
-            bucket_count=len(schema.bucket_numbers),
-            takes_turns=True,
-        )
-        self._schema = schema
+        super().__init__(context, repair=repair)
+        self._schema = context.schema
         self._log = repair.log
         self._foreign = repair
-        self._transaction_timeout_ms = transaction_timeout_ms
+        self._transaction_timeout_ms = context.options.log_transaction_timeout_ms
         self._of_newest_schema = of_newest_schema
 
     @property

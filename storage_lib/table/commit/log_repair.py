@@ -27,12 +27,12 @@ from storage_lib.errors import (
     UnavailableError,
 )
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.changelog.complete_appends import CompleteAppends
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
 from storage_lib.table.protocol.log_endings import not_in_log
 from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
+from storage_lib.table.protocol.table_context import TableContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +51,10 @@ class LogRepair:
     """
 
     def __init__(
-        self,
-        *,
-        table: str,
-        file_store: FileStore,
-        log: LogStore,
-        changes: SnapshotChanges,
-        complete: CompleteAppends | None = None,
+        self, context: TableContext, *, log: LogStore, changes: SnapshotChanges, complete: CompleteAppends | None = None
     ) -> None:
-        self._table = table
-        self._file_store = file_store
+        self._table = context.name
+        self._file_store = context.file_store
         self.log = log
         self._changes = changes
         self._complete = complete

@@ -27,15 +27,14 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.file_store.store import FileStore
 from storage_lib.io.after_commit import after_commit
-from storage_lib.io.environment import Environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.commit.log_repair import LogRepair, MissingChanges
 from storage_lib.table.commit.reserved_partitions import ReservedPartitions
 from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourcesOf, as_they_were
-from storage_lib.table.protocol.turn import Turn, TurnLease
+from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.protocol.turn import Turn
 from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
 from storage_lib.table.stream.log_places import offsets_told
 from storage_lib.table.write.log_share import two_tasks_for_one_bucket
@@ -51,31 +50,26 @@ _REPAIR_ATTEMPTS_MAX = 5
 class TableCommit:
     """Opens and commits appends to one table; every writer of it goes through here.
 
-    ``repair`` knows the log, and is None for a table without one; ``takes_turns`` is false where appends commute (no
-    key and no log); where a table ``adds_up`` what is committed, a difference must be from what is there.
+    ``repair`` knows the log, and is None for a table without one. Appends need no lease where they commute (no key and
+    no log). Where a table ``adds_up`` what is committed, a difference must be from its present content.
     """
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        environment: Environment,
-        file_store: FileStore,
         repair: LogRepair | None,
-        lease: TurnLease,
-        bucket_count: int,
-        takes_turns: bool,
         adds_up: bool = False,
         reserves: ReservedPartitions = ReservedPartitions.NONE,
     ) -> None:
         """``reserves``: of which partitions nobody else may have changed rows while a commit was written."""
-        self._table = table
-        self._environment = environment
-        self._file_store = file_store
+        self._table = context.name
+        self._environment = context.environment
+        self._file_store = context.file_store
         self._repair = repair
-        self._lease = lease
-        self._bucket_count = bucket_count
-        self._takes_turns = takes_turns
+        self._lease = context.lease
+        self._bucket_count = len(context.schema.bucket_numbers)
+        self._takes_turns = bool(context.schema.primary_keys) or context.log is not None
         self._adds_up = adds_up
         self._reserves = reserves
 

@@ -29,14 +29,14 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
 from storage_lib.io.after_commit import after_commit
-from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.changelog.content_difference import ContentDifference, Place
 from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.appended_difference import why_no_difference_can_be_appended
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
 from storage_lib.table.write.table_write import TableWrite
 
@@ -46,26 +46,22 @@ class TableOverwrite:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        schema: TableSchema,
-        file_store: FileStore,
         commit: TableCommit,
         partitions: PartitionSpecs,
-        row_kind_column: str,
         difference: ContentDifference,
-        appends_difference: bool,
         told_changes: ToldChanges | None,
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
-        self._table = table
-        self._schema = schema
-        self._file_store = file_store
+        self._table = context.name
+        self._schema = context.schema
+        self._file_store = context.file_store
         self._commit = commit
         self._partitions = partitions
-        self._row_kind_column = row_kind_column
+        self._row_kind_column = context.options.row_kind_field
         self._difference = difference
-        self._appends_difference = appends_difference
+        self._appends_difference = why_no_difference_can_be_appended(context.schema, context.options) is None
         self._told_changes = told_changes
         self._new_task_write = new_task_write
 

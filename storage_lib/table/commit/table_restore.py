@@ -23,15 +23,15 @@ from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.file_store.store import FileStore
-from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions
+from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.schema.placing.layout import layout_of
-from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.changelog.content_difference import ContentDifference, places_that_differ
 from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.appended_difference import why_buckets_differ, why_no_difference_can_be_appended
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.protocol.source_offsets import SourceOffsets
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_order import WriteOrder
 from storage_lib.table.write.table_write import TableWrite
 
@@ -43,23 +43,22 @@ class TableRestore:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        file_store: FileStore,
         commit: TableCommit,
         difference: ContentDifference,
-        row_kind_column: str,
-        refuse_tracked: str | None,
         told_changes: ToldChanges | None,
         compact: Callable[[Snapshot], None],
         new_task_write: Callable[[WriteOrder], TableWrite],
     ) -> None:
-        self._table = table
-        self._file_store = file_store
+        self._table = context.name
+        self._file_store = context.file_store
         self._commit = commit
         self._difference = difference
-        self._row_kind_column = row_kind_column
-        self._refuse_tracked = refuse_tracked
+        self._row_kind_column = context.options.row_kind_field
+        self._refuse_tracked = why_no_difference_can_be_appended(context.schema, context.options) or why_buckets_differ(
+            context.schema
+        )
         self._told_changes = told_changes
         self._compact = compact
         self._new_task_write = new_task_write
@@ -248,25 +247,3 @@ class _MovedError(StorageError):
 def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:
     """That of the partition in the last of the contents that has it."""
     return [count for live in contents if (count := live.bucket_count(partition)) is not None][-1]
-
-
-def why_buckets_differ(schema: TableSchema) -> str | None:
-    """The reason why a key may lie in one bucket in one snapshot and in another in the other; None if it can't."""
-    return "a key may be in another of its dynamic buckets than it was" if schema.has_dynamic_buckets else None
-
-
-def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:  # noqa: PLR0911  one line a reason
-    """The reason why rows appended to this table would not put one content in place of another; None if they do."""
-    if schema.is_append_only:
-        return "it is append-only"
-    if schema.counts_values:
-        return None
-    if schema.crosses_partitions:
-        return "its primary key lacks a partition column, so the old and the new row of a key may be in two partitions"
-    if options.merge_engine != "deduplicate":
-        return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
-    if options.sequence_field:
-        return "its sequence.field, not the order of commits, decides which row wins"
-    if options.ignore_delete:
-        return "it passes over deletions (ignore-delete)"
-    return None

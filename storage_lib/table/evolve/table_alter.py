@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
 from storage_lib.file_store.external_claims import ExternalClaims
 from storage_lib.file_store.kind_choice import kind_of
+from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.format.formats import format_of, formats_by_level
-from storage_lib.io.environment import Environment
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
-from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.evolution.alter_schema import alter_schema
 from storage_lib.schema.evolution.schema_changes import RemoveOption, SchemaChange, SetOption
 from storage_lib.schema.evolution.schema_history import SchemaHistory
@@ -27,6 +27,7 @@ from storage_lib.schema.options.external_paths import (
 from storage_lib.schema.options.table_options import TableOptions, canonical_key
 from storage_lib.schema.placing.layout import begins_layout
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableAlter:
@@ -34,25 +35,18 @@ class TableAlter:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        environment: Environment,
-        history: SchemaHistory,
-        claims: ExternalClaims,
-        is_branch: bool,
-        log: LogStore | None,
-        check_table: Callable[[], None],
-        in_force: Callable[[], TableSchema | None],
         give_up_rewriting: Callable[[], None],
     ) -> None:
-        self._table = table
-        self._environment = environment
-        self._history = history
-        self._claims = claims
-        self._is_branch = is_branch
-        self._log = log
-        self._check_table = check_table
-        self._in_force = in_force
+        self._table = context.name
+        self._environment = context.environment
+        self._history = SchemaHistory(context.environment.file_io, context.paths)
+        self._claims = ExternalClaims(context.environment.file_io, context.location)
+        self._is_branch = context.is_branch
+        self._log = context.log
+        self._check_table = context.file_store.check_still_there
+        self._in_force = partial(schema_in_force, context.environment.file_io, context.paths)
         self._give_up_rewriting = give_up_rewriting
 
     def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:

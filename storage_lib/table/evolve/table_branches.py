@@ -16,9 +16,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.file_store.schema_in_force import schema_in_force
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.file_store.store import FileStore
 from storage_lib.io.after_commit import after_commit
-from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
 from storage_lib.schema.evolution.schema_history import SchemaHistory
@@ -28,6 +26,7 @@ from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.evolve.table_tags import TableTags, is_deleted, retained_millis
 from storage_lib.table.protocol.identity import identity_of
 from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.table_context import TableContext
 
 RESTORED_BRANCH = f"{OWN_PREFIX}restored.branch"
 RESTORED_SNAPSHOT = f"{OWN_PREFIX}restored.snapshot"
@@ -47,30 +46,24 @@ class TableBranches(Generic[TableT]):
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        environment: Environment,
-        paths: TablePaths,
-        file_store: FileStore,
         tags: TableTags,
         restore: TableRestore,
-        schema_id: int,
-        has_log: bool,
         tracks: bool,
-        others_expire: bool,
         of_newest_schema: Callable[[], TableBranches[TableT]],
         open_branch: Callable[[str, TableSchema], TableT],
     ) -> None:
-        self._table = table
-        self._environment = environment
-        self._paths = paths
-        self._file_store = file_store
+        self._table = context.name
+        self._environment = context.environment
+        self._paths = context.paths
+        self._file_store = context.file_store
         self._tags = tags
         self._restore = restore
-        self._schema_id = schema_id
-        self._has_log = has_log
+        self._schema_id = context.schema.id
+        self._has_log = context.log is not None
         self._tracks = tracks
-        self._others_expire = others_expire
+        self._others_expire = context.options.others_expire
         self._of_newest_schema = of_newest_schema
         self._open_branch = open_branch
 

@@ -6,17 +6,16 @@ from datetime import timedelta
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.consumer_directory import Consumer
-from storage_lib.file_store.store import FileStore
-from storage_lib.io.environment import Environment
+from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableConsumers:
     """The consumers of one branch of a table."""
 
-    def __init__(self, *, table: str, environment: Environment, file_store: FileStore) -> None:
-        self._table = table
-        self._environment = environment
-        self._file_store = file_store
+    def __init__(self, context: TableContext) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._file_store = context.file_store
 
     def create(self, name: str, next_snapshot_id: int | None = None) -> Consumer:
         """Register a reader that is going to read ``next_snapshot_id`` next (default: the one after the newest).

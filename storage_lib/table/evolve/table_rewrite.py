@@ -43,13 +43,10 @@ from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMe
 if TYPE_CHECKING:
     from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.file_store.store import FileStore
-    from storage_lib.io.environment import Environment
-    from storage_lib.io.table_paths import TablePaths
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.commit.table_commit import TableCommit
     from storage_lib.table.protocol.table_context import TableContext
-    from storage_lib.table.protocol.turn import Turn, TurnLease
+    from storage_lib.table.protocol.turn import Turn
     from storage_lib.table.write.task_writes import TaskWrites
 
 REWRITE_ATTEMPTS = 5
@@ -64,7 +61,7 @@ class RewrittenTable(Protocol):
         """Both stores under the new layout."""
 
     @property
-    def task_writes(self) -> TaskWrites:
+    def tasks(self) -> TaskWrites:
         """Opens the writers of its files."""
 
 
@@ -73,29 +70,22 @@ class TableRewrite:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        environment: Environment,
-        paths: TablePaths,
-        schema: TableSchema,
-        options: TableOptions,
-        file_store: FileStore,
         commit: TableCommit,
-        lease: TurnLease,
-        has_log: bool,
         under: Callable[[TableSchema], RewrittenTable],
     ) -> None:
-        self._table = table
-        self._environment = environment
-        self._paths = paths
-        self._schema = schema
-        self._options = options
-        self._file_store = file_store
+        self._table = context.name
+        self._environment = context.environment
+        self._paths = context.paths
+        self._schema = context.schema
+        self._options = context.options
+        self._file_store = context.file_store
         self._commit = commit
-        self._lease = lease
-        self._has_log = has_log
+        self._lease = context.lease
+        self._has_log = context.log is not None
         self._under = under
-        self._history = SchemaHistory(environment.file_io, paths)
+        self._history = SchemaHistory(context.environment.file_io, context.paths)
 
     def run(self, change: LayoutChange, *, commit_user: str) -> TableSchema:
         """The schema of the new layout, with all rows in it; the present one if nothing changes.
@@ -206,7 +196,7 @@ class TableRewrite:
             overwrite=OverwriteScope.of({}),
             is_difference=True,
         )
-        write = target.task_writes.open(order)
+        write = target.tasks.open(order)
         count = 0
         try:
             for rows in self._rows(base):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.io.environment import Environment
 from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.protocol.identity import identity_of
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.time_travel import TimeTravel
 
 ROLLED_BACK_TO = f"{OWN_PREFIX}rolled-back-to"
@@ -18,17 +18,10 @@ class TableRollback:
     """Finds the snapshot and keeps its files while they are brought back."""
 
     def __init__(
-        self,
-        *,
-        table: str,
-        environment: Environment,
-        time_travel: TimeTravel,
-        tags: TableTags,
-        restore: TableRestore,
-        tracks: bool,
+        self, context: TableContext, *, time_travel: TimeTravel, tags: TableTags, restore: TableRestore, tracks: bool
     ) -> None:
-        self._table = table
-        self._environment = environment
+        self._table = context.name
+        self._environment = context.environment
         self._time_travel = time_travel
         self._tags = tags
         self._restore = restore

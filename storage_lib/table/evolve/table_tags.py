@@ -16,11 +16,10 @@ from storage_lib.errors import (
 from storage_lib.file_store.references import Files
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.tag import Tag
-from storage_lib.file_store.store import FileStore
 from storage_lib.io.after_commit import after_commit
-from storage_lib.io.environment import Environment
 from storage_lib.schema.options.option_values import parse_millis
 from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.table_context import TableContext
 
 _WORK_RETAINED_MS = 24 * 60 * 60 * 1000
 _MILLIS_MAX = 2**63
@@ -29,10 +28,10 @@ _MILLIS_MAX = 2**63
 class TableTags:
     """Makes, lists and deletes the tags of one branch of a table."""
 
-    def __init__(self, *, table: str, environment: Environment, file_store: FileStore) -> None:
-        self._table = table
-        self._environment = environment
-        self._file_store = file_store
+    def __init__(self, context: TableContext) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._file_store = context.file_store
 
     @tells_outcome
     def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:

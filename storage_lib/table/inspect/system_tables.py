@@ -12,9 +12,6 @@ from storage_lib.errors import NotFoundError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
-from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.encoding.json_document import decode_json, int64
 from storage_lib.schema.evolution.evolved_stats import evolved_stats
@@ -23,10 +20,11 @@ from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.column_stats import ColumnStats, SimpleStats, decode_stats
 from storage_lib.schema.options.table_options import masked
 from storage_lib.schema.placing.partition import PartitionCodec
-from storage_lib.schema.table_schema import DataField, TableSchema
+from storage_lib.schema.table_schema import DataField
 from storage_lib.table.changelog.change_scan import ChangeScan
 from storage_lib.table.inspect.system_table_schemas import AUDIT_LOG, ROW_KIND, SYSTEM_TABLES
 from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.table_context import TableContext
 
 Row = Mapping[str, object]
 
@@ -34,24 +32,17 @@ Row = Mapping[str, object]
 class SystemTables:
     """Reads metadata of the newest snapshot; only ``audit_log`` reads rows."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        environment: Environment,
-        paths: TablePaths,
-        schema: TableSchema,
-        file_store: FileStore,
-        changes: ChangeScan,
-    ) -> None:
-        self._table = table
-        self._environment = environment
-        self._paths = paths
-        self._schema = schema
-        self._schema_versions = SchemaVersions(schema, SchemaHistory(environment.file_io, paths))
-        self._file_store = file_store
+    def __init__(self, context: TableContext, *, changes: ChangeScan) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._paths = context.paths
+        self._schema = context.schema
+        self._schema_versions = SchemaVersions(
+            context.schema, SchemaHistory(context.environment.file_io, context.paths)
+        )
+        self._file_store = context.file_store
         self._changes = changes
-        self._codec = PartitionCodec(schema)
+        self._codec = PartitionCodec(context.schema)
         self._rows: Mapping[str, Callable[[], Iterator[Row]]] = {
             "snapshots": self._snapshots,
             "schemas": self._schemas,

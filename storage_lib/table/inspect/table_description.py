@@ -11,44 +11,30 @@ import pyarrow as pa
 from storage_lib.errors import NotFoundError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.encoding.moment_text import moment_text
-from storage_lib.schema.options.table_options import LogConsistency, TableOptions, masked
+from storage_lib.schema.options.table_options import LogConsistency, masked
 from storage_lib.schema.placing.partition import PartitionCodec
-from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.inspect.table_health import runs_by_bucket
 from storage_lib.table.protocol.log_part import LogPart
 from storage_lib.table.protocol.source_offsets import SOURCES
-from storage_lib.table.protocol.turn import TurnLease
+from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableDescription:
     """Reads metadata only; costs no more than planning a scan."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        location: str,
-        schema: TableSchema,
-        options: TableOptions,
-        file_store: FileStore,
-        log: LogStore | None,
-        lease: TurnLease,
-        partitions: PartitionSpecs,
-    ) -> None:
-        self._name = name
-        self._location = location
-        self._schema = schema
-        self._options = options
-        self._file_store = file_store
-        self._log = log
-        self._lease = lease
+    def __init__(self, context: TableContext, *, partitions: PartitionSpecs) -> None:
+        self._name = context.name
+        self._location = context.location
+        self._schema = context.schema
+        self._options = context.options
+        self._file_store = context.file_store
+        self._log = context.log
+        self._lease = context.lease
         self._partitions = partitions
-        self._codec = PartitionCodec(schema)
+        self._codec = PartitionCodec(context.schema)
 
     def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
         """DESCRIBE TABLE EXTENDED [PARTITION]: field -> value, all text; empty where there is none.

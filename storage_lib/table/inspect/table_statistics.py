@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 from storage_lib.errors import CommitOutcomeUnknownError, StorageError
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
-from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.schema.table_schema import DataField, TableSchema
+from storage_lib.schema.table_schema import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.inspect.distinct_count import DistinctCount
+from storage_lib.table.protocol.table_context import TableContext
 
 _EPOCH = date(1970, 1, 1)
 _WITHOUT_BOUNDS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
@@ -34,23 +33,13 @@ _WITHOUT_BOUNDS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, T
 class TableStatistics:
     """Reads every row of the newest snapshot once, a batch in memory at a time."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        environment: Environment,
-        paths: TablePaths,
-        schema: TableSchema,
-        file_store: FileStore,
-        commit: TableCommit,
-        only_compacted: bool,
-    ) -> None:
+    def __init__(self, context: TableContext, *, commit: TableCommit, only_compacted: bool) -> None:
         self._only_compacted = only_compacted
-        self._table = table
-        self._environment = environment
-        self._paths = paths
-        self._schema = schema
-        self._file_store = file_store
+        self._table = context.name
+        self._environment = context.environment
+        self._paths = context.paths
+        self._schema = context.schema
+        self._file_store = context.file_store
         self._commit = commit
 
     def analyze(self, columns: Sequence[str] | None, *, commit_user: str, commit_identifier: int) -> Snapshot | None:

@@ -21,11 +21,10 @@ from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
-from storage_lib.io.environment import Environment
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import identity_of
+from storage_lib.table.protocol.table_context import TableContext
 
 _COMPACTIONS_AT_ONCE = 4
 """Each holds a few batches of every run of its bucket, so that more of them take more memory."""
@@ -40,18 +39,10 @@ Buckets = Iterable[tuple[Mapping[str, object], int]]
 class TableCare:
     """The care verbs of ``DynamicTable``, which says what they promise."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        environment: Environment,
-        file_store: FileStore,
-        commit: TableCommit,
-        partitions: PartitionSpecs,
-    ) -> None:
-        self._table = table
-        self._environment = environment
-        self._file_store = file_store
+    def __init__(self, context: TableContext, *, commit: TableCommit, partitions: PartitionSpecs) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._file_store = context.file_store
         self._commit = commit
         self._partitions = partitions
 

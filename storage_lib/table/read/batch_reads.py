@@ -11,25 +11,23 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.schema_in_force import rewritten_since
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.planned_read import PlannedRead
 
 if TYPE_CHECKING:
     from storage_lib.file_store.plan import Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.file_store.split import Split
-    from storage_lib.file_store.store import FileStore
-    from storage_lib.schema.options.table_options import TableOptions
-    from storage_lib.schema.table_schema import TableSchema
 
 
 class BatchReads:
     """Plans and reads snapshots; ``predicate`` is always the user's, not yet validated."""
 
-    def __init__(self, *, table: str, schema: TableSchema, options: TableOptions, file_store: FileStore) -> None:
-        self._table = table
-        self._schema = schema
-        self._options = options
-        self._file_store = file_store
+    def __init__(self, context: TableContext) -> None:
+        self._table = context.name
+        self._schema = context.schema
+        self._options = context.options
+        self._file_store = context.file_store
 
     @property
     def only_compacted(self) -> bool:

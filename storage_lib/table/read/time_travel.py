@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.store import FileStore
-from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.table.protocol.table_context import TableContext
 
 
 class TimeTravel:
     """Resolves what a read names; a read that names nothing follows the table's ``scan.*`` options."""
 
-    def __init__(self, *, table: str, file_store: FileStore, options: TableOptions) -> None:
-        self._table = table
-        self._file_store = file_store
-        self._options = options
+    def __init__(self, context: TableContext) -> None:
+        self._table = context.name
+        self._file_store = context.file_store
+        self._options = context.options
 
     def snapshot(
         self, *, snapshot_id: int | None = None, tag: str | None = None, timestamp_millis: int | None = None

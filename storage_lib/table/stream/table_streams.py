@@ -11,20 +11,16 @@ from storage_lib.schema.options.table_options import (
     LogConsistency,
     ScanNormalize,
     StartupMode,
-    TableOptions,
     UntrackedScan,
 )
 from storage_lib.table.changelog.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.changelog.stream_states import StreamStates
 from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.stream.untracked_watch import UntrackedWatch
 
 if TYPE_CHECKING:
-    from storage_lib.file_store.store import FileStore
-    from storage_lib.io.environment import Environment
-    from storage_lib.log_store.log_store import LogStore
-    from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.changelog.change_scan import ChangeScan
     from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
     from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
@@ -41,32 +37,25 @@ class TableStreams:
 
     def __init__(
         self,
+        context: TableContext,
         *,
-        table: str,
-        uuid: str,
-        environment: Environment,
-        schema: TableSchema,
-        options: TableOptions,
-        file_store: FileStore,
-        log: LogStore | None,
         changes: SnapshotChanges,
         change_scan: ChangeScan,
         complete_change_scan: ChangeScan,
         normalizer: ChangelogNormalizer | None,
-        store_options: Mapping[str, str],
     ) -> None:
-        self._table = table
-        self._uuid = uuid
-        self._environment = environment
-        self._schema = schema
-        self._options = options
-        self._file_store = file_store
-        self._log = log
+        self._table = context.name
+        self._uuid = context.uuid
+        self._environment = context.environment
+        self._schema = context.schema
+        self._options = context.options
+        self._file_store = context.file_store
+        self._log = context.log
         self._changes = changes
         self._change_scan = change_scan
         self._complete_change_scan = complete_change_scan
         self._normalizer = normalizer
-        self._store_options = store_options
+        self._store_options = context.store_options
 
     @property
     def row_kind_column(self) -> str | None:

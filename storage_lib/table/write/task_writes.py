@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.errors import SnapshotExpiredError
-from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, TableOptions, UpdateBeforeSource
+from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, UpdateBeforeSource
 from storage_lib.table.changes.answer_rows import AnswerRows
 from storage_lib.table.changes.complete_deletes import with_kind_column
+from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.write.checked_changes import CheckedChanges
 from storage_lib.table.write.dynamic_buckets import dynamic_buckets_of
 from storage_lib.table.write.held_changes import HELD_BYTES_MAX, HeldChanges
@@ -20,12 +21,7 @@ from storage_lib.table.write.task_deletions import TaskDeletions
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.file_store.store import FileStore
-    from storage_lib.io.environment import Environment
-    from storage_lib.log_store.log_store import LogStore
-    from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.input.input_rows import InputRows
-    from storage_lib.table.protocol.turn import TurnLease
     from storage_lib.table.protocol.write_order import WriteOrder
     from storage_lib.table.read.point_lookup import PointLookup
 
@@ -33,26 +29,14 @@ if TYPE_CHECKING:
 class TaskWrites:
     """Opens the writers of one table's tasks. ``old_rows`` finds the rows before a change."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        environment: Environment,
-        schema: TableSchema,
-        options: TableOptions,
-        file_store: FileStore,
-        log: LogStore | None,
-        lease: TurnLease,
-        input_rows: InputRows,
-        old_rows: PointLookup,
-    ) -> None:
-        self._table = table
-        self._environment = environment
-        self._schema = schema
-        self._options = options
-        self._file_store = file_store
-        self._log = log
-        self._lease = lease
+    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._schema = context.schema
+        self._options = context.options
+        self._file_store = context.file_store
+        self._log = context.log
+        self._lease = context.lease
         self._input = input_rows
         self._old_rows = old_rows
 

@@ -1,0 +1,85 @@
+"""What writes to one branch of one table, assembled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from storage_lib.schema.options.table_options import LogConsistency
+from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.commit.eventual_commit import EventualCommit
+from storage_lib.table.commit.log_repair import LogRepair
+from storage_lib.table.commit.reserved_partitions import ReservedPartitions
+from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.commit.table_overwrite import TableOverwrite
+from storage_lib.table.commit.table_restore import TableRestore
+from storage_lib.table.direct_writes import DirectWrites
+from storage_lib.table.input.input_rows import InputRows
+from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
+from storage_lib.table.maintenance.table_care import TableCare
+from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.table_reads import TableReads
+from storage_lib.table.write.task_writes import TaskWrites
+from storage_lib.table.write_builder import WriteBuilder
+
+
+class TableWrites:
+    """Commits, task writers and compaction of one table. ``newest`` gives them under the table's newest schema."""
+
+    def __init__(self, context: TableContext, reads: TableReads, *, newest: Callable[[], TableWrites]) -> None:
+        schema, options = context.schema, context.options
+        self.context = context
+        self.input = InputRows(context.name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
+        self.partitions = PartitionSpecs(context.name, schema)
+        self.tasks = TaskWrites(context, input_rows=self.input, old_rows=reads.old_rows)
+        repair = _repair(context, reads)
+        self.eventual: EventualCommit | None = None
+        if repair is not None and options.log_consistency is LogConsistency.EVENTUAL:
+            self.eventual = EventualCommit(context, repair=repair, of_newest_schema=lambda: newest().commit)
+        self.commit: TableCommit = self.eventual or TableCommit(
+            context, repair=repair, adds_up=schema.counts_values, reserves=ReservedPartitions.of(schema)
+        )
+        told_changes: ToldChanges | None = None
+        if context.file_store.tells_changes:
+            told_changes = ToldChanges(file_store=context.file_store, difference=reads.difference)
+        self.has_streams = context.log is not None or told_changes is not None
+        """Whether streams get the changes, from the log or from changelog files."""
+        self.overwrite = TableOverwrite(
+            context,
+            commit=self.commit,
+            partitions=self.partitions,
+            difference=reads.difference,
+            told_changes=told_changes,
+            new_task_write=self.tasks.open,
+        )
+        self.care = TableCare(context, commit=self.commit, partitions=self.partitions)
+        self.post_commit = PostCommitCompaction(context, self.care)
+        self.restore = TableRestore(
+            context,
+            commit=self.commit,
+            difference=reads.difference,
+            told_changes=told_changes,
+            compact=self.post_commit.compact_changed,
+            new_task_write=self.tasks.open,
+        )
+        self.builder = WriteBuilder(
+            context=context,
+            input=self.input,
+            partitions=self.partitions,
+            commits=self.commit,
+            overwrites=self.overwrite,
+            tasks=self.tasks,
+        )
+        self.direct = DirectWrites(self.builder, self.post_commit)
+
+
+def _repair(context: TableContext, reads: TableReads) -> LogRepair | None:
+    if context.log is None:
+        return None
+    finds_old_rows = context.logs_old_rows and context.schema.primary_keys
+    return LogRepair(
+        context,
+        log=context.log,
+        changes=reads.changes,
+        complete=reads.complete_appends if finds_old_rows else None,
+    )
