@@ -1,0 +1,114 @@
+"""How many files of the library one operation goes through: what a reader who follows it has to open.
+
+    python -m benchmarks.files_entered [--sql]
+
+*files*: how many files of ``storage_lib`` have a function that is called. *changes*: how often the function called next
+is in another file than the one called before it. Neither depends on the machine; the table is small and in memory, with
+a key, a log and the row before each change. ``--sql`` adds an INSERT by Spark SQL, as its driver goes through it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+
+from storage_lib import DynamicTable, MemoryCatalog, open_catalog
+
+LIBRARY = str(Path(__file__).parent.parent / "storage_lib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesEntered:
+    """Files in the order in which functions of theirs were called."""
+
+    entered: tuple[str, ...]
+
+    @property
+    def files(self) -> int:
+        """How many different ones there are."""
+        return len(set(self.entered))
+
+    @property
+    def changes(self) -> int:
+        """How often the next one is a different file."""
+        return sum(one != other for one, other in zip(self.entered, self.entered[1:], strict=False))
+
+
+def path_of(operation: Callable[[], object]) -> FilesEntered:
+    """The files that ``operation`` goes through in this thread."""
+    entered: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(LIBRARY):
+            entered.append(name)
+
+    sys.setprofile(note)
+    try:
+        operation()
+    finally:
+        sys.setprofile(None)
+    return FilesEntered(entered=tuple(entered))
+
+
+def orders() -> DynamicTable:
+    """A table with a key, partitions and a log that holds the row before each change."""
+    columns = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("price", pa.int64())])
+    return MemoryCatalog().create_table("shop.orders", columns, primary_key=["dt", "id"], partition_by=["dt"])
+
+
+def rows(price: int) -> pa.Table:
+    """Two rows of one partition."""
+    return pa.table({"dt": ["a", "a"], "id": [1, 2], "price": [price, price]})
+
+
+def of_the_table() -> dict[str, FilesEntered]:
+    """Each operation the second time, when everything is loaded and composed."""
+    table = orders()
+    paths = {}
+    for price in range(2):
+        source = table.stream()
+        paths["append"] = path_of(partial(table.append, rows(price)))
+        paths["to_arrow"] = path_of(table.to_arrow)
+        paths["first poll"] = path_of(source.poll)
+        table.append(rows(10 + price))
+        paths["poll"] = path_of(source.poll)
+        paths["compact"] = path_of(table.compact)
+    return paths
+
+
+def of_sql() -> dict[str, FilesEntered]:
+    """An INSERT, the second time."""
+    from storage_lib import spark, sql  # noqa: PLC0415  Spark is started only if it is asked for
+
+    with (
+        spark.session(master="local[1]") as running,
+        tempfile.TemporaryDirectory() as warehouse,
+        sql.Session(running, open_catalog(warehouse)) as session,
+    ):
+        session.execute("CREATE TABLE shop.orders (id BIGINT, price BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+        session.execute("INSERT INTO shop.orders VALUES (1, 10)")
+        return {"SQL INSERT": path_of(partial(session.execute, "INSERT INTO shop.orders VALUES (2, 20)"))}
+
+
+def main() -> None:
+    """Print one JSON record an operation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sql", action="store_true", help="an INSERT, too; starts Spark")
+    arguments = parser.parse_args()
+    paths = of_the_table() | (of_sql() if arguments.sql else {})
+    for operation, path in paths.items():
+        print(json.dumps({"operation": operation, "files": path.files, "changes": path.changes}))
+
+
+if __name__ == "__main__":
+    main()
