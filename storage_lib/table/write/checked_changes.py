@@ -7,7 +7,6 @@ ever. They are held back until there are many, then checked with one look-up a b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,10 +14,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.table.changes.changelog_check import Contradiction, checked_stretch, unfinished_update
 from storage_lib.table.changes.update_before import CompleteChanges, complete_changes
 from storage_lib.table.write.held_changes import HeldChanges
-
-if TYPE_CHECKING:
-    from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.table.read.point_lookup import PointLookup
+from storage_lib.table.write.pre_images import PreImages
 
 
 class ContradictionError(InvalidInputError):
@@ -28,18 +24,8 @@ class ContradictionError(InvalidInputError):
 class CheckedChanges(HeldChanges):
     """As ``HeldChanges``, but the changes are complete, or refused by ``ContradictionError``."""
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        lookup: PointLookup,
-        primary_keys: Sequence[str],
-        base: Snapshot | None,
-        held_bytes_max: int,
-    ) -> None:
-        super().__init__(
-            table=table, lookup=lookup, primary_keys=primary_keys, base=base, held_bytes_max=held_bytes_max
-        )
+    def __init__(self, *, table: str, pre_images: PreImages, primary_keys: Sequence[str], held_bytes_max: int) -> None:
+        super().__init__(table=table, pre_images=pre_images, primary_keys=primary_keys, held_bytes_max=held_bytes_max)
         self._open_updates: dict[int, pa.Table] = {}
 
     def finish(self) -> None:

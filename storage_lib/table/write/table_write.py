@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
@@ -19,16 +18,19 @@ from storage_lib.table.protocol.write_order import TableCommitMessage
 from storage_lib.table.write.dynamic_buckets import DynamicBuckets
 from storage_lib.table.write.held_changes import HeldChanges
 from storage_lib.table.write.log_share import LogShare
+from storage_lib.table.write.pre_images import PreImages
+from storage_lib.table.write.task_deletions import TaskDeletions
 
 
 class TableWrite:
     """The write side of one task. Not thread-safe.
 
-    ``log`` is None when the log shall not hear of these rows, ``file_write`` when files shall be made of the log later;
-    ``held`` is there when the log shall also hear what was there before. ``fills_defaults`` is False for rows that the
-    table has held already: their nulls stay. ``dynamic_buckets`` bring rows to their buckets where their number is not
-    fixed. While rows are being written the lease of ``turn`` is kept beating, so that a long task does not lose its
-    driver's turn. Close it by ``prepare_commit`` or ``abort``.
+    ``log`` is None when the rows are not written to the log, ``file_write`` when files are made from the log later.
+    ``held`` adds pre-images to what the log gets, ``deletions`` completes deletions that have only their keys; both
+    use ``pre_images``. ``fills_defaults`` is False for rows that were in the table before: their nulls stay.
+    ``dynamic_buckets`` route rows where the number of buckets is not fixed. While rows are being written the lease of
+    ``turn`` is renewed, so that a long task does not lose its driver's lease. Close it by ``prepare_commit`` or
+    ``abort``.
     """
 
     def __init__(
@@ -40,16 +42,17 @@ class TableWrite:
         log: LogShare | None,
         lease: TurnLease,
         turn: Turn | None,
+        pre_images: PreImages | None = None,
         held: HeldChanges | None = None,
+        deletions: TaskDeletions | None = None,
         fills_defaults: bool = True,
         dynamic_buckets: DynamicBuckets | None = None,
     ) -> None:
-        self.completed: Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]] | None = None
-        """Makes whole rows of the deletions among those that are written, where the log wants it."""
+        self._pre_images = pre_images
         self._held = held
+        self._deletions = deletions
         self._dynamic_buckets = dynamic_buckets
         self._fills_defaults = fills_defaults
-        self._written: tuple[CommitMessage, ...] = ()
         self._schema = schema
         self._input_rows = input_rows
         self._file_write = file_write
@@ -78,21 +81,14 @@ class TableWrite:
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
         """As ``write``, of rows that come batch by batch."""
-        for rows in batches if self.completed is None else self.completed(batches):
+        for rows in batches if self._deletions is None else self._deletions.completed(batches, self._flush):
             for batch in record_batches(rows):
                 if batch.num_rows:
                     self._write_batch(batch)
 
-    def files_so_far(self) -> tuple[CommitMessage, ...]:
-        """The files with all that was written until now, made now where it is still in memory."""
-        self._complete()
-        if self._file_write is not None:
-            self._written = self._file_write.prepare_commit()
-        return self._written
-
     def prepare_commit(self) -> TableCommitMessage:
         """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
-        self._complete()
+        self._write_held()
         if self._held is not None:
             self._held.finish()
         # The log's records are on their way to the broker; files are written and synced while it stores them.
@@ -139,14 +135,20 @@ class TableWrite:
             for bucket, parts in of_bucket.items():
                 self._write_log(self._log, bucket, parts, rows, kinds)
         if self._held is not None and self._held.are_many:
-            self.files_so_far()
+            self._flush()
         self._row_count += rows.num_rows
 
-    def _complete(self) -> None:
+    def _flush(self) -> None:
+        """Write what is held to the log, and what is in memory to files, where pre-images are looked up from now on."""
+        self._write_held()
+        if self._file_write is not None and self._pre_images is not None:
+            self._pre_images.advance(self._file_write.prepare_commit())
+
+    def _write_held(self) -> None:
         """Write what is held to the log, with the rows that were there before."""
         if self._held is None or self._log is None:
             return
-        for bucket, changes in self._held.take(self._written):
+        for bucket, changes in self._held.take():
             if changes.rows.num_rows:
                 self._log.write(bucket, changes.rows, changes.kinds)
 

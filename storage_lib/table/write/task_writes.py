@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.errors import SnapshotExpiredError
-from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, UpdateBeforeSource
+from storage_lib.schema.options.table_options import LogConsistency, UpdateBeforeSource
 from storage_lib.table.changes.answer_rows import AnswerRows
 from storage_lib.table.changes.complete_deletes import with_kind_column
 from storage_lib.table.protocol.table_context import TableContext
@@ -16,6 +16,7 @@ from storage_lib.table.write.checked_changes import CheckedChanges
 from storage_lib.table.write.dynamic_buckets import dynamic_buckets_of
 from storage_lib.table.write.held_changes import HELD_BYTES_MAX, HeldChanges
 from storage_lib.table.write.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
+from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.table_write import TableWrite
 from storage_lib.table.write.task_deletions import TaskDeletions
 
@@ -30,6 +31,7 @@ class TaskWrites:
     """Opens the writers of one table's tasks. ``old_rows`` finds the rows before a change."""
 
     def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
+        self._context = context
         self._table = context.name
         self._environment = context.environment
         self._schema = context.schema
@@ -54,14 +56,22 @@ class TaskWrites:
                 base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
             )
         log = self._log_share(order, only_task=task_index is None)
-        write = TableWrite(
+        pre_images = None
+        if self._schema.primary_keys and log is not None and not order.is_difference:
+            pre_images = PreImages(
+                table=self._table, lookup=self._old_rows, primary_keys=self._schema.primary_keys, base=base
+            )
+        return TableWrite(
             schema=self._schema,
             input_rows=self._input,
             file_write=file_write,
             log=log,
             lease=self._lease,
             turn=order.turn,
-            held=self._held_changes(base) if log is not None and not order.is_difference else None,
+            pre_images=pre_images,
+            held=None if pre_images is None else self._held_changes(pre_images),
+            # The files of an eventual table are behind its log, so they cannot complete a deletion.
+            deletions=None if pre_images is None or self.log_comes_first else TaskDeletions(self._context, pre_images),
             fills_defaults=not order.is_difference,
             dynamic_buckets=dynamic_buckets_of(
                 table=self._table,
@@ -73,17 +83,6 @@ class TaskWrites:
                 base=base,
             ),
         )
-        # An eventual table's files are behind its log, and don't know.
-        if log is not None and self._schema.primary_keys and not self.log_comes_first and not order.is_difference:
-            write.completed = TaskDeletions(
-                table=self._table,
-                schema=self._schema,
-                options=self._options,
-                base=base,
-                lookup=self._old_rows,
-                files_so_far=write.files_so_far,
-            ).completed
-        return write
 
     def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """See ``WriteBuilder.answer_changes``."""
@@ -106,17 +105,15 @@ class TaskWrites:
             # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
             return self._file_store.snapshots.latest()
 
-    def _held_changes(self, base: Snapshot | None) -> HeldChanges | None:
-        """Where old rows are looked up, to be told or to be compared; a difference of contents has them already."""
-        mode = self._options.effective_changelog_mode(has_primary_key=bool(self._schema.primary_keys))
-        if not self._schema.primary_keys or mode is not ChangelogMode.ALL:
+    def _held_changes(self, pre_images: PreImages) -> HeldChanges | None:
+        """For a log with pre-images, which are added to the changes or compared with them."""
+        if not self._context.logs_old_rows:
             return None
         looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
         return (HeldChanges if looks_up else CheckedChanges)(
             table=self._table,
-            lookup=self._old_rows,
+            pre_images=pre_images,
             primary_keys=self._schema.primary_keys,
-            base=base,
             held_bytes_max=min(self._options.write_buffer_size_bytes, HELD_BYTES_MAX),
         )
 

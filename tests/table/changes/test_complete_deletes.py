@@ -79,15 +79,6 @@ def test_a_task_finds_what_it_has_written_itself(
         assert by_key(streamed(table, position)) == by_key(whole)
 
 
-def test_only_a_log_with_transactions_has_deletions_looked_up_by_tasks() -> None:
-    asked = [{}, {"log.consistency": "eventual"}, {"log.system": "none"}]
-    tables = [orders(None, **options) for options in asked]
-
-    writes = [each.new_write().open_task(each.new_write().begin(commit_user="u")) for each in tables]
-
-    assert [write.completed is not None for write in writes] == [True, False, False]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_what_remains_is_what_a_dictionary_says(seed: int) -> None:
     random, table = Random(seed), orders(None)  # noqa: S311  the same draws at every run

@@ -1,0 +1,68 @@
+"""The rows before a task's changes are looked up once, whoever needs them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import CommitConflictError
+from storage_lib.table.read.point_lookup import PointLookup
+from tests.support.orders_table import content, orders, rows, streamed
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ids of the keys that were looked up, one entry for each time."""
+    ids: list[int] = []
+    rows_of = PointLookup.rows_of
+
+    def noting(self: PointLookup, snapshot: object, keys: pa.Table, **options: object) -> pa.Table:
+        ids.extend(keys["id"].to_pylist())
+        return rows_of(self, snapshot, keys, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PointLookup, "rows_of", noting)
+    return ids
+
+
+def test_a_deletion_by_key_and_the_log_share_one_look_up(looked_up: list[int]) -> None:
+    table = orders(None, **{"log.changelog-mode": "all", "bucket": "2"})
+    table.append(rows("+I a 1 10", "+I a 2 20", "+I a 3 30"))
+    before = table.stream(startup="latest").initial_position()
+    looked_up.clear()
+
+    table.append(rows("-D a 1 -", "+U a 2 21", "-D a 3 -", "+I a 4 40", "-D a 5 -"))
+
+    assert sorted(looked_up) == [1, 2, 3, 4, 5]
+    assert sorted(streamed(table, before)) == ["+I a 4 40", "+U a 2 21", "-D a 1 10", "-D a 3 30", "-U a 2 20"]
+    assert content(table) == {"a 2 21", "a 4 40"}
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [({}, 1), ({"log.consistency": "eventual"}, 0), ({"log.system": "none"}, 0)],
+    ids=["transactional", "eventual", "no log"],
+)
+def test_only_a_log_with_transactions_has_deletions_looked_up_by_tasks(
+    options: dict[str, str], count: int, looked_up: list[int]
+) -> None:
+    table = orders(None, **options)
+
+    task = table.new_write().open_task(table.new_write().begin(commit_user="u"))
+    task.write(rows("-D a 1 -"))
+
+    assert len(looked_up) == count
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_a_base_that_expires_before_it_is_looked_into_is_a_conflict(mode: str) -> None:
+    table = orders(None, **{"log.changelog-mode": mode})
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+U a 1 11"))
+    order = table.new_write().begin(commit_user="u")
+    task = table.new_write().open_task(order)
+    table.compact()
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    with pytest.raises(CommitConflictError, match="that this write is based on expired"):
+        task.write(rows("-D a 1 -"))
+    table.new_write().abort(order, [])
