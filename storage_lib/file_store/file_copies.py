@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import zlib
 from collections.abc import Callable, Collection, Sequence
@@ -21,6 +22,19 @@ from storage_lib.schema.options.external_paths import ExternalPaths, io_path
 
 _AT_ONCE = 8
 _CHUNK_BYTES = 8 << 20
+
+
+_NUMBERED = re.compile(r".*-\d+\.(?P<extension>.+)")
+"""``<prefix><uuid>-<number>.<extension>``; both the prefix and the extension may contain dots and hyphens."""
+
+
+def extension_of(file_name: str) -> str:
+    """What follows the number and a dot in the name of a data file: ``parquet``, ``parquet-counts``.
+
+    In a name without a number, what follows the last dot.
+    """
+    numbered = _NUMBERED.fullmatch(file_name)
+    return file_name.rpartition(".")[2] if numbered is None else numbered["extension"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class FileCopies:
 
     def _renamed(self, entry: ManifestEntry) -> ManifestEntry:
         file = entry.file
-        extension = file.file_name.rpartition("-")[2].partition(".")[2]
+        extension = extension_of(file.file_name)
         name = self.paths.new_data_file_name(self.environment.new_name(), 0, extension)
         # What belongs to a file begins with its name, as a rule, and ends with what it is.
         stem, new_stem = (each.removesuffix(f".{extension}") for each in (file.file_name, name))

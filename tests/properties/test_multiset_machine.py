@@ -93,6 +93,18 @@ class MultisetMachine(RuleBasedStateMachine):
 
         self.act(drop, new, crash_at)
 
+    @rule(back=st.integers(0, 5), crash_at=_crash_at)
+    def roll_back(self, back: int, crash_at: int | None) -> None:
+        retained = self.retained(self.process(None))
+        if not retained:
+            return
+        target = retained[max(0, len(retained) - 1 - back)]
+        self.act(
+            lambda table, identity: table.rollback_to(snapshot_id=target, **identity),  # type: ignore[arg-type]
+            Counter(self.content_at[target]),
+            crash_at,
+        )
+
     @rule(full=st.booleans(), crash_at=_crash_at)
     def compact(self, full: bool, crash_at: int | None) -> None:  # noqa: FBT001
         self.act(lambda table, identity: table.compact(full=full, **identity), self.state, crash_at)  # type: ignore[arg-type]

@@ -202,6 +202,20 @@ def test_a_rollback_with_a_log_takes_back_what_came_since() -> None:
     assert news(source) == ["+I a 1 10", "+I a 2 20", "-D a 1 10", "-D a 2 20"]
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_files_that_a_rollback_copies_can_be_read(file_format: str) -> None:
+    table = counted(log=False, **{"file.format": file_format, "snapshot.num-retained.min": "1"})
+    table.append(rows("+I a 1 10", "+I b 1 10"))
+    table = reopened(table)
+    table.compact()
+    table.overwrite(COLUMNS.empty_table(), partition={}, change_tracking=False)
+    table.rollback_to(snapshot_id=1)
+
+    assert content(table) == ["a 1 10", "b 1 10"]
+    names = [entry.file.file_name for entry in table.new_read().plan().entries]
+    assert all(name.endswith(f".{file_format}-counts") for name in names), names
+
+
 def test_nulls_and_not_a_number_are_rows_like_any_other() -> None:
     columns = pa.schema([("x", pa.float64()), ("s", pa.string())])
     table = MemoryCatalog(environment=fake_environment()).create_table("db.odd", columns)
