@@ -13,6 +13,7 @@ FACADES = {
         "direct_writes",
         "dynamic_table",
         "read_builder",
+        "row_verbs",
         "table_inspection",
         "table_maintenance",
         "table_reads",

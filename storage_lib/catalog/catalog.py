@@ -38,6 +38,7 @@ from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.unsupported import refuse_unsupported
 from storage_lib.schema.options.default_values import with_declared_defaults
 from storage_lib.schema.options.option_precedence import effective_options
+from storage_lib.schema.options.secret_text import without_password
 from storage_lib.schema.options.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
 from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
 from storage_lib.schema.types.data_types import DataType
@@ -68,6 +69,9 @@ class Catalog:
         self._life = TableLife(environment, entries, self._table, self._stores)
         TableOptions.parse(self.options)
         refuse_unknown_of_connection(self.options)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {without_password(self.warehouse)}>"
 
     def supports_managed_table(self) -> bool:
         """Whether a CREATE without a connector makes a table with storage of its own here (FLIP-188): it does."""

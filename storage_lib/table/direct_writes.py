@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from storage_lib.errors import StorageError, note_outcome
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.table.input.input_rows import Rows
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.protocol.write_order import WriteOrder
@@ -22,14 +24,18 @@ class DirectWrites:
     compaction: PostCommitCompaction
 
     def write(
-        self, order: WriteOrder, rows: Rows, commit_identifier: int, source: SourceRange | None = None
+        self,
+        order: WriteOrder,
+        batches: Iterable[pa.RecordBatch],
+        commit_identifier: int,
+        source: SourceRange | None = None,
     ) -> Snapshot | None:
-        """Write ``rows`` and commit them; None if there was nothing to commit. If it fails, the order is aborted."""
+        """Write and commit rows; None if there was nothing to commit. If it fails, the order is aborted."""
         builder = self.builder
         try:
             task = builder.open_task(order)
             try:
-                task.write(rows)
+                task.write_all(batches)
                 message = task.prepare_commit()
             except BaseException:
                 task.abort()

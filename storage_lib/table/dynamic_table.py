@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
+import polars as pl
 import pyarrow as pa
 
 from storage_lib.errors import CommitConflictError, InvalidInputError
@@ -36,7 +38,9 @@ from storage_lib.table.evolve.table_consumers import TableConsumers
 from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS, TableRewrite
 from storage_lib.table.evolve.table_rollback import TableRollback
 from storage_lib.table.evolve.table_tags import TableTags
-from storage_lib.table.input.input_rows import Rows
+from storage_lib.table.input.frames import Frame, arrow_rows
+from storage_lib.table.input.input_rows import Rows, record_batches
+from storage_lib.table.inspect.shown import shown_schema, shown_table
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import outcome, tells_outcome
@@ -44,14 +48,21 @@ from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.protocol.table_address import TableAddress
 from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.read.batch_reads import BatchReads
 from storage_lib.table.read.planned_read import PlannedRead
+from storage_lib.table.read.read_as import ReadOf, as_duckdb, as_pandas
 from storage_lib.table.read_builder import ReadBuilder
+from storage_lib.table.row_verbs import Matched, NotMatched, NotMatchedBySource, RowVerbs
 from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.table_inspection import TableInspection
 from storage_lib.table.table_maintenance import TableMaintenance
 from storage_lib.table.table_reads import TableReads
 from storage_lib.table.table_writes import TableWrites
 from storage_lib.table.write_builder import WriteBuilder
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
 
 
 class DynamicTable:
@@ -104,6 +115,12 @@ class DynamicTable:
             self._reads,
             newest=lambda: self.refresh()._writes,  # noqa: SLF001  a table too
         )
+        self._row_verbs = RowVerbs(
+            self.context,
+            input_rows=self._writes.input,
+            old_rows=self._reads.old_rows,
+            writes=self._writes.direct,
+        )
         self.tags = TableTags(self.context)
         self.consumers = TableConsumers(self.context)
         self.branches: TableBranches[DynamicTable] = TableBranches(
@@ -124,6 +141,12 @@ class DynamicTable:
             under=lambda other: self._as_under(other)._writes,  # noqa: SLF001  a table too
         )
         self._schema_changes = TableAlter(self.context, give_up_rewriting=self._rewriting.give_up)
+
+    def __repr__(self) -> str:
+        return shown_table(self.name, self.context.branch, self.schema)
+
+    def _repr_html_(self) -> str:
+        return shown_schema(repr(self), self.schema)
 
     @property
     def address(self) -> TableAddress:
@@ -185,12 +208,48 @@ class DynamicTable:
         tag: str | None,
         timestamp_millis: int | None,
     ) -> PlannedRead:
+        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        return reads.planned(snapshot, columns, predicate)
+
+    def _reads_at(
+        self, *, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
+    ) -> tuple[BatchReads, Snapshot | None]:
+        """Reads under the schema of a named snapshot, or under this object's schema for the newest one."""
         reads = self._reads
         snapshot = reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
         is_named = snapshot_id is not None or tag is not None or timestamp_millis is not None
         if is_named and self._under is not None and snapshot is not None and snapshot.schema_id != self.schema.id:
             reads = self.refresh(schema_id=snapshot.schema_id)._reads  # noqa: SLF001  a table too
-        return reads.batch_reads.planned(snapshot, columns, predicate)
+        return reads.batch_reads, snapshot
+
+    def to_pandas(self, **read: Unpack[ReadOf]) -> pd.DataFrame:
+        """``to_arrow`` as a pandas frame (extra ``pandas``); integers and booleans have nullable types."""
+        return as_pandas(self.to_arrow(**read))
+
+    def to_polars(self, **read: Unpack[ReadOf]) -> pl.DataFrame:
+        """``to_arrow`` as a Polars frame."""
+        return pl.DataFrame(self.to_arrow(**read))
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, **read: Unpack[ReadOf]
+    ) -> duckdb.DuckDBPyRelation:
+        """``to_arrow`` as a relation of ``connection`` or of DuckDB's default connection (extra ``duckdb``)."""
+        return as_duckdb(self.to_arrow(**read), connection)
+
+    def count(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002  the field's word for it
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+    ) -> int:
+        """The number of rows that ``read`` returns for these arguments.
+
+        Without a filter it is in the metadata of an append-only table's files; otherwise one column is read.
+        """
+        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        return reads.count(snapshot, filter)
 
     def lookup(
         self,
@@ -300,7 +359,7 @@ class DynamicTable:
     @tells_outcome
     def append(
         self,
-        rows: Rows,
+        rows: Frame,
         *,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
@@ -317,7 +376,8 @@ class DynamicTable:
         Raises ``InvalidInputError`` before anything is visible, ``CommitConflictError`` if the table has changed since
         ``based_on``; retry ``LeaseLostError`` and ``UnavailableError``.
         """
-        self._writes.input.check(rows)
+        rows = arrow_rows(self.name, rows)
+        self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
         if builder.log_comes_first:
@@ -328,12 +388,12 @@ class DynamicTable:
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = builder.commits.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
-        return self._writes.direct.write(order, rows, identifier, source)
+        return self._writes.direct.write(order, record_batches(rows), identifier, source)
 
     @tells_outcome
     def overwrite(
         self,
-        rows: Rows,
+        rows: Frame,
         *,
         partition: Mapping[str, object] | None = None,
         change_tracking: bool | None = None,
@@ -345,10 +405,111 @@ class DynamicTable:
         ``partition={}`` replaces the whole table. Streams of an append-only table get nothing of its overwrites. Raises
         as ``append``, and ``CommitConflictError`` (untracked only) if another commit replaced the same files first.
         """
-        self._writes.input.check(rows)
+        rows = arrow_rows(self.name, rows)
+        self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.new_write().begin(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
-        return self._writes.direct.write(order, rows, identifier)
+        return self._writes.direct.write(order, record_batches(rows), identifier)
+
+    @tells_outcome
+    def insert(
+        self,
+        rows: Frame,
+        *,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Add rows whose keys do not exist yet; of a table without a primary key as ``append``. None for no rows.
+
+        Raises ``InvalidInputError`` if a key exists or is given twice: nothing is committed then. Otherwise as
+        ``append``.
+        """
+        return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking)
+
+    @tells_outcome
+    def upsert(
+        self,
+        rows: Frame,
+        *,
+        partial: bool = False,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Replace the rows of these keys, and add those whose keys do not exist; None for no rows.
+
+        The rows have all columns, unless ``partial``: then columns that they lack keep their stored values (null or the
+        default in new rows), and each key is given once. Raises ``InvalidInputError`` for missing columns and a table
+        without a primary key. Otherwise as ``append``.
+        """
+        return self._row_verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
+
+    @tells_outcome
+    def update(
+        self,
+        filter: Filter,  # noqa: A002  the field's word for it
+        values: Mapping[str, object],
+        *,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Set columns of the rows that match, in one commit; None if no row matches.
+
+            table.update("item = 'tea'", {"price": pl.col("price") * 2, "note": None})
+
+        A value is a literal of the column's type or a Polars expression over the row's columns. No other commit comes
+        between the read and the write: other writers wait for the lease. Raises ``InvalidInputError`` for columns of
+        the primary key, values that do not fit, append-only tables, and merge engines that merge what is written.
+        Otherwise as ``append``.
+        """
+        return self._row_verbs.update(filter, values, (commit_user, commit_identifier), change_tracking)
+
+    @tells_outcome
+    def delete(
+        self,
+        filter_or_keys: Filter | Frame,
+        *,
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Delete the rows that match a filter, or have keys such as ``[{"id": 3}]``; None if there are none.
+
+        Raises as ``update``.
+        """
+        return self._row_verbs.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
+
+    @tells_outcome
+    def merge(
+        self,
+        source: Frame,
+        *,
+        matched: Matched = "update",
+        not_matched: NotMatched = "insert",
+        not_matched_by_source: NotMatchedBySource = "keep",
+        change_tracking: bool | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Bring the table to the state of ``source``, matched by primary key, in one commit; None if nothing changes.
+
+            table.merge(products, not_matched_by_source="delete")        the table equals the source afterwards
+
+        ``matched`` rows of the table are updated (columns that the source lacks keep their stored values), deleted or
+        kept. Rows of the source that are ``not_matched`` are inserted or ignored. Rows of the table that are
+        ``not_matched_by_source`` are kept or deleted, which reads the whole table. For other conditions use MERGE INTO
+        of SQL. Raises ``InvalidInputError`` for a key that the source has twice, and as ``update``.
+        """
+        return self._row_verbs.merge(
+            source,
+            (commit_user, commit_identifier),
+            change_tracking,
+            matched=matched,
+            not_matched=not_matched,
+            not_matched_by_source=not_matched_by_source,
+        )
 
     @tells_outcome
     def rollback_to(

@@ -66,7 +66,7 @@ class TableMaintenance:
         self._writes.care.refuse_missing(partitions)
         if change_tracking:
             order = builder.begin(commit_user=user, tracked=True, overwrite=OverwriteScope.of(*partitions))
-            return self._writes.direct.write(order, self._context.schema.arrow_schema.empty_table(), identifier)
+            return self._writes.direct.write(order, (), identifier)
         return self._writes.care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
 
     @tells_outcome

@@ -106,7 +106,7 @@ def test_a_table_in_memory_can_not_be_read_by_spark(spark: SparkSession) -> None
 
     session = Session(spark, MemoryCatalog({"log.system": "none"}))
     session.execute("CREATE TABLE t (id BIGINT)")
-    with pytest.raises(InvalidInputError, match="lives in this process's memory"):
+    with pytest.raises(InvalidInputError, match="exists in the memory of this process only"):
         session.execute("SELECT * FROM t")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
+from html import escape
 
 
 class CommitKind(StrEnum):
@@ -49,6 +51,24 @@ class Snapshot:
     version: int = 3
     unknown: Mapping[str, object] = field(default_factory=dict)
     source: str | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        made = datetime.fromtimestamp(self.time_millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+        return f"<Snapshot {self.id}: {self.commit_kind} at {made}, {self.delta_record_count:+,} records>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "snapshot": self.id,
+            "kind": self.commit_kind,
+            "epoch milliseconds": self.time_millis,
+            "schema": self.schema_id,
+            "commit user": self.commit_user,
+            "commit identifier": self.commit_identifier,
+            "records added": self.delta_record_count,
+            "records in all": self.total_record_count,
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
+        return f"<table><tbody>{rows}</tbody></table>"
 
     @property
     def origin(self) -> str:

@@ -46,16 +46,6 @@ class InputRows:
         self._row_kind_column = row_kind_column
         self._defaults = {each.name: text for each in schema.fields if (text := default_text(schema, each)) is not None}
 
-    def check(self, rows: object) -> None:
-        """Refuse what is no Arrow data, and as ``check_columns``; for input of which nothing was read yet."""
-        if not isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-            message = (
-                f"table {self._table}: rows come as a pyarrow Table, RecordBatch or RecordBatchReader, not as "
-                f"{type(rows).__name__}; use pyarrow.Table.from_pylist, from_pandas, or a Polars frame's to_arrow()"
-            )
-            raise InvalidInputError(message)
-        self.check_columns(rows.schema)
-
     def conform(self, batch: pa.RecordBatch, *, fill: bool = True) -> tuple[pa.RecordBatch, pa.Array]:
         """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
 

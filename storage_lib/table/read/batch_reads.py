@@ -13,6 +13,7 @@ from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.planned_read import PlannedRead
+from storage_lib.table.read.row_count import cheapest_column, exact_count
 
 if TYPE_CHECKING:
     from storage_lib.file_store.plan import Plan
@@ -73,6 +74,15 @@ class BatchReads:
             splits=self.plan(snapshot, valid).splits(self._options.source_split_target_size_bytes),
             read_split=lambda split: self._file_store.read.read(split, wanted, valid),
         )
+
+    def count(self, snapshot: Snapshot | None, filter_: Filter | None) -> int:
+        """The number of rows that ``planned`` would read; of one column where metadata don't tell it."""
+        if filter_ is None:
+            counted = exact_count(self._schema, self.plan(snapshot, None))
+            if counted is not None:
+                return counted
+        read = self.planned(snapshot, [cheapest_column(self._schema)], filter_)
+        return sum(batch.num_rows for batch in read.stream())
 
     def read_split(
         self, split: Split, columns: Sequence[str] | None, predicate: Filter | None

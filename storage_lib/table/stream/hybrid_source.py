@@ -122,6 +122,10 @@ class HybridSource:
         self._places = LogPlaces(table=table, file_store=file_store, clock=clock)
         self.position = position
 
+    def __repr__(self) -> str:
+        at = "not started" if self.position is None else f"at {self.position.to_json()}"
+        return f"<HybridSource of {self._table}, {at}>"
+
     @property
     def arrow_schema(self) -> pa.Schema:
         """The table's columns and, last, the row kind (string) if rows have one."""

@@ -40,6 +40,7 @@ class Rounds:
         self.outcomes = list(outcomes)
         self.errors_seen: list[Exception | None] = []
         self.tiering: StreamTiering | None = None
+        self.maintenance = self
 
     def tier_log(self, **_: Any) -> object:
         assert self.tiering is not None

@@ -45,7 +45,8 @@ def test_nobody_beats_for_a_turn_that_was_taken_over() -> None:
 def _beats_until(end: str) -> int:
     lease = Lease(asked=["ours", "ours", "ours", end])
     table: Any = SimpleNamespace(
-        lease=lease, options=SimpleNamespace(lease_timeout_ms=60, lease_wait_timeout_ms=600_000)
+        new_write=lambda: SimpleNamespace(lease=lease),
+        options=SimpleNamespace(lease_timeout_ms=60, lease_wait_timeout_ms=600_000),
     )
     turn: Any = SimpleNamespace(number=OURS)
 

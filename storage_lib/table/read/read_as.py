@@ -1,0 +1,62 @@
+"""Results of reads as other libraries hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+import pyarrow as pa
+
+from storage_lib.distribution import install_command
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.filter_text import Filter
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+__all__ = ["ReadOf", "as_duckdb", "as_pandas"]
+
+
+class ReadOf(TypedDict, total=False):
+    """The arguments of ``DynamicTable.read``."""
+
+    columns: Sequence[str] | None
+    filter: Filter | None
+    snapshot_id: int | None
+    tag: str | None
+    timestamp_millis: int | None
+
+
+def as_pandas(rows: pa.Table) -> pd.DataFrame:
+    """A frame in which no value changes: integers and booleans have pandas' nullable types (``Int64``, ``boolean``).
+
+    In NumPy's types a single null would turn a column of integers into floats. Raises ``InvalidInputError`` where
+    pandas is not installed.
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415  an extra
+    except ImportError as error:
+        message = f"to_pandas() needs pandas: {install_command('pandas')}"
+        raise InvalidInputError(message) from error
+    nullable = {
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }
+    return rows.to_pandas(types_mapper=nullable.get)
+
+
+def as_duckdb(rows: pa.Table, connection: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyRelation:
+    """A relation over ``rows`` of ``connection`` (None: DuckDB's default connection), to be used any number of times.
+
+    Raises ``InvalidInputError`` where DuckDB is not installed.
+    """
+    try:
+        import duckdb  # noqa: PLC0415  an extra
+    except ImportError as error:
+        message = f"to_duckdb() needs DuckDB: {install_command('duckdb')}"
+        raise InvalidInputError(message) from error
+    return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)

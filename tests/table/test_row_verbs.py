@@ -1,0 +1,256 @@
+"""``insert``, ``upsert``, ``update``, ``delete`` and ``merge``, compared with a dictionary, and what they refuse."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, MemoryCatalog, col
+from storage_lib.catalog.catalog import Catalog
+from tests.support.fake_environment import fake_environment
+from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, rows, streamed
+
+LOGS = {
+    "upserts": {},
+    "with rows before": {"log.changelog-mode": "all"},
+    "with given rows before": {"log.changelog-mode": "all", "write.produce-update-before": "input"},
+    "eventual": {"log.consistency": "eventual"},
+    "none": {"log.system": "none"},
+    "deletion vectors": {"log.system": "none", "deletion-vectors.enabled": "true"},
+    "dynamic buckets": {"log.system": "none", "bucket": "-1", "dynamic-bucket.target-row-num": "3"},
+}
+
+Model = dict[tuple[str, int], int | None]
+
+
+def _row(key: tuple[str, int], price: int | None) -> dict[str, object]:
+    return {"dt": key[0], "id": key[1], "price": price}
+
+
+class Life:
+    """Random verbs on a table and on a dictionary."""
+
+    def __init__(self, table: DynamicTable, seed: int) -> None:
+        self.table, self.rng = table, random.Random(seed)  # noqa: S311  chance, not secrets
+        self.model: Model = {}
+
+    def keys(self, count: int) -> list[tuple[str, int]]:
+        every = [(dt, number) for dt in "ab" for number in range(6)]
+        return self.rng.sample(every, self.rng.randint(0, count))
+
+    def price(self) -> int | None:
+        return self.rng.choice([None, *range(9)])
+
+    def insert(self) -> None:
+        new: Model = {key: self.price() for key in self.keys(3)}
+        given = [_row(key, price) for key, price in new.items()]
+        if set(new) & set(self.model):
+            with pytest.raises(InvalidInputError, match="exists"):
+                self.table.insert(given)
+            return
+        self.table.insert(pa.Table.from_pylist(given, schema=COLUMNS))
+        self.model |= new
+
+    def upsert(self) -> None:
+        new: Model = {key: self.price() for key in self.keys(5)}
+        schema = {"dt": pl.String, "id": pl.Int64, "price": pl.Int64}
+        self.table.upsert(pl.DataFrame([_row(*each) for each in new.items()], schema=schema))
+        self.model |= new
+
+    def upsert_keys_only(self) -> None:
+        keys = self.keys(4)
+        self.table.upsert(
+            pa.table(
+                {
+                    "dt": pa.array([key[0] for key in keys], pa.string()),
+                    "id": pa.array([key[1] for key in keys], pa.int32()),
+                }
+            ),
+            partial=True,
+        )
+        self.model |= {key: self.model.get(key) for key in keys}
+
+    def update(self) -> None:
+        above, new = self.rng.randint(0, 8), self.price()
+        doubles = self.rng.random() < 0.5
+        if doubles:
+            self.table.update(f"price > {above}", {"price": pl.col("price") * 2 + pl.col("id")})
+        else:
+            self.table.update(col("price") > above, {"price": new})
+        for key, price in self.model.items():
+            if price is not None and price > above:
+                self.model[key] = price * 2 + key[1] if doubles else new
+
+    def delete_matching(self) -> None:
+        dt, above = self.rng.choice("ab"), self.rng.randint(0, 6)
+        self.table.delete((col("dt") == dt) & (col("price") > above))
+        self.model = {
+            key: price for key, price in self.model.items() if key[0] != dt or price is None or price <= above
+        }
+
+    def delete_keys(self) -> None:
+        keys = self.keys(4)
+        self.table.delete([{"id": number, "dt": dt} for dt, number in keys] or rows().select(["dt", "id"]))
+        for key in keys:
+            self.model.pop(key, None)
+
+    def merge(self) -> None:
+        source: Model = {key: self.price() for key in self.keys(6)}
+        matched = self.rng.choice(["update", "delete", "keep"])
+        not_matched = self.rng.choice(["insert", "ignore"])
+        others = self.rng.choice(["keep", "delete"])
+        self.table.merge(
+            pa.Table.from_pylist([_row(*each) for each in source.items()], schema=COLUMNS),
+            matched=matched,  # type: ignore[arg-type]
+            not_matched=not_matched,  # type: ignore[arg-type]
+            not_matched_by_source=others,  # type: ignore[arg-type]
+        )
+        model: Model = {}
+        for key, price in self.model.items():
+            if key in source:
+                if matched != "delete":
+                    model[key] = source[key] if matched == "update" else price
+            elif others == "keep":
+                model[key] = price
+        if not_matched == "insert":
+            model |= {key: price for key, price in source.items() if key not in self.model}
+        self.model = model
+
+    def compact(self) -> None:
+        self.table.compact(full=self.rng.random() < 0.5)
+
+
+@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("seed", range(6))
+def test_random_verbs_leave_what_a_dictionary_holds(log: str, seed: int) -> None:
+    life = Life(_new(log), seed)
+    verbs = [life.insert, life.upsert, life.upsert_keys_only, life.update, life.delete_matching, life.delete_keys]
+    verbs += [life.merge, life.compact]
+    done: list[str] = []
+    for _ in range(14):
+        verb = life.rng.choice(verbs)
+        done.append(verb.__name__)
+        verb()
+        expected = {f"{dt} {number} {'-' if price is None else price}" for (dt, number), price in life.model.items()}
+        assert content(life.table) == expected, done
+    if life.table.log is not None:
+        assert applied(streamed(life.table)) == expected, done
+
+
+def _new(log: str, catalog: Catalog | None = None) -> DynamicTable:
+    options = {"bucket": "2", **LOGS[log]}
+    catalog = catalog or MemoryCatalog(environment=fake_environment())
+    return catalog.create_table(NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options=options)
+
+
+def test_a_counted_table_changes_every_copy_of_a_row() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = catalog.create_table(NAME, COLUMNS, options={"bucket": "1", "log.system": "none"})
+    table.insert(rows("+I a 1 10", "+I a 1 10", "+I b 2 5").drop_columns(["_row_kind"]))
+    table.update("price = 10", {"price": 11})
+    assert sorted(table.to_arrow()["price"].to_pylist()) == [5, 11, 11]
+
+    table.delete("price = 11")
+    assert table.to_arrow()["price"].to_pylist() == [5]
+    with pytest.raises(InvalidInputError, match="no primary key"):
+        table.delete([{"id": 2}])
+    with pytest.raises(InvalidInputError, match="no primary key"):
+        table.merge(rows().drop_columns(["_row_kind"]))
+
+
+def test_nothing_to_change_makes_no_snapshot_and_frees_the_lease() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    empty = COLUMNS.empty_table()
+
+    done: list[object] = [
+        table.update("price > 99", {"price": 1}),
+        table.delete("price > 99"),
+        table.delete([{"dt": "a", "id": 9}]),
+        table.insert(empty),
+        table.upsert(empty),
+        table.merge(empty),
+        table.merge(pd.DataFrame({"dt": ["z"], "id": [1], "price": [1]}), not_matched="ignore"),
+    ]
+
+    assert done == [None] * 7
+    assert table.inspect.latest_snapshot_id() == 1
+    assert table.inspect.lease_holder() is None
+
+
+def test_the_same_change_commits_once() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+
+    first = table.update("id = 1", {"price": pl.col("price") + 1}, commit_user="job", commit_identifier=1)
+    again = table.update("id = 1", {"price": pl.col("price") + 1}, commit_user="job", commit_identifier=1)
+
+    assert first == again
+    assert content(table) == {"a 1 11"}
+
+
+REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
+    "an unknown column": (lambda table: table.update("id = 1", {"prize": 1}), "no column 'prize'.*'price'"),
+    "the key": (lambda table: table.update("id = 1", {"id": 1}), "part of the primary key"),
+    "no values": (lambda table: table.update("id = 1", {}), "values is empty"),
+    "text for a number": (lambda table: table.update("id = 1", {"price": "much"}), "is not a value of column 'price'"),
+    "half a number": (lambda table: table.update("id = 1", {"price": 1.5}), "cannot hold exactly 1.5"),
+    "an expression of text": (lambda table: table.update("id = 1", {"price": pl.col("dt")}), "price"),
+    "an unknown name": (lambda table: table.update("id = 1", {"price": pl.col("nope")}), "cannot be computed"),
+    "lacking columns": (lambda table: table.upsert([{"dt": "a", "id": 1}]), "lack 'price'.*partial=True"),
+    "a lacking key": (lambda table: table.upsert([{"id": 1}], partial=True), "lack 'dt' of the primary key"),
+    "a key twice": (
+        lambda table: table.merge([{"dt": "a", "id": 1, "price": 1}, {"dt": "a", "id": 1, "price": 2}]),
+        "several rows have the key",
+    ),
+    "a row kind": (lambda table: table.upsert(rows("+I a 1 10")), "no column '_row_kind'"),
+    "an unknown column of rows": (lambda table: table.insert([{"dt": "a", "idd": 1}]), "no column 'idd'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_right_is_refused_before_anything_is_committed(case: str) -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    verb, message = REFUSED[case]
+
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        verb(table)
+
+    assert caught.value.committed is False
+    assert content(table) == {"a 1 10"}
+    assert table.inspect.lease_holder() is None
+    table.append(rows("+I a 2 20"))
+
+
+@pytest.mark.parametrize("engine", ["aggregation", "first-row"])
+def test_tables_that_merge_what_is_written_refuse_changes(engine: str) -> None:
+    table = orders(None, **{"merge-engine": engine, "log.system": "none"})
+
+    with pytest.raises(InvalidInputError, match=f"merge-engine={engine}"):
+        table.update("id = 1", {"price": 1})
+    with pytest.raises(InvalidInputError, match=f"merge-engine={engine}"):
+        table.delete("id = 1")
+
+
+def test_a_commit_between_read_and_write_waits_for_the_lease() -> None:
+    table = orders(None, **{"lease.wait-timeout": "1 ms"})
+    table.append(rows("+I a 1 10"))
+    held: list[str | None] = []
+
+    def noting(frame: pl.Series) -> pl.Series:
+        held.append(table.inspect.lease_holder())
+        return frame + 1
+
+    table.update("id = 1", {"price": pl.col("price").map_batches(noting, return_dtype=pl.Int64)})
+
+    assert held != [None]
+    assert all(held)
+    assert content(table) == {"a 1 11"}
+    assert issubclass(CommitConflictError, Exception)
