@@ -27,8 +27,12 @@ class ResultPrinter:
         self._as_json = as_json
         self._rows_max = rows_max
         self._clock: Clock = SystemClock()
-        self.shows_time = shows_time
+        self._shows_time = shows_time
         self._documents: list[Any] = []
+
+    def show_time(self, *, is_on: bool) -> None:
+        """Show from now on how long each query took, or no longer."""
+        self._shows_time = is_on
 
     def add(self, result: Result) -> None:
         """Show one result; a query is computed now."""
@@ -42,7 +46,7 @@ class ResultPrinter:
             shown = rows.slice(0, self._rows_max) if is_cut else rows
             interactive = self._rows_max is not None
             print_rows(python_rows(shown), as_json=False, columns=shown.column_names, null="NULL", may_page=interactive)
-            time = f" in {self._clock.monotonic() - started:.2f} s" if self.shows_time else ""
+            time = f" in {self._clock.monotonic() - started:.2f} s" if self._shows_time else ""
             note(f"{shown.num_rows} row{'' if shown.num_rows == 1 else 's'}{time}")
             if is_cut:
                 note("there are more rows; add LIMIT, or run the statement with `dynamic-table sql -e` to see them all")

@@ -84,7 +84,7 @@ def run_shell(
             case Show():
                 note(command.text)
             case Timing():
-                printer.shows_time = command.is_on
+                printer.show_time(is_on=command.is_on)
             case Run():
                 streams += _run(session, command.script, printer)
             case None:

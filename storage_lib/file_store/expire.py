@@ -171,8 +171,8 @@ class FileStoreExpire:
                 (snapshot.changelog_manifest_list, FileKind.ADD),
             ):
                 if name is not None:
-                    files.data |= self._references.paths_in(name, kind, strict=False)
-        files.data |= self._references.paths_in(first_kept.delta_manifest_list, FileKind.DELETE, strict=True)
+                    files.data.update(self._references.paths_in(name, kind, strict=False))
+        files.data.update(self._references.paths_in(first_kept.delta_manifest_list, FileKind.DELETE, strict=True))
         return files
 
     def _expire_changelogs(self, latest_id: int, retention: ChangelogRetention) -> None:

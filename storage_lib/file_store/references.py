@@ -114,8 +114,8 @@ class FileReferences:
                 continue
             needed.lists.add(self._paths.manifest_path(name))
             manifests = self._list(name, strict=False)
-            needed.manifests |= {self._paths.manifest_path(each.file_name) for each in manifests}
-            needed.data |= self.paths_in(name, FileKind.ADD, strict=False)
+            needed.manifests.update({self._paths.manifest_path(each.file_name) for each in manifests})
+            needed.data.update(self.paths_in(name, FileKind.ADD, strict=False))
         return needed
 
     def of_branch(self, branch: str) -> Files:
@@ -140,7 +140,7 @@ class FileReferences:
     def of_snapshot(self, snapshot: Snapshot) -> Files:
         """Live files of one snapshot, and its metadata. Raises ``NotFoundError`` if a metadata file is missing."""
         needed = self.metadata_of(snapshot)
-        needed.data |= self.live_paths(snapshot)
+        needed.data.update(self.live_paths(snapshot))
         return needed
 
     def all_of(self, snapshot: Snapshot) -> Files:
@@ -159,7 +159,7 @@ class FileReferences:
             files.manifests.update(self._paths.manifest_path(each.file_name) for each in manifests)
         if snapshot.index_manifest is not None:
             files.lists.add(self._paths.manifest_path(snapshot.index_manifest))
-            files.data |= self._index_files(snapshot.index_manifest, strict=strict)
+            files.data.update(self._index_files(snapshot.index_manifest, strict=strict))
         if snapshot.statistics is not None:
             files.data.add(self._paths.statistics_path(snapshot.statistics))
         return files
@@ -213,8 +213,8 @@ class FileReferences:
                 needed |= self.of_snapshot(snapshot)
             elif only is None or snapshot.commit_kind is only:
                 needed |= self.metadata_of(snapshot)
-                needed.data |= self.paths_in(snapshot.delta_manifest_list, FileKind.ADD, strict=True)
-                needed.data |= self._changelog_paths(snapshot)
+                needed.data.update(self.paths_in(snapshot.delta_manifest_list, FileKind.ADD, strict=True))
+                needed.data.update(self._changelog_paths(snapshot))
         needed |= self._carried_by(snapshots)
         return needed
 
@@ -231,7 +231,7 @@ class FileReferences:
         files = Files(data={self._paths.statistics_path(name) for name in statistics})
         for name in indexes:
             files.lists.add(self._paths.manifest_path(name))
-            files.data |= self._index_files(name, strict=True)
+            files.data.update(self._index_files(name, strict=True))
         return files
 
     def _changelog_paths(self, snapshot: Snapshot) -> set[str]:

@@ -113,7 +113,7 @@ class OrcFileWriter:
 
     def abandon(self) -> None:
         """Pyarrow would write the footer anyway, later, when it deletes the writer."""
-        self._output.is_discarding = True
+        self._output.discard()
         with suppress(Exception):
             self._writer.close()
 
@@ -124,20 +124,24 @@ class _GuardedOutput:
     closed = False
 
     def __init__(self, output: pa.NativeFile) -> None:
-        self.is_discarding = False
+        self._is_discarding = False
         self._output = output
         self._size = 0
         self._error: BaseException | None = None
 
     def write(self, data: bytes) -> int:
         """Hand on; nothing after an error."""
-        if self._error is None and not self.is_discarding:
+        if self._error is None and not self._is_discarding:
             try:
                 self._output.write(data)
             except BaseException as error:  # noqa: BLE001  raised by raise_error, in Python
                 self._error = error
         self._size += len(data)
         return len(data)
+
+    def discard(self) -> None:
+        """Write nothing any more."""
+        self._is_discarding = True
 
     def raise_error(self) -> None:
         """Whatever went wrong so far."""

@@ -102,11 +102,8 @@ class Session(AbstractContextManager["Session"]):
             raise second.syntax_error(begin, "one statement was expected; use execute_script for several")
         source = sources[0] if sources else SourceText(text=text)
         statement = parse(source.text, first_line=source.first_line)
-        self._state.identity = CommitIdentity(user=commit_user, identifier=commit_identifier)
-        try:
+        with self._state.committing_as(CommitIdentity(user=commit_user, identifier=commit_identifier)):
             return self._run(statement, source)
-        finally:
-            self._state.identity = CommitIdentity()
 
     def execute_script(self, text: str) -> Iterator[Result]:
         """Run statements one after the other, each when its result is asked for; the first error ends the script.

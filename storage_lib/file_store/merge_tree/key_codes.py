@@ -31,13 +31,17 @@ class _Code:
     def append(self, digits: npt.NDArray[np.int64], radix: int) -> None:
         """The next digit of each row, from 0 to ``radix`` - 1; as much of it as there is room for."""
         if radix > self.room:
-            self.is_exact = False
+            self.cut()
             coarser = -(-radix // max(1, self.room))
             digits, radix = digits // coarser, -(-radix // coarser)
         if radix > 1:
             self.values *= radix
             self.values += digits
             self.room //= radix
+
+    def cut(self) -> None:
+        """Note that rows with the same number may differ."""
+        self.is_exact = False
 
 
 def order_codes(frame: pl.DataFrame, bits: int) -> tuple[npt.NDArray[np.int64], bool]:
@@ -79,7 +83,8 @@ def _append_bytes(code: _Code, column: pl.Series) -> None:
             code.append(digits - low, high - low + 1)
             if not code.is_exact:
                 return
-    code.is_exact = code.is_exact and text.length_max <= BYTES_MAX
+    if text.length_max > BYTES_MAX:
+        code.cut()
 
 
 class _Text:

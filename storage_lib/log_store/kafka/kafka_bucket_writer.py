@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import kafka.errors
@@ -39,7 +39,7 @@ _ENDED = (
 _TOO_LARGE = (kafka.errors.MessageSizeTooLargeError, kafka.errors.RecordListTooLargeError)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Sent:
     batch: bytes
     record_count: int
@@ -123,7 +123,7 @@ class KafkaBucketWriter:
                 self._check(error, may_be_out_of_order=True)
                 self._cluster.forget_leaders(self._topic)
                 retries.wait(error.__name__)
-                sent.answer = self._submit(sent.batch, retries)
+                self._in_flight[0] = sent = replace(sent, answer=self._submit(sent.batch, retries))
                 error, base_offset = self._answer_of(sent)
             self._in_flight.popleft()
             self._note(base_offset, sent.record_count)

@@ -38,6 +38,14 @@ class MemoryTransaction:
     began_millis: int = 0
     first_offsets: dict[int, int] = field(default_factory=dict)
 
+    def start(self, now: int) -> None:
+        """Become ongoing with the first record, at ``now``."""
+        self.state, self.began_millis = TransactionState.ONGOING, now
+
+    def close(self, state: TransactionState) -> None:
+        """Be committed or aborted."""
+        self.state = state
+
 
 _NO_TRANSACTION = MemoryTransaction(
     TransactionHandle(transactional_id="", producer_id=-1, producer_epoch=-1), 0, TransactionState.COMMITTED
@@ -60,6 +68,21 @@ class MemoryBucket:
     stretches: list[Stretch] = field(default_factory=list)
     start_offset: int = 0
     end_offset: int = 0
+
+    def append(self, stretch: Stretch, end_offset: int) -> None:
+        """Store records that end before ``end_offset``."""
+        self.stretches.append(stretch)
+        self.end_offset = end_offset
+
+    def mark_end(self) -> None:
+        """Take the offsets that the end of a transaction takes."""
+        self.end_offset += _MARKER_OFFSETS
+
+    def expire(self, before_offset: int) -> None:
+        """Forget the records below an offset."""
+        self.start_offset = min(max(self.start_offset, before_offset), self.end_offset)
+        kept = [replace(s, columns=s.columns.between(self.start_offset, self.end_offset)) for s in self.stretches]
+        self.stretches = [s for s in kept if len(s.columns)]
 
 
 class MemoryLog:
@@ -110,7 +133,7 @@ class MemoryLog:
             )
             raise LeaseLostError(message)
         if transaction.state is TransactionState.EMPTY:
-            transaction.state, transaction.began_millis = TransactionState.ONGOING, now
+            transaction.start(now)
         first, stop = self._store(transaction, bucket, keys, values, repairs, now)
         transaction.first_offsets.setdefault(bucket, first)
         return first, stop
@@ -137,8 +160,7 @@ class MemoryLog:
             timestamps=np.full(len(values), now, np.int64),
             repairs=repairs,
         )
-        target.stretches.append(Stretch(columns, transaction))
-        target.end_offset = stop
+        target.append(Stretch(columns, transaction), stop)
         return first, stop
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
@@ -181,14 +203,11 @@ class MemoryLog:
 
     def expire(self, bucket: int, before_offset: int) -> None:
         """Forget the records of ``bucket`` below an offset."""
-        held = self.buckets[bucket]
-        held.start_offset = min(max(held.start_offset, before_offset), held.end_offset)
-        kept = [replace(s, columns=s.columns.between(held.start_offset, held.end_offset)) for s in held.stretches]
-        held.stretches = [s for s in kept if len(s.columns)]
+        self.buckets[bucket].expire(before_offset)
 
     def _close(self, transaction: MemoryTransaction, state: TransactionState) -> None:
         if transaction.state not in (TransactionState.EMPTY, TransactionState.ONGOING):
             return
-        transaction.state = state
+        transaction.close(state)
         for bucket in transaction.first_offsets:
-            self.buckets[bucket].end_offset += _MARKER_OFFSETS
+            self.buckets[bucket].mark_end()

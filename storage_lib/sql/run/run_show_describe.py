@@ -166,7 +166,7 @@ def run_use(state: SessionState, statement: Use) -> Result:
     """Let names without a database mean this one."""
     if statement.database not in (state.database, *state.catalog.list_databases()):
         raise no_database(state, statement.database)
-    state.database = statement.database
+    state.use(statement.database)
     return Result(message=f"database {statement.database}")
 
 

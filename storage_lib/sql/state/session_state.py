@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,19 @@ class SessionState:
     identity: CommitIdentity = field(default_factory=CommitIdentity)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     restricted: bool = False
+
+    @contextmanager
+    def committing_as(self, identity: CommitIdentity) -> Iterator[None]:
+        """Give what the body commits this identity."""
+        self.identity = identity
+        try:
+            yield
+        finally:
+            self.identity = CommitIdentity()
+
+    def use(self, database: str) -> None:
+        """Let names without a database mean ``database`` from now on."""
+        self.database = database
 
     def full_name(self, parts: Sequence[str]) -> str:
         """``database.table`` of one to three parts; ``NotFoundError`` for another catalog's."""
