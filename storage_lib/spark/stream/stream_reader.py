@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.translation.spark_schema import ROW_POSITION, arrow_schema_of, conform
 from storage_lib.table.protocol.stream_position import StreamPosition
-from storage_lib.table.stream.hybrid_source import StreamSplit
+from storage_lib.table.protocol.stream_split import AddedSplit, DifferenceSplit, StreamSplit
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -107,8 +107,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         adds_only = self._key.table().schema.is_append_only
         together: dict[object, list[tuple[int, StreamSplit]]] = {}
         for number, split in enumerate(splits):
-            changed = split.changes or split.difference
-            place = number if changed is None or adds_only else (changed.partition, changed.bucket)
+            place: object = number
+            if isinstance(split, AddedSplit | DifferenceSplit) and not adds_only:
+                place = split.split.partition, split.split.bucket
             together.setdefault(place, []).append((number, split))
         return [StreamPartition(tuple(each)) for each in together.values()]
 

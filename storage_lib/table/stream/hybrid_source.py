@@ -11,8 +11,8 @@ latest position, plan what lies between two of them and read that anywhere, as o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,44 +33,18 @@ from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
 from storage_lib.table.changelog.stateful_normalizer import StatefulNormalizer
 from storage_lib.table.changes.change_direction import of_one_direction
-from storage_lib.table.protocol.change_split import ChangeSplit
 from storage_lib.table.protocol.stream_position import StreamPosition
+from storage_lib.table.protocol.stream_split import (
+    AddedSplit,
+    ChangedSplit,
+    DifferenceSplit,
+    LogSplit,
+    SnapshotSplit,
+    StreamSplit,
+)
 from storage_lib.table.stream.log_places import LogPlaces, tracked_snapshots
 from storage_lib.table.stream.rewrite_watch import RewriteWatch
 from storage_lib.table.stream.untracked_watch import UntrackedWatch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRange:
-    """Committed records of one bucket from ``start`` up to, not including, ``end``."""
-
-    bucket: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamSplit:
-    """One task's share of a stretch of the stream; picklable. Exactly one of the four is set.
-
-    ``rows``: a split of the first snapshot. ``changes``: what a later snapshot added. ``difference``: what a later
-    snapshot changed, where merging decides that. ``log``: a stretch of the log, without the records that repair
-    ``repaired_snapshot_id`` or an older one.
-    """
-
-    rows: Split | None = None
-    changes: Split | None = None
-    difference: ChangeSplit | None = None
-    log: LogRange | None = None
-    repaired_snapshot_id: int = 0
-    retracts: bool | None = None
-    """Where a key may move between partitions: True for only what a snapshot took away, False for only what it brought,
-    which comes after all that it took away."""
-
-    @property
-    def row_count(self) -> int:
-        """Physical rows to be read from files."""
-        return sum(each.row_count for each in (self.rows, self.changes, self.difference) if each is not None)
 
 
 class HybridSource:
@@ -191,14 +165,16 @@ class HybridSource:
         if start.split_index is not None:
             splits = self._splits_of(start.snapshot_id)
             stop = len(splits) if end.split_index is None else end.split_index
-            rows = [StreamSplit(rows=split) for split in splits[start.split_index : stop]]
+            rows: list[StreamSplit] = [SnapshotSplit(split=split) for split in splits[start.split_index : stop]]
             return rows if end.offsets is None else [*rows, *self._first_states(end.offsets, start.snapshot_id)]
         if start.offsets is not None:
             self._places.refuse_other_log(self._followed_log, start.offsets)
             later = end.offsets or start.offsets
             return [
-                StreamSplit(
-                    log=LogRange(bucket=bucket, start=start.offsets.of(bucket), end=offset),
+                LogSplit(
+                    bucket=bucket,
+                    start=start.offsets.of(bucket),
+                    end=offset,
                     repaired_snapshot_id=start.snapshot_id,
                 )
                 for bucket, offset in sorted(later.next_offsets.items())
@@ -212,25 +188,27 @@ class HybridSource:
 
     def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
         """The rows of one split with their kinds, in order within each bucket."""
-        if split.retracts is None or self._row_kind_column is None:
-            yield from self._read_all(split)
-            return
-        for batch in self._read_all(split):
-            yield of_one_direction(batch, self._row_kind_column, retracts=split.retracts)
+        match split:
+            case SnapshotSplit():
+                names = [field.name for field in self._schema.fields]
+                for rows in self._file_store.read.read(split.split, names):
+                    yield self._with_kinds(rows, pa.repeat(pa.scalar(0, pa.int8()), rows.num_rows))
+            case LogSplit():
+                yield from self._read_log(split)
+            case AddedSplit() | DifferenceSplit():
+                for batch in self._read_changed(split):
+                    if split.retracts is None or self._row_kind_column is None:
+                        yield batch
+                    else:
+                        yield of_one_direction(batch, self._row_kind_column, retracts=split.retracts)
 
-    def _read_all(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
-        if split.rows is not None:
-            names = [field.name for field in self._schema.fields]
-            for rows in self._file_store.read.read(split.rows, names):
-                yield self._with_kinds(rows, pa.repeat(pa.scalar(0, pa.int8()), rows.num_rows))
-        elif split.changes is not None:
-            changes = self._changes if self._normalizer is None else self._normalizer
-            for rows, kinds in changes.read_split(split.changes):
-                yield self._with_kinds(rows, kinds)
-        elif split.difference is not None:
-            yield from self._change_scan.read(split.difference)
-        elif split.log is not None:
-            yield from self._read_log(split.log, split.repaired_snapshot_id)
+    def _read_changed(self, split: ChangedSplit) -> Iterator[pa.RecordBatch]:
+        if isinstance(split, DifferenceSplit):
+            yield from self._change_scan.read(split.split)
+            return
+        changes = self._changes if self._normalizer is None else self._normalizer
+        for rows, kinds in changes.read_split(split.split):
+            yield self._with_kinds(rows, kinds)
 
     def poll(self) -> pa.Table | None:
         """The changes since the last call, at the first call since the start; None if there are none now."""
@@ -272,7 +250,7 @@ class HybridSource:
             return []
         places = [(bucket, offsets.of(bucket)) for bucket in self._schema.bucket_numbers]
         return [
-            StreamSplit(log=LogRange(bucket=bucket, start=place, end=place), repaired_snapshot_id=snapshot_id)
+            LogSplit(bucket=bucket, start=place, end=place, repaired_snapshot_id=snapshot_id)
             for bucket, place in places
         ]
 
@@ -328,25 +306,29 @@ class HybridSource:
                 break
             reached += 1
             for snapshot in tracked_snapshots(self._file_store.snapshots, reached - 1, reached):
-                rows += sum(split.row_count for split in self._changed_by(snapshot))
+                rows += sum(each.split.row_count for each in self._changed_by(snapshot))
         return replace(start, snapshot_id=reached)
 
-    def _changed_by(self, snapshot: Snapshot) -> list[StreamSplit]:
+    def _changed_by(self, snapshot: Snapshot) -> Sequence[ChangedSplit]:
+        splits: Sequence[ChangedSplit]
         if self._change_scan.is_told_by_its_files(snapshot):
-            splits = [StreamSplit(changes=split) for split in self._changes.splits(snapshot)]
+            splits = [AddedSplit(split=split) for split in self._changes.splits(snapshot)]
         else:
             changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)
-            splits = [StreamSplit(difference=split) for split in changes]
+            splits = [DifferenceSplit(split=split) for split in changes]
         if not self._schema.crosses_partitions:
             return splits
         return [replace(split, retracts=retracts) for retracts in (True, False) for split in splits]
 
-    def _read_log(self, part: LogRange, repaired: int) -> Iterator[pa.RecordBatch]:
+    def _read_log(self, part: LogSplit) -> Iterator[pa.RecordBatch]:
         if self._normalizer is not None:
             of_bucket = (part.bucket, part.start, part.end)
-            for rows, kinds in self._normalizer.read_log(self._followed_log, *of_bucket, began_with=repaired):
+            for rows, kinds in self._normalizer.read_log(
+                self._followed_log, *of_bucket, began_with=part.repaired_snapshot_id
+            ):
                 yield self._with_kinds(rows, kinds)
             return
+        repaired = part.repaired_snapshot_id
         batches = self._followed_log.read(
             LogOffsets({part.bucket: part.start}), LogOffsets({part.bucket: part.end}), buckets=(part.bucket,)
         )

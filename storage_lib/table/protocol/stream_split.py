@@ -1,0 +1,53 @@
+"""One task's share of what lies between two positions of a stream: frozen and picklable, one type for each origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from storage_lib.file_store.split import Split
+from storage_lib.table.protocol.change_split import ChangeSplit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSplit:
+    """Rows of the snapshot that the stream starts with."""
+
+    split: Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedSplit:
+    """Rows that a later snapshot added, as its files have them.
+
+    ``retracts``: where a key may move between partitions, True for only what the snapshot deleted, False for only what
+    it inserted, to be read after all that it deleted.
+    """
+
+    split: Split
+    retracts: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceSplit:
+    """What a later snapshot changed, where merging decides that; ``retracts`` as ``AddedSplit``."""
+
+    split: ChangeSplit
+    retracts: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSplit:
+    """Committed records of one bucket of the log from ``start`` up to, not including, ``end``.
+
+    Records that repair snapshot ``repaired_snapshot_id`` or an older one are skipped.
+    """
+
+    bucket: int
+    start: int
+    end: int
+    repaired_snapshot_id: int = 0
+
+
+ChangedSplit: TypeAlias = AddedSplit | DifferenceSplit
+StreamSplit: TypeAlias = SnapshotSplit | ChangedSplit | LogSplit
