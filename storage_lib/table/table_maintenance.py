@@ -129,6 +129,17 @@ class TableMaintenance:
         """What ``DynamicTable.compact`` would do: one picklable task per bucket, for an engine to run in parallel."""
         return self._writes.care.plan_compaction(partition, full=full, buckets=buckets)
 
+    @tells_outcome
+    def compact_planned(
+        self,
+        tasks: Sequence[CompactionTask],
+        *,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Run and commit in this process what ``plan_compaction`` returned; otherwise as ``DynamicTable.compact``."""
+        return self._writes.care.compact_planned(tasks, commit_user=commit_user, commit_identifier=commit_identifier)
+
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Run one task; its files are durable but not yet part of the table."""
         return self._writes.care.run_compaction(task)

@@ -22,6 +22,7 @@ class RecordingTable:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.failures: list[Exception] = []
         self.nothing_to_do = False
+        self._planned: dict[str, Any] = {}
         self.tags = self.branches = SimpleNamespace(expire=lambda: ())
         self.maintenance = self.inspect = self
         self.rows = pa.table({"dt": pa.array(["a", "b"]), "v": [1, 2]})
@@ -30,11 +31,12 @@ class RecordingTable:
             self.arrow_schema, primary_keys=("dt", "v"), partition_keys=("dt",), options={"bucket": "1"}, time_millis=0
         )
 
-    def plan_compaction(self, **_arguments: Any) -> list[Any]:
+    def plan_compaction(self, **arguments: Any) -> list[Any]:
+        self._planned = arguments
         return []
 
-    def compact(self, **arguments: Any) -> Any:
-        return self._commit("compact", arguments)
+    def compact_planned(self, plan: list[Any], **arguments: Any) -> Any:
+        return self._commit("compact", {"plan": plan, **self._planned, **arguments})
 
     def tier_log(self, **arguments: Any) -> Any:
         return self._commit("tier_log", arguments)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from dynamic_table.arguments.compaction_shares import Share
     from storage_lib import DynamicTable
+    from storage_lib.file_store.compact import CompactionTask
 
 __all__ = ["CompactTableOperator"]
 
@@ -66,10 +67,11 @@ class CompactTableOperator(EngineOperator):
         }
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            if self.uses_spark(sum(map(size_of, table.maintenance.plan_compaction(**what)))):
-                snapshot = self._compact_by_spark(table, what, identity)
+            plan = table.maintenance.plan_compaction(**what)
+            if self.uses_spark(sum(map(size_of, plan))):
+                snapshot = self._compact_by_spark(table, plan, identity)
             else:
-                snapshot = table.compact(**what, **identity.arguments())
+                snapshot = table.maintenance.compact_planned(plan, **identity.arguments())
         return announce(
             context,
             table=self.table,
@@ -83,8 +85,8 @@ class CompactTableOperator(EngineOperator):
             return [each["partition"] for each in self.buckets if each["partition"]]
         return [partition] if partition else []
 
-    def _compact_by_spark(self, table: DynamicTable, what: Mapping[str, Any], identity: CommitIdentity) -> Any:
+    def _compact_by_spark(self, table: DynamicTable, plan: Sequence[CompactionTask], identity: CommitIdentity) -> Any:
         from storage_lib.spark import compact
 
         with self.spark() as spark:
-            return compact(spark, table, **what, **identity.arguments())
+            return compact(spark, table, plan=plan, **identity.arguments())

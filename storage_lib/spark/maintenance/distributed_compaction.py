@@ -31,8 +31,12 @@ def compact(
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     tasks_max: int | None = None,
+    plan: Sequence[CompactionTask] | None = None,
 ) -> Snapshot | None:
     """Compact ``partition`` or ``buckets`` (None: all) on the cluster; None if there was nothing to do.
+
+    ``plan`` is what ``table.maintenance.plan_compaction`` returned, where the caller has it already; ``partition``,
+    ``full`` and ``buckets`` are not looked at then.
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
     ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
@@ -40,13 +44,14 @@ def compact(
     ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
     others committed, for a bucket whose values can't be merged (a sum too large).
     """
-    tasks = table.maintenance.plan_compaction(partition=partition, full=full, buckets=buckets)
-    if not tasks:
+    if plan is None:
+        plan = table.maintenance.plan_compaction(partition=partition, full=full, buckets=buckets)
+    if not plan:
         return None
     key = key_of(table)
-    share_count = len(tasks) if tasks_max is None else min(len(tasks), tasks_max)
+    share_count = len(plan) if tasks_max is None else min(len(plan), tasks_max)
     # The largest first, dealt out in turn: shares of about the same weight.
-    tasks.sort(key=lambda task: -sum(file.file_size for file in task.unit.files))
+    tasks = sorted(plan, key=lambda task: -sum(file.file_size for file in task.unit.files))
     shares = [tasks[start::share_count] for start in range(share_count)]
     with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
         results = spark.sparkContext.parallelize(shares, share_count).flatMap(lambda share: _run(key, share)).collect()

@@ -63,6 +63,14 @@ class TableCare:
         tasks = self.plan_compaction(partition, full=full, buckets=buckets)
         return self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
 
+    def compact_planned(
+        self, tasks: Sequence[CompactionTask], *, commit_user: str | None, commit_identifier: int | None
+    ) -> Snapshot | None:
+        """Run and commit in this process what ``plan_compaction`` returned."""
+        user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
+        earlier = self._commit.committed(user, identifier)
+        return earlier or self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
+
     def run_and_commit(
         self,
         tasks: Sequence[CompactionTask],

@@ -20,6 +20,7 @@ from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperato
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.file_store.compact import CompactionTask, FileStoreCompact
 from tests.support.patience import wait_until
 from tests.support.task_context import DictStore, announced, task_context
 
@@ -210,6 +211,24 @@ def test_what_is_due_of_a_large_table_is_divided_among_tasks_the_largest_first(w
     assert done[0]["partitions"] == [{"day": "1"}, {"day": "2"}]
     assert large.inspect.files().num_rows == 4
     assert [one["table"] for one in listed(gib_per_task=1)] == ["shop.small", "shop.broken"]
+
+
+def test_a_compaction_is_planned_once(orders: DynamicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan that says how much there is to do is the one that is run."""
+    planned, plan = [], FileStoreCompact.plan
+
+    def noting(self: FileStoreCompact, *arguments: Any, **options: Any) -> tuple[CompactionTask, ...]:
+        planned.append(plan(self, *arguments, **options))
+        return planned[-1]
+
+    monkeypatch.setattr(FileStoreCompact, "plan", noting)
+    task = CompactTableOperator(task_id="compact", table=orders.name)
+
+    result = task.execute(task_context(task))
+
+    assert [len(tasks) for tasks in planned] == [1]
+    assert result["version"] == 3
+    assert orders.inspect.files().num_rows == 1
 
 
 def test_the_buckets_of_a_compaction_are_checked_and_told(orders: DynamicTable) -> None:
