@@ -73,6 +73,10 @@ class TableInspection:
         """The newest snapshot; None for a table without a commit."""
         return self._context.file_store.snapshots.latest()
 
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of this id; ``SnapshotExpiredError`` or ``NotFoundError`` if it is not there."""
+        return self._context.file_store.snapshots.load(snapshot_id)
+
     def latest_snapshot_id(self) -> int | None:
         """Its id, without reading it."""
         return self._context.file_store.snapshots.latest_id()

@@ -20,6 +20,7 @@ from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
 from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from storage_lib.table.table_inspection import TableInspection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -300,6 +301,21 @@ def test_the_same_identity_commits_once(spark: SparkSession, make_table: Callabl
     assert first is not None
     assert again == first
     assert table.context.file_store.snapshots.latest_id() == first.id
+
+
+def test_a_write_returns_the_snapshot_that_it_made_itself(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an older one of the same user, and without a search through the table's history."""
+    table = make_table()
+    df = spark.createDataFrame([(1, "a")], "id long, v string")
+    monkeypatch.setattr(TableInspection, "find_commit", None)
+
+    first = write(df, table, commit_user="job")
+    nothing = write(df.limit(0), table, commit_user="job")
+
+    assert first == table.inspect.snapshot(1)
+    assert nothing is None
 
 
 def test_two_tasks_with_rows_of_one_bucket_are_refused_in_a_tracked_write(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from storage_lib.spark.batch.commit_receipt import leave_receipt
 from storage_lib.spark.tasks.driver_turn import give_up
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
 
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 
 
 class TableBatchWriter(DataSourceArrowWriter):
-    """Writes under one order; ``commit_identifier`` makes a repetition harmless."""
+    """Writes under one order; ``commit_identifier`` makes a repetition harmless.
 
-    def __init__(self, key: TableKey, order: WriteOrder, commit_identifier: int) -> None:
+    ``receipt`` is the path of a file for the snapshot's id (``commit_receipt``), None if nobody asks for it.
+    """
+
+    def __init__(self, key: TableKey, order: WriteOrder, commit_identifier: int, receipt: str | None = None) -> None:
         self._key = key
         self._order = order
         self._commit_identifier = commit_identifier
+        self._receipt = receipt
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """In a task: its rows into both stores."""
@@ -34,7 +39,9 @@ class TableBatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when all tasks have succeeded: one snapshot."""
         finished = [message for message in messages_of(messages) if message is not None]
-        commit_tasks(self._key.table(), self._order, finished, self._commit_identifier)
+        snapshot = commit_tasks(self._key.table(), self._order, finished, self._commit_identifier)
+        if self._receipt is not None:
+            leave_receipt(self._receipt, self._key.name, snapshot)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when a task has failed for good: undo the others, give the turn back."""

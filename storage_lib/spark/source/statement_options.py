@@ -43,6 +43,7 @@ COMMIT_IDENTIFIER = "commit-identifier"
 OVERWRITE_PARTITION = "overwrite-partition"
 BASED_ON = "based-on-snapshot"
 ORDER = "write-order"
+RECEIPT = "commit-receipt"
 ADDS_UP = "adds-up-answer"
 WHOLE_COMMITS = "scan.whole-commits"
 CHECKPOINT = "checkpointlocation"
@@ -74,6 +75,7 @@ _OF_STATEMENT = frozenset(
         OVERWRITE_PARTITION,
         BASED_ON,
         ORDER,
+        RECEIPT,
         ADDS_UP,
         WHOLE_COMMITS,
         CHECKPOINT,
@@ -88,7 +90,7 @@ class StatementOptions:
 
     ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``order`` is a commit that
-    was started already.
+    was started already. ``receipt`` as for ``TableBatchWriter``.
     """
 
     address: TableAddress
@@ -105,6 +107,7 @@ class StatementOptions:
     overwrite: OverwriteScope = field(default_factory=OverwriteScope)
     based_on: int | None = None
     order: WriteOrder | None = None
+    receipt: str | None = None
     adds_up: bool = False
     checkpoint_location: str | None = None
 
@@ -137,6 +140,7 @@ class StatementOptions:
             overwrite=_scope(said),
             based_on=_integer(said, BASED_ON),
             order=None if said.get(ORDER) is None else WriteOrder.from_json(said[ORDER]),
+            receipt=said.get(RECEIPT),
             adds_up=_boolean(said, ADDS_UP) or False,
             checkpoint_location=said.get(CHECKPOINT),
         )
@@ -172,7 +176,7 @@ def _refuse_unknown(catalog: Mapping[str, str]) -> None:
     """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
-        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP}))
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT}))
         hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
         message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
         raise InvalidInputError(message)

@@ -141,7 +141,7 @@ class DynamicTableSource(DataSource):
             raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
         order = said.order or self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
-        return TableBatchWriter(key_of(table), order, said.commit_identifier)
+        return TableBatchWriter(key_of(table), order, said.commit_identifier, said.receipt)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""

@@ -17,6 +17,7 @@ from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.filter.filter_text import as_predicate
+from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
@@ -156,14 +157,16 @@ def write(
     register(df.sparkSession)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
-    with (
-        active_session(df.sparkSession),
-        _given_back(table, order),
-        storage_errors_of_spark(),
-        _computed(distributed, wanted=mode == "append" and order is None),
-    ):
-        distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-    snapshot = table.inspect.find_commit(user, identifier)
+    with commit_receipt() as receipt:
+        options[said.RECEIPT] = str(receipt)
+        with (
+            active_session(df.sparkSession),
+            _given_back(table, order),
+            storage_errors_of_spark(),
+            _computed(distributed, wanted=mode == "append" and order is None),
+        ):
+            distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
+        snapshot = committed_snapshot(receipt, table, user, identifier)
     compacts = mode == "append" or table.options.compacts_at_commit
     if compacts and (not table.options.write_only if compaction is None else compaction):
         compact_after_write(df.sparkSession, table)
