@@ -402,8 +402,9 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Replace partitions by ``rows``: those the rows are in, or all that have the values of ``partition``.
 
-        ``partition={}`` replaces the whole table. Streams of an append-only table get nothing of its overwrites. Raises
-        as ``append``, and ``CommitConflictError`` (untracked only) if another commit replaced the same files first.
+        ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams of
+        an append-only table get nothing of its overwrites. Raises as ``append``, and ``CommitConflictError``
+        (untracked only) if another commit replaced the same files first.
         """
         rows = arrow_rows(self.name, rows)
         self._writes.input.check_columns(rows.schema)

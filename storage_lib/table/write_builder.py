@@ -90,6 +90,9 @@ class WriteBuilder:
             return self.commits.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
         if overwrite is None:
             return self.commits.open(commit_user=commit_user, tracked=is_tracked)
+        if overwrite.partitions is None and not table.schema.partition_keys:
+            # The rows of a table without partitions are all in one, even if there are none.
+            overwrite = OverwriteScope.of({})
         self.partitions.predicate_of(overwrite)
         return WriteOrder(
             commit_user=commit_user,

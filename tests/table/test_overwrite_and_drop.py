@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib import CommitConflictError, InvalidInputError, NotFoundError
+from storage_lib import CommitConflictError, InvalidInputError, MemoryCatalog, NotFoundError
 from storage_lib.table.commit.table_overwrite import scope_of
 from tests.support.every_file import data_files
-from tests.support.orders_table import content, orders, rows, streamed
+from tests.support.fake_environment import fake_environment
+from tests.support.orders_table import COLUMNS, NAME, content, orders, rows, streamed
 
 
 def test_an_untracked_overwrite_replaces_the_partitions_of_its_rows_and_the_log_hears_nothing() -> None:
@@ -36,6 +37,19 @@ def test_an_overwrite_of_the_whole_table_without_rows_empties_it() -> None:
 
     table.overwrite(rows(), partition={}, change_tracking=False)
 
+    assert content(table) == set()
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("primary_key", [["id"], []])
+def test_an_overwrite_without_rows_empties_a_table_without_partitions(
+    primary_key: list[str],
+    tracked: bool,  # noqa: FBT001
+) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = catalog.create_table(NAME, COLUMNS, primary_key=primary_key)
+    table.append(rows("+I a 1 10", "+I b 2 20"))
+    table.overwrite(COLUMNS.empty_table(), change_tracking=tracked)
     assert content(table) == set()
 
 

@@ -1,12 +1,14 @@
 """Compaction by the writer itself, after its commit: in a snapshot of its own; a failure does not affect the commit.
 
 Only the buckets that the commit changed are considered, so the work is in proportion to the commit, not to the table. A
-writer waits where a bucket has ``num-sorted-run.stop-trigger`` sorted runs: there it retries after a lost race.
+writer waits where a bucket has ``num-sorted-run.stop-trigger`` sorted runs: there it retries after a lost race. It also
+retries where other engines see rows only once they have been compacted (``TableOptions.compacts_at_commit``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError
@@ -25,6 +27,14 @@ LOST_RACE_ERRORS = (RetryableError, SnapshotExpiredError, NotFoundError)
 _ROUNDS_MAX = 10
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """How one round ended. ``was_raced``: another commit kept it from compacting some buckets, or may have."""
+
+    may_help_again: bool
+    was_raced: bool
+
+
 class PostCommitCompaction:
     """For the writers of one table; does nothing for a ``write-only`` one.
 
@@ -37,6 +47,7 @@ class PostCommitCompaction:
         self._is_off = context.options.write_only
         self._file_store = context.file_store
         self._care = care
+        self._must_compact = context.options.compacts_at_commit
         self._stop_trigger = context.options.num_sorted_run_stop_trigger
 
     def compact_written(
@@ -63,8 +74,26 @@ class PostCommitCompaction:
 
     def _compact(self, written: Snapshot, buckets: Buckets) -> None:
         """What is due first; then what is crowded, for a few rounds until it no longer is."""
-        self._try(written, buckets)
+        done = self._try(written, buckets)
+        if self._must_compact:
+            self._finish(done, buckets)
         self._relieve(buckets)
+
+    def _finish(self, done: _Round, buckets: Buckets) -> None:
+        """Compact what other commits kept the first round from compacting.
+
+        The compaction of an older commit that ends first takes its files away from this one's, which is dropped then;
+        the files of this commit would stay invisible to other engines until the next write to the bucket.
+        """
+        for _ in range(_ROUNDS_MAX):
+            if not done.was_raced:
+                return
+            latest: Snapshot | None = None
+            with after_commit(f"table {self._table}: looking for files that are still to be compacted"):
+                latest = self._file_store.snapshots.latest()
+            if latest is None:
+                return
+            done = self._try(latest, buckets)
 
     def _buckets_of(self, snapshot: Snapshot) -> set[tuple[bytes, int]]:
         """Where a snapshot added or removed files; none if the snapshot has expired."""
@@ -83,19 +112,19 @@ class PostCommitCompaction:
                 if latest is None:
                     return
                 crowded = self._file_store.compact.crowded(latest, buckets, self._stop_trigger)
-                if not crowded or not self._try(latest, crowded):
+                if not crowded or not self._try(latest, crowded).may_help_again:
                     return
 
-    def _try(self, snapshot: Snapshot, buckets: Buckets) -> bool:
-        """Whether another round may help."""
+    def _try(self, snapshot: Snapshot, buckets: Buckets) -> _Round:
         try:
             tasks = self._file_store.compact.plan_buckets(snapshot, buckets)
-            self._care.run_and_commit(tasks)
+            made = self._care.run_and_commit(tasks)
         except LOST_RACE_ERRORS:
-            return True
+            return _Round(may_help_again=True, was_raced=True)
         except Exception as error:  # noqa: BLE001  the rows are committed, whatever this is
             warn_after_commit(
                 f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
             )
-            return False
-        return bool(tasks)
+            return _Round(may_help_again=False, was_raced=False)
+        # A commit in between may have replaced the files of some of the buckets.
+        return _Round(may_help_again=bool(tasks), was_raced=made is not None and made.id != snapshot.id + 1)

@@ -99,6 +99,35 @@ def test_a_compaction_that_loses_a_race_leaves_no_trace(monkeypatch: pytest.Monk
     assert content(table) == {"a 1 9"}
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"deletion-vectors.enabled": "true"},
+        {"changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction"},
+        {"merge-engine": "first-row"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+@pytest.mark.parametrize("lost", [["a"], ["a", "b"]], ids=["some buckets", "all buckets"])
+def test_a_writer_whose_rows_others_see_once_compacted_tries_again_after_a_lost_race(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str], lost: list[str]
+) -> None:
+    table = _orders(**{"log.system": "none", **options})
+    other = reopened(table)
+    order, messages, identifier = _written(other, "+I a 1 1", "+I b 1 1")
+    other.new_write().commit(order, messages, identifier)
+    tasks = [task for each in lost for task in other.maintenance.plan_compaction({"dt": each})]
+    made = [message for task in tasks if (message := other.maintenance.run_compaction(task))]
+    _meanwhile(monkeypatch, table, lambda: other.maintenance.commit_compaction(made))
+
+    table.append(rows("+I a 2 2", "+I b 2 2"))
+
+    assert len(made) == len(lost)
+    assert 0 not in _levels(table)
+    assert content(table) == {"a 1 1", "b 1 1", "a 2 2", "b 2 2"}
+
+
 def test_storage_that_fails_under_the_compaction_does_not_fail_the_append() -> None:
     table = _orders()
     for n in range(2):
