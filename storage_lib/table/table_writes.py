@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage_lib.schema.options.table_options import LogConsistency
 from storage_lib.table.changelog.told_changes import ToldChanges
 from storage_lib.table.commit.eventual_commit import EventualCommit
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.reserved_partitions import ReservedPartitions
+from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.commit.table_overwrite import TableOverwrite
 from storage_lib.table.commit.table_restore import TableRestore
+from storage_lib.table.commit.writer_turns import WriterTurns
 from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
@@ -33,12 +34,20 @@ class TableWrites:
         self.partitions = PartitionSpecs(context.name, schema)
         self.tasks = TaskWrites(context, input_rows=self.input, old_rows=reads.old_rows)
         repair = _repair(context, reads)
-        self.eventual: EventualCommit | None = None
-        if repair is not None and options.log_consistency is LogConsistency.EVENTUAL:
-            self.eventual = EventualCommit(context, repair=repair, of_newest_schema=lambda: newest().commit)
-        self.commit: TableCommit = self.eventual or TableCommit(
+        publisher = SnapshotPublisher(
             context, repair=repair, adds_up=schema.counts_values, reserves=ReservedPartitions.of(schema)
         )
+        turns = WriterTurns(context, fences_first=self.tasks.log_comes_first)
+        self.eventual: EventualCommit | None = None
+        if repair is not None and self.tasks.log_comes_first:
+            self.eventual = EventualCommit(
+                context,
+                publisher=publisher,
+                turns=turns,
+                repair=repair,
+                of_newest_schema=lambda: newest().eventual,
+            )
+        self.commit = TableCommit(context, publisher=publisher, turns=turns, repair=repair, eventual=self.eventual)
         told_changes: ToldChanges | None = None
         if context.file_store.tells_changes:
             told_changes = ToldChanges(file_store=context.file_store, difference=reads.difference)

@@ -12,7 +12,7 @@ comes after what was in the log, and before what will be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,84 +24,70 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.table.commit.log_repair import LogRepair
-from storage_lib.table.commit.table_commit import TableCommit
+from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
+from storage_lib.table.commit.writer_turns import WriterTurns
 from storage_lib.table.protocol.outcome import outcome
 from storage_lib.table.protocol.source_offsets import SourcesOf
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.turn import Turn
-from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.write_order import WriteOrder
 from storage_lib.table.write.log_share import FencedShare
 
 
-class EventualCommit(TableCommit):
-    """Tiers the log; and commits what ``TableCommit`` does, each upon the log as it is then.
+class EventualCommit:
+    """Tiers the log, and commits rows that tasks have written to it.
 
     ``repair`` finds what other engines appended to the files. ``of_newest_schema`` is the same of the table under its
-    newest schema: the log may hold records that were written under it.
+    newest schema, for records that were written under it.
     """
 
     def __init__(
         self,
         context: TableContext,
         *,
+        publisher: SnapshotPublisher,
+        turns: WriterTurns,
         repair: LogRepair,
-        of_newest_schema: Callable[[], TableCommit],
+        of_newest_schema: Callable[[], EventualCommit | None],
     ) -> None:
-        super().__init__(context, repair=repair)
+        self._table = context.name
+        self._environment = context.environment
+        self._file_store = context.file_store
+        self._lease = context.lease
         self._schema = context.schema
         self._log = repair.log
         self._foreign = repair
+        self._publisher = publisher
+        self._turns = turns
         self._transaction_timeout_ms = context.options.log_transaction_timeout_ms
         self._of_newest_schema = of_newest_schema
 
-    @property
-    def _appends_take_turns(self) -> bool:
-        return False
-
-    def open(
-        self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
-    ) -> WriteOrder:
-        """Start a commit: rows for the log need no turn, for its order is theirs; anything else is as ever."""
-        if tracked and not is_difference:
-            return WriteOrder(commit_user=commit_user, tracked=True, base_snapshot_id=None)
-        return super().open(commit_user=commit_user, tracked=tracked, purpose=purpose, is_difference=is_difference)
-
     def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:
-        """The order with a turn, in which nobody else reads these sources: what is in the log can't be taken back.
+        """The order with a turn, in which nobody else reads these sources: what is in the log cannot be undone.
 
         Raises ``CommitConflictError`` where the table has them up to another place.
         """
-        if not order.writes_log:
-            return order
-        turn = self._take_turn(order.commit_user, "read a source")
+        turn = self._turns.take(order.commit_user, "read a source")
         try:
-            sources(self.source_offsets(self._file_store.snapshots.latest()))
+            sources(self._publisher.source_offsets(self._file_store.snapshots.latest()))
         except BaseException:
-            self._lease.release(turn)
+            self._turns.release(turn)
             raise
         return replace(order, turn=turn)
 
     def commit(
         self,
         order: WriteOrder,
-        messages: Sequence[TableCommitMessage],
         commit_identifier: int,
         *,
-        watermark: int | None = None,
-        properties: Mapping[str, str] | None = None,
-        sources: SourcesOf | None = None,
+        watermark: int | None,
+        properties: Mapping[str, str] | None,
+        sources: SourcesOf | None,
     ) -> Snapshot | None:
-        """Tier the log, in which the rows of all tasks are; the snapshot has this commit's identity.
+        """Tier the log, which has the rows of all tasks; the snapshot has this commit's identity.
 
         Raises as ``TableCommit.commit``, but the rows are in the log whatever happens: the next tiering gets them.
         """
-        if not order.writes_log:
-            return super().commit(
-                order, messages, commit_identifier, watermark=watermark, properties=properties, sources=sources
-            )
-        if sources is None and not any(message.row_count for message in messages):
-            self.abort(order, messages)
-            return None
         # Whatever fails now, the rows are in the log, and visible there.
         with outcome(committed=None):
             return self._tier_commit(order, commit_identifier, watermark, properties, sources)
@@ -114,9 +100,11 @@ class EventualCommit(TableCommit):
         properties: Mapping[str, str] | None,
         sources: SourcesOf | None,
     ) -> Snapshot | None:
-        turn = order.turn or self._take_turn(order.commit_user, "write")
-        with self.turn_of(turn):
-            earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
+        turn = order.turn or self._turns.take(order.commit_user, "write")
+        with self._turns.held(turn):
+            earlier = self._publisher.committed(
+                order.commit_user, commit_identifier, ascending=order.identifiers_ascend
+            )
             return earlier or self._tier(
                 turn,
                 commit_user=order.commit_user,
@@ -131,22 +119,16 @@ class EventualCommit(TableCommit):
         self, *, commit_user: str, commit_identifier: int, skip_expired: bool, purpose: str = "tier the log"
     ) -> Snapshot | None:
         """See ``TableMaintenance.tier_log``."""
-        earlier = self.committed(commit_user, commit_identifier)
+        earlier = self._publisher.committed(commit_user, commit_identifier)
         if earlier is not None:
             return earlier
-        turn = self._take_turn(commit_user, purpose)
-        with self.turn_of(turn):
+        turn = self._turns.take(commit_user, purpose)
+        with self._turns.held(turn):
             return self._tier(
                 turn, commit_user=commit_user, commit_identifier=commit_identifier, skip_expired=skip_expired
             )
 
-    def _take_turn(self, commit_user: str, purpose: str) -> Turn:
-        turn = super()._take_turn(commit_user, purpose)
-        # Where this fails the turn is not given back: the next one has to know that it is still to be done.
-        self._fence_previous_holder(turn)
-        return turn
-
-    def _put_log_in_order(self, turn: Turn) -> int | None:
+    def put_in_order(self, turn: Turn) -> int | None:
         """Bring the files up to the log, within the turn of whoever commits upon them."""
         self._tier(
             turn,
@@ -193,8 +175,7 @@ class EventualCommit(TableCommit):
         )
 
     def _under_newest_schema(self) -> EventualCommit:
-        newest = self._of_newest_schema()
-        return newest if isinstance(newest, EventualCommit) else self
+        return self._of_newest_schema() or self
 
     def publish_foreign_appends(self, turn: Turn) -> None:
         """Put into the log what other engines appended to the files, who know nothing of it.
@@ -224,7 +205,7 @@ class EventualCommit(TableCommit):
 
     def start_of_tiering(self, base: Snapshot | None, *, skip_expired: bool) -> LogOffsets:
         """Where the files of ``base`` end in the log; with ``skip_expired`` not before what the log still holds."""
-        start = self._offsets_of(base) or LogOffsets()
+        start = self._publisher.offsets_of(base) or LogOffsets()
         if not skip_expired:
             return start
         earliest = self._log.earliest_offsets()
@@ -251,8 +232,14 @@ class EventualCommit(TableCommit):
                     group = rows if everything else rows.take(pa.array(indices))
                     write.write(partition, bucket, group, kinds if everything else kinds.take(pa.array(indices)))
             files = write.prepare_commit()
-            snapshot, _ = self._create_snapshot(
-                order, files, (), commit_identifier, watermark, properties or {}, reached=end, sources=sources
+            snapshot, _ = self._publisher.publish(
+                order,
+                commit_identifier=commit_identifier,
+                files=files,
+                watermark=watermark,
+                properties=properties,
+                reached=end,
+                sources=sources,
             )
         except CommitOutcomeUnknownError:
             raise

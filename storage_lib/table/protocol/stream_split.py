@@ -30,7 +30,7 @@ class AddedSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceSplit:
-    """What a later snapshot changed, where merging decides that; ``retracts`` as ``AddedSplit``."""
+    """Changes of a later snapshot that are computed by comparing files; ``retracts`` as ``AddedSplit``."""
 
     split: ChangeSplit
     retracts: bool | None = None

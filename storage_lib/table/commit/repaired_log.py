@@ -1,0 +1,93 @@
+"""Keeps the log of a table complete: what snapshots name and the log lacks is published again from the files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
+from storage_lib.io.after_commit import after_commit
+from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
+from storage_lib.table.protocol.write_order import WriteOrder
+
+if TYPE_CHECKING:
+    from storage_lib.table.commit.log_repair import LogRepair, MissingChanges
+    from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
+    from storage_lib.table.commit.writer_turns import WriterTurns
+    from storage_lib.table.protocol.table_context import TableContext
+    from storage_lib.table.protocol.turn import Turn
+
+_REPAIR_ATTEMPTS_MAX = 5
+
+
+class RepairedLog:
+    """The log of a table whose snapshots decide on log transactions (``log.consistency=transactional``)."""
+
+    def __init__(
+        self, context: TableContext, *, repair: LogRepair, publisher: SnapshotPublisher, turns: WriterTurns
+    ) -> None:
+        self._table = context.name
+        self._environment = context.environment
+        self._repair = repair
+        self._publisher = publisher
+        self._turns = turns
+
+    def put_in_order(self, turn: Turn) -> int | None:
+        """Repair the log until nothing is missing; the newest snapshot for which that is known."""
+        base, missing = self._repair.find()
+        self._turns.fence_previous_holder(turn)
+        for _ in range(_REPAIR_ATTEMPTS_MAX):
+            if not missing:
+                return base
+            self._publish(turn, base, missing)
+            # The repair's own transaction may have been lost like the one it repairs.
+            base, missing = self._repair.find()
+        message = (
+            f"table {self._table}: its log could not be completed in {_REPAIR_ATTEMPTS_MAX} attempts, for every "
+            "transaction was aborted after its snapshot. Raise log.transaction.timeout, look at the brokers' logs, "
+            "and try again"
+        )
+        raise UnavailableError(message)
+
+    def finish(self, order: WriteOrder, part: LogPart) -> None:
+        """End the transactions of a snapshot that was created; a failure does not affect the commit."""
+        if not part.transactions:
+            return
+        # If the log cannot be reached, or another writer has taken the lease over, the next writer finishes it.
+        with after_commit(f"table {self._table}: ending the log's transactions"):
+            lost = self._repair.finish(part)
+            if lost and order.turn is not None:
+                self.put_in_order(order.turn)
+
+    def _publish(self, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
+        order = WriteOrder(
+            commit_user=f"log-repair-{self._environment.new_name()}",
+            tracked=True,
+            base_snapshot_id=base,
+            turn=turn,
+        )
+        transactions: list[BucketTransaction] = []
+        begun = []
+        try:
+            self._turns.check(turn)
+            for each in missing:
+                transaction = self._repair.log.begin(each.bucket)
+                begun.append(transaction)
+                for snapshot_id, rows, kinds in self._repair.changes_of(each):
+                    transaction.write(each.bucket, rows, kinds, repairs=snapshot_id)
+                transactions += [
+                    BucketTransaction(handle=transaction.handle, written=written) for written in transaction.flush()
+                ]
+            _, part = self._publisher.publish(
+                order,
+                commit_identifier=BATCH_COMMIT_IDENTIFIER,
+                transactions=tuple(transactions),
+                covers_from={each.bucket: each.covers_from for each in missing},
+            )
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            for transaction in begun:
+                transaction.abort()
+            raise
+        self._repair.finish(part)
