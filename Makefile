@@ -1,9 +1,9 @@
-# `make` alone lists what there is. Everything that is made lies below .local; `make clean` takes it away.
+# `make` alone lists the targets. Everything they create is below .local; `make clean` deletes it.
 
 PYTHON ?= python3
 VENV := .local/venv
 CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
-# `make test FAST=1` leaves out what starts a broker, a JVM or a server; ARGS go to pytest or the demo as they are.
+# `make test FAST=1` skips tests that start a broker, a JVM or a server; ARGS go to pytest or the demo unchanged.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 MINUTES ?= 60
 # Two processes: most of a test that starts servers is waiting. WORKERS=0 runs the tests in one, for a debugger.
@@ -18,16 +18,16 @@ FAST_ARGS := $(if $(FAST),-m "not integration")
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Make the environments and fetch Kafka into .local; done already, it takes no time
+setup: ## Create the environments and fetch Kafka into .local; later runs take no time
 	@$(PYTHON) docker/local/stack_setup.py
 
-servers: ## Also make what only tests use: S3 (needs Go), PostgreSQL (has to be there), HDFS, a registry, Paimon's Java core, Flink, archives for quick starts
+servers: ## Also install the servers that only tests use: S3 (needs Go), PostgreSQL (has to be installed), HDFS, a registry, Paimon's Java core, Flink, archives for quick starts
 	@$(PYTHON) docker/local/stack_setup.py servers
 
-demo: setup ## Show the whole product at work on this machine, without Docker
+demo: setup ## Run the whole product on this machine, without Docker
 	@$(VENV)/bin/python docker/local/demo.py $(ARGS)
 
-down: ## Stop what the demo left running
+down: ## Stop the processes of the demo
 	@if [ -d .local/demo ]; then \
 		{ [ -x $(VENV)/bin/python ] || $(MAKE) --no-print-directory setup; } && $(VENV)/bin/python docker/local/demo.py down; \
 	fi
@@ -42,30 +42,30 @@ check: setup ## Lint, formatting, types, import contracts, and the tests of `mak
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy $(CODE)
-# its cache does not notice a module that has come since
+# its cache misses newly added modules
 	$(VENV)/bin/lint-imports --no-cache
 	@$(MAKE) --no-print-directory unit
 
-docs: ## Build the documentation site into .local/site; a dead link or another warning fails it
+docs: ## Build the documentation site into .local/site; a broken link or another warning fails it
 	@$(PYTHON) docker/local/stack_setup.py docs
 	NO_MKDOCS_2_WARNING=1 .local/docs/bin/mkdocs build --strict
 
-format: setup ## Format the code and mend what the linter can mend
+format: setup ## Format the code and apply the linter's fixes
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
 
-bench: setup ## Run the benchmarks, or one: ONLY=file_store; they want a quiet machine
+bench: setup ## Run the benchmarks, or one: ONLY=file_store; they need an idle machine
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(VENV)/bin/python -m benchmarks.$$name $(ARGS); done
 
 soak: setup ## Write, compact and read one table for MINUTES=60 while its processes and broker are killed
 	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
 
-drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions beside a stream, 50 tables, a sink on a cluster; an hour
+drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions while a stream runs, 50 tables, a sink on a cluster; an hour
 	$(VENV)/bin/python -m pytest tests/dags -m drill $(ARGS)
 
-lock: ## Resolve the locks anew; UPGRADE=1 also moves what is locked
+lock: ## Resolve the locks again; UPGRADE=1 also upgrades locked versions
 	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)
 
-clean: ## Remove all that was made: .local and the tools' caches
+clean: ## Delete everything that was created: .local and the tools' caches
 	rm -rf .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

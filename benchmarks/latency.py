@@ -83,7 +83,7 @@ def _measured(servers: str, scratch: Path, arguments: argparse.Namespace) -> Ite
                 measured = bench(arguments.sustained_seconds).into_table(
                     "sustained", MANY_ROWS_PER_SECOND, {}, compaction=True
                 )
-                yield from _of_stream(f"transactional, {MANY_ROWS_PER_SECOND:,} rows/s, concurrent compaction", measured)
+                yield from _of_stream(f"transactional, {MANY_ROWS_PER_SECOND:,} rows/s, with compaction", measured)
     if "direct" in arguments.parts:
         for name, options in (("transactional", {}), ("eventual", EVENTUAL)):
             ages, took = ages_of_direct_writes(servers, warehouse, batches=DIRECT_BATCHES, options=options)
