@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pyarrow as pa
 import pytest
 
 from storage_lib import CommitConflictError
 from storage_lib.table.read.point_lookup import PointLookup
+from storage_lib.table.write import task_deletions
 from tests.support.orders_table import content, orders, rows, streamed
+from tests.support.strict_changelog import strictly_applied, told
 
 
 @pytest.fixture
@@ -35,6 +39,32 @@ def test_a_deletion_by_key_and_the_log_share_one_look_up(looked_up: list[int]) -
     assert sorted(looked_up) == [1, 2, 3, 4, 5]
     assert sorted(streamed(table, before)) == ["+I a 4 40", "+U a 2 21", "-D a 1 10", "-D a 3 30", "-U a 2 20"]
     assert content(table) == {"a 2 21", "a 4 40"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_however_a_task_is_cut_its_log_follows_upon_what_was_there(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole and key-only deletions, looked up together or one by one, before and after the task has flushed."""
+    random = Random(seed)  # noqa: S311  the same draws at every run
+    monkeypatch.setattr(task_deletions, "_ROWS_AT_ONCE", random.choice([1, 5, 1000]))
+    options = {"log.changelog-mode": "all", "write-buffer-size": random.choice(["64 b", "2 kb", "1 mb"])}
+    table = orders(None, **options)
+    first = ["+I a 1 1", "+I a 2 2", "+I b 3 3"]
+    table.append(rows(*first))
+    commits = [
+        [
+            f"{kind} {random.choice('ab')} {random.randrange(6)} {'-' if kind == '-D' and random.random() < 0.7 else n}"
+            for n, kind in enumerate(random.choices(["+I", "+U", "-D"], k=random.randrange(1, 12)))
+        ]
+        for _ in range(20)
+    ]
+
+    order = table.new_write().begin(commit_user="u")
+    task = table.new_write().open_task(order)
+    task.write_all([batch for changes in commits for batch in rows(*changes).to_batches()])
+    table.new_write().commit(order, [task.prepare_commit()], commit_identifier=1)
+
+    assert streamed(table) == told([*first, *(change for changes in commits for change in changes)])
+    assert strictly_applied(streamed(table)) == content(table)
 
 
 @pytest.mark.parametrize(
