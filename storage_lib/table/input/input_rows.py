@@ -45,6 +45,9 @@ class InputRows:
         self._schema = schema
         self._row_kind_column = row_kind_column
         self._defaults = {each.name: text for each in schema.fields if (text := default_text(schema, each)) is not None}
+        self._accepted: pa.Schema | None = (
+            None  # the columns that were checked last: all batches of a write have the same
+        )
 
     def conform(self, batch: pa.RecordBatch, *, fill: bool = True) -> tuple[pa.RecordBatch, pa.Array]:
         """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
@@ -67,6 +70,11 @@ class InputRows:
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Refuse unknown, repeated and missing columns and types that never fit, without looking at values."""
+        if self._accepted is None or not schema.equals(self._accepted, check_metadata=True):
+            self._refuse_misfits(schema)
+            self._accepted = schema
+
+    def _refuse_misfits(self, schema: pa.Schema) -> None:
         known = {field.name for field in self._schema.fields} | {self._row_kind_column}
         for name in schema.names:
             if name not in known:

@@ -10,7 +10,9 @@ import pytest
 
 from storage_lib import InvalidInputError
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
-from storage_lib.schema.types.data_types import parse_data_type
+from storage_lib.schema.types.data_types import DataType, parse_data_type
+from storage_lib.table.input import input_rows as input_rows_module
+from storage_lib.table.input.input_arrays import misfit
 from storage_lib.table.input.input_rows import InputRows
 
 COLUMNS = pa.schema(
@@ -106,3 +108,25 @@ def test_text_longer_than_its_column_is_refused() -> None:
         InputRows("shop.orders", schema, "_row_kind").conform(
             pa.RecordBatch.from_pydict({"id": [1, 2], "code": ["abc", "abcd"]})
         )
+
+
+def test_columns_are_checked_once_for_all_batches_that_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+
+    def noting(came: pa.DataType, wanted: DataType, name: str) -> str | None:
+        checked.append(name)
+        return misfit(came, wanted, name)
+
+    monkeypatch.setattr(input_rows_module, "misfit", noting)
+    schema = new_table_schema(pa.schema([("id", pa.int64())]), options={"bucket": "1"}, time_millis=0)
+    input_ = InputRows("shop.orders", schema, "_row_kind")
+    good, other = (pa.record_batch({"id": pa.array(values)}) for values in ([1], [b"x"]))
+
+    for batch in (good, good):
+        input_.conform(batch)
+    for _ in range(2):
+        with pytest.raises(InvalidInputError):
+            input_.conform(other)
+    input_.conform(good)
+
+    assert checked == ["id"] * 3
