@@ -9,7 +9,8 @@ MINUTES ?= 60
 # Two processes: most of a test that starts servers is waiting. WORKERS=0 runs the tests in one, for a debugger.
 WORKERS ?= 2
 UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/sql \
-	tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py
+	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
+	tests/test_generated_pages.py
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help

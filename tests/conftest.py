@@ -39,7 +39,7 @@ from tests.support.sql_cases import REWRITE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A test that asks for the fixture on the left carries the marks on the right, whoever wrote it.
+# A test that asks for the fixture on the left gets the marks on the right.
 MARKS_OF_FIXTURES = {
     "flink_1_20": ("flink", "integration"),
     "flink_2_0": ("flink", "integration"),
@@ -83,7 +83,7 @@ settings.load_profile("seeded")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let expectations that are kept in text files be written anew."""
+    """Add the option that rewrites expectations stored in text files."""
     parser.addoption(REWRITE, action="store_true", help="write what the cases in tests/sql/cases give now")
 
 

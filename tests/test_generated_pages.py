@@ -6,6 +6,8 @@ import json
 import re
 
 from storage_lib.schema.options.table_options import TableOptions
+from tests.support.cli_page import PAGE as COMMANDS_PAGE
+from tests.support.cli_page import cli_page
 from tests.support.format_examples import BLOCK, FORMAT_PAGE, OPTIONS_PAGE, examples, filled_in, options_page
 from tests.support.performance_page import PAGE, RESULTS, performance_page
 
@@ -31,6 +33,10 @@ def test_a_default_is_written_as_a_user_would_write_it() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|", OPTIONS_PAGE.read_text().partition("\n## ")[0], re.MULTILINE)
     assert len(rows) > 20
     assert TableOptions.parse(dict(rows)) == TableOptions()
+
+
+def test_the_page_of_commands_lists_what_the_parser_accepts() -> None:
+    assert COMMANDS_PAGE.read_text() == cli_page(), "run `python -m tests.support.cli_page`"
 
 
 def test_the_performance_page_shows_the_newest_results() -> None:

@@ -67,12 +67,12 @@ def test_a_compaction_is_dropped_if_what_it_looked_up_was_replaced(tmp_path: Pat
     table = made(tmp_path, {**SUMS, "changelog-producer": "lookup"})
     table.append([(key, 800) for key in range(50)])
     table.compact(full=False)
-    beside = table.messages([(1, 7)], overwrite=True)
+    replacements = table.messages([(1, 7)], overwrite=True)
     live = table.store.scan.entries(table.store.snapshots.latest())
     table.append([(1, 1)])
     late = table.compaction_messages(full=False)
     # A tracked overwrite takes out what was there when it began, and leaves what a stream has added since.
-    table.commit([*deletions_of(live), *beside], is_overwrite=True)
+    table.commit([*deletions_of(live), *replacements], is_overwrite=True)
 
     with pytest.raises(CommitConflictError, match="merged its rows with those of"):
         table.commit(late)

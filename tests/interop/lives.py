@@ -1,4 +1,4 @@
-"""What is done to the tables of the interop suite, and by whom. After every step all engines read all rows."""
+"""Steps on the tables of the interop suite, and the engines that run them. After each step all engines read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the interop suite saw, summed up in seen.json, and docs/compatibility.md, which is made from that.
 
-PYTHONPATH=docker/local python -m tests.interop.seen  # lives every table anew (a minute or two), then writes both
+PYTHONPATH=docker/local python -m tests.interop.seen  # runs all steps (a minute or two), then writes both
 PYTHONPATH=docker/local python -m tests.interop.seen NAME ...  # these tables, or lives, alone
 """
 
@@ -86,7 +86,7 @@ def versions() -> dict[str, str]:
 
 
 def load() -> dict[str, Any]:
-    """What was seen last."""
+    """The last recorded results."""
     return dict(json.loads(SEEN.read_text()))
 
 
@@ -125,7 +125,7 @@ def _note(words: str, notes: list[str]) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Live the tables anew, all or those of these names."""
+    """Run the steps of all tables, or of those with these names, again."""
     known = load()["tables"] if SEEN.exists() else {}
     with PaimonCore() as core, Flink("1.20") as older, Flink("2.0") as newer, tempfile.TemporaryDirectory() as home:
         engines = engines_with(core, {"flink 1.20": older, "flink 2.0": newer})

@@ -63,7 +63,7 @@ VARIANTS: dict[str, tuple[str, Sequence[Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TableCase:
-    """``without`` are verbs that there are not for it; ``not_by`` engines that must not write to it, and why.
+    """``without``: operations that it does not support. ``not_by``: engines that must not write to it, and why.
 
     ``is_seen_when_compacted``: other engines leave out what no compaction has taken up yet, as Paimon has it.
     """

@@ -1,4 +1,4 @@
-"""What Paimon's Java core makes of the versions of a key, and what we do: the same, whoever merges."""
+"""Paimon's Java core and our merge give the same row for the versions of a key, whichever of them merges."""
 
 from __future__ import annotations
 

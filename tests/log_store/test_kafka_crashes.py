@@ -156,12 +156,12 @@ def test_records_of_a_transaction_that_the_broker_forgot_to_abort_are_never_seen
     with LocalKafka(tmp_path / "broker", settings=settings) as broker:
         log = open_store(broker.bootstrap_servers, "forgotten")
         log.create()
-        dead = log.begin(0)
-        dead.write(0, *changes(SCHEMA, "+I 1 a"))
-        dead.flush()
-        assert log.end(dead.handle, commit=False) is EndOutcome.ENDED
-        dead.write(0, *changes(SCHEMA, "+I 2 b"))
-        dead.flush()
+        crashed = log.begin(0)
+        crashed.write(0, *changes(SCHEMA, "+I 1 a"))
+        crashed.flush()
+        assert log.end(crashed.handle, commit=False) is EndOutcome.ENDED
+        crashed.write(0, *changes(SCHEMA, "+I 2 b"))
+        crashed.flush()
         assert log.latest_offsets().of(0) == 2, "it hangs"
 
         after = log.begin(0)

@@ -25,7 +25,7 @@ def _died_before_its_log_part(table: DynamicTable) -> LogStore:
 def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> None:
     table = orders()
     log = _died_before_its_log_part(table)
-    handle = log.begin(0).handle  # as a successor does, or a time-out: the transaction is gone for good
+    handle = log.begin(0).handle  # as a successor or a time-out does: the transaction is lost
     log.end(handle, commit=False)
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
     table.overwrite(rows("+I b 2 2"), change_tracking=False)

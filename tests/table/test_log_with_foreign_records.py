@@ -1,4 +1,4 @@
-"""Somebody writes into a table's own topic what is no change: told with the offset, and passed over where asked for."""
+"""Invalid records in a table's own topic are reported with their offset, and skipped on request."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _content(table: DynamicTable) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
 
 
-def _heard(stream: HybridSource) -> list[tuple[Any, ...]]:
+def _received(stream: HybridSource) -> list[tuple[Any, ...]]:
     polled = stream.poll()
     rows = [] if polled is None else polled.to_pylist()
     return sorted((row["_row_kind"], row["id"], row["n"], row["name"], row["at"]) for row in rows)
@@ -78,15 +78,15 @@ def test_batches_read_merged_rows_and_streams_hear_of_their_changes(tmp_path: Pa
     table = _table(tmp_path, options)
     table.append(_rows(("+I", 1, 5, "a", 3), ("+I", 2, 1, "b", 1)))
     stream = table.stream()
-    assert len(_heard(stream)) == 2
+    assert len(_received(stream)) == 2
 
     table.append(_rows(("+I", 1, 2, None, 1), ("+I", 3, 7, "c", 1)))
 
     assert _content(table) == merged
-    assert _heard(stream) == changes
+    assert _received(stream) == changes
     table.compact()
     assert _content(table) == merged
-    assert _heard(stream) == []
+    assert _received(stream) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -122,12 +122,12 @@ def test_an_overwrite_replaces_what_was_there_and_merges_its_own_rows(
     )
 
     assert _content(table) == merged
-    heard = _heard(stream)
+    received = _received(stream)
     if change_tracking:
-        assert {kind for kind, *_ in heard} == {"-D", "+U", "+I"}
-        assert sorted(tuple(row) for kind, *row in heard if kind != "-D") == merged
+        assert {kind for kind, *_ in received} == {"-D", "+U", "+I"}
+        assert sorted(tuple(row) for kind, *row in received if kind != "-D") == merged
     else:
-        assert heard == []
+        assert received == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -150,10 +150,10 @@ def test_a_stream_hears_of_deletions_with_the_merged_row(tmp_path: Path) -> None
     stream.poll()
 
     table.append(_rows(("-D", 1, None, None, None)))
-    assert _heard(stream) == [("-D", 1, 5, "a", 1)]
+    assert _received(stream) == [("-D", 1, 5, "a", 1)]
     table.append(_rows(("-D", 1, None, None, None), ("+I", 1, None, "new", None)))
 
-    assert _heard(stream) == [("+I", 1, None, "new", None)]
+    assert _received(stream) == [("+I", 1, None, "new", None)]
     assert _content(table) == [(1, None, "new", None)]
     table.compact()
     assert _content(table) == [(1, None, "new", None)]
@@ -374,4 +374,4 @@ def test_a_stream_goes_on_where_what_it_has_read_was_expired(tmp_path: Path) -> 
 
     fresh = WarehouseCatalog(str(tmp_path)).load_table("db.t")
 
-    assert _heard(fresh.stream(position=position)) == [("+I", 2, 1, "c", 1), ("+U", 1, 7, "b", 1)]
+    assert _received(fresh.stream(position=position)) == [("+I", 2, 1, "c", 1), ("+U", 1, 7, "b", 1)]

@@ -24,7 +24,7 @@ def pass_time(table: DynamicTable, seconds: float) -> None:
 
 @pytest.fixture
 def lived() -> DynamicTable:
-    """A tag, a branch and an expiry, and beside them what a dead writer left."""
+    """A tag, a branch, an expiry, and files of a writer that crashed."""
     table = orders(None, **{"log.system": "none"})
     for price in (1, 2, 3):
         table.append(rows(f"+U a 1 {price}", "+I b 2 5"))
@@ -49,7 +49,7 @@ def leave_orphans(table: DynamicTable) -> set[str]:
         f"{root}/manifest/.manifest-x.123.tmp",
         f"{root}/snapshot/.snapshot-9.123.tmp",
         f"{root}/branch/branch-dev/snapshot/.snapshot-9.123.tmp",
-        f"{root}/lease/waiting-dead",
+        f"{root}/lease/waiting-crashed",
         f"{root}/index/index-lost-0",
         f"{root}/statistics/stat-lost-0",
         f"{root}/branch/branch-half/snapshot/snapshot-1",

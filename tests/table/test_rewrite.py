@@ -332,7 +332,7 @@ def test_two_who_rewrite_at_a_time_do_it_one_after_the_other() -> None:
 
 
 def test_a_rewriting_that_slept_can_not_come_into_force_behind_an_alter_that_gave_it_up() -> None:
-    """It wakes in the very moment before it creates its snapshot: the mark of whoever gave it up has that number."""
+    """It resumes right before it creates its snapshot; the mark of its successor already has that number."""
     environment = fake_environment()
     catalog = catalog_over(environment)
     filled(catalog, {"lease.timeout": "5 s"})
@@ -360,8 +360,8 @@ def test_a_death_before_the_schema_leaves_no_topic_in_the_way_of_another_number_
     catalog = catalog_over(environment)
     filled(catalog, {"lease.timeout": "5 s"})
     fault = Fault(FaultKind.CRASH_BEFORE, operation="create_if_absent", path="schema-1")
-    dying = _mortal(catalog, environment, FaultyFileIO(environment.file_io, fault))
-    _run(dying, "shop.orders", LayoutChange(options={"bucket": "3"}), dies=True)
+    crashing = _mortal(catalog, environment, FaultyFileIO(environment.file_io, fault))
+    _run(crashing, "shop.orders", LayoutChange(options={"bucket": "3"}), crashes=True)
 
     rewritten = catalog.load_table("shop.orders").rewrite(options={"bucket": "7"})
 
@@ -394,7 +394,7 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
         catalog = catalog_over(environment)
         table = make(catalog)
         storage = FaultyFileIO(environment.file_io, Fault(FaultKind.CRASH_BEFORE, at=at))
-        _run(_mortal(catalog, environment, storage), table.name, change, dies=at <= count)
+        _run(_mortal(catalog, environment, storage), table.name, change, crashes=at <= count)
         when = f"died before act {at} of {count}"
 
         survivor = catalog.load_table(table.name)
@@ -411,7 +411,7 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
         again.append(rows("-D c 9 90"))
         assert content(catalog.load_table(table.name)) == expected, when
         assert again.context.lease.holder() is None, when
-    assert len(seen) > 1, "it never died late enough to have been done"
+    assert len(seen) > 1, "no crash came late enough for the rewrite to be done"
 
 
 def _acts_of(make: Any, change: LayoutChange) -> int:
@@ -419,7 +419,7 @@ def _acts_of(make: Any, change: LayoutChange) -> int:
     catalog = catalog_over(environment)
     table = make(catalog)
     storage = FaultyFileIO(environment.file_io)
-    _run(_mortal(catalog, environment, storage), table.name, change, dies=False)
+    _run(_mortal(catalog, environment, storage), table.name, change, crashes=False)
     return len(storage.calls)
 
 
@@ -429,6 +429,6 @@ def _mortal(catalog: MemoryCatalog, environment: Environment, storage: FaultyFil
     return mortal
 
 
-def _run(catalog: MemoryCatalog, name: str, change: LayoutChange, *, dies: bool) -> None:
-    with pytest.raises(SimulatedCrash) if dies else nullcontext():
+def _run(catalog: MemoryCatalog, name: str, change: LayoutChange, *, crashes: bool) -> None:
+    with pytest.raises(SimulatedCrash) if crashes else nullcontext():
         catalog.load_table(name).rewrite(primary_key=change.primary_key, options=change.options)

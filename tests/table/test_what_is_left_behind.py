@@ -89,9 +89,9 @@ def test_an_aborted_write_does_not_hold_readers_up() -> None:
 
 def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -> None:
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
-    dead = table.new_write().open_task(table.new_write().begin(commit_user="dead"))
-    dead.write(rows(*(f"+I a {n} 0" for n in range(20))))
-    written = {each.written.bucket: each.written.next_offset for each in dead.prepare_commit().transactions}
+    crashed = table.new_write().open_task(table.new_write().begin(commit_user="crashed"))
+    crashed.write(rows(*(f"+I a {n} 0" for n in range(20))))
+    written = {each.written.bucket: each.written.next_offset for each in crashed.prepare_commit().transactions}
     assert len(written) == 2
 
     heir = reopened(table)

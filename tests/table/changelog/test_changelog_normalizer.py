@@ -18,13 +18,13 @@ from tests.support.strict_changelog import strictly_applied, told
 
 
 class Reader:
-    """A stream that may be restarted before every bite; what it heard, as texts."""
+    """A stream that may be restarted before every batch, and the changes it received, as texts."""
 
     def __init__(self, table: DynamicTable, chance: random.Random, startup: str = "full") -> None:
         self.table = table
         self.chance = chance
         self.position = table.stream(startup=startup, normalize="lookup").initial_position()
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     def read_on(self, bites: int | None) -> None:
         while bites is None or bites > 0:
@@ -36,7 +36,7 @@ class Reader:
                 return
             for split in source.plan(start, end):
                 for batch in source.read(split):
-                    self.heard += _texts(batch)
+                    self.received += _texts(batch)
             self.position = end
             bites = None if bites is None else bites - 1
 
@@ -95,9 +95,9 @@ def test_every_change_follows_upon_the_one_before(
             reader.read_on(chance.choice([0, 1, 2, None]))
     for reader, start in readers:
         reader.read_on(None)
-        assert strictly_applied(_by_key(reader.heard), start) == content(table)
+        assert strictly_applied(_by_key(reader.received), start) == content(table)
     if table.log is not None:
-        assert _by_key(readers[0][0].heard) == _by_key(told(written))
+        assert _by_key(readers[0][0].received) == _by_key(told(written))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -119,7 +119,7 @@ def test_what_a_repair_tells_again_follows_upon_what_was_heard(seed: int) -> Non
     broken.append(rows("+I a 99 1"))
     for reader, start in readers:
         reader.read_on(None)
-        assert strictly_applied(_by_key(reader.heard), start) == content(table)
+        assert strictly_applied(_by_key(reader.received), start) == content(table)
 
 
 def test_what_the_log_was_not_told_the_stream_was_not_either() -> None:
@@ -127,11 +127,11 @@ def test_what_the_log_was_not_told_the_stream_was_not_either() -> None:
     source = table.stream(startup="latest")
     source.poll()
     table.append(rows("+I a 1 1"))
-    heard = _polled(source)
+    received = _polled(source)
     table.append(rows("+U a 1 5"), change_tracking=False)
     table.append(rows("+U a 1 7"))
 
-    assert heard + _polled(source) == ["+I a 1 1", "-U a 1 1", "+U a 1 7"]
+    assert received + _polled(source) == ["+I a 1 1", "-U a 1 1", "+U a 1 7"]
 
 
 def test_what_repairs_the_snapshot_that_a_stream_began_with_is_not_told_again() -> None:
@@ -144,8 +144,8 @@ def test_what_repairs_the_snapshot_that_a_stream_began_with_is_not_told_again() 
     with pytest.raises(SimulatedCrash):
         mortal.append(rows("+U a 1 2"))
     early, late = (table.stream(normalize="lookup", startup=startup) for startup in ("latest", "full"))
-    heard = [_polled(source) for source in (early, late)]
-    assert heard == [[], ["+I a 1 2"]]
+    received = [_polled(source) for source in (early, late)]
+    assert received == [[], ["+I a 1 2"]]
     clock = table.environment.clock
     assert isinstance(clock, FakeClock)
     clock.pass_time(3600)
@@ -216,13 +216,13 @@ def test_a_merged_table_tells_old_rows_too() -> None:
     table = orders(None, **{"log.system": "none", "merge-engine": "partial-update", "scan.normalize": "lookup"})
     source = table.stream()
     source.poll()
-    heard: list[str] = []
+    received: list[str] = []
     for change in ("+I a 1 1", "+I a 1 -", "+I a 1 3"):
         table.append(rows(change))
         batch = source.poll()
-        heard += [] if batch is None else _texts(batch)
+        received += [] if batch is None else _texts(batch)
 
-    assert heard == ["+I a 1 1", "-U a 1 1", "+U a 1 3"]
+    assert received == ["+I a 1 1", "-U a 1 1", "+U a 1 3"]
 
 
 def test_what_is_no_way_to_normalise_is_refused() -> None:

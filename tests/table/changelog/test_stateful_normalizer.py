@@ -1,4 +1,4 @@
-"""``scan.normalize=state``: a stream keeps what it has heard, whatever becomes of snapshots and processes."""
+"""``scan.normalize=state``: a stream stores the rows that it has returned, across expiry and crashes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.support.strict_changelog import strictly_applied, told
 
 
 class Reader:
-    """A stream with a state on disk that goes on from the last position it noted, as often as it dies before a note."""
+    """A stream with a state on disk that resumes at its last saved position after each crash."""
 
     def __init__(self, table: DynamicTable, chance: random.Random, directory: Path, startup: str = "full") -> None:
         self.table = table
         self.chance = chance
         self.directory = str(directory)
         self.position = table.stream(startup=startup, normalize="none").initial_position()
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
-    def read_on(self, bites: int | None, *, dies: float = 0.0) -> None:
+    def read_on(self, bites: int | None, *, crash_rate: float = 0.0) -> None:
         while bites is None or bites > 0:
             source = reopened(self.table).stream(normalize="state", state_directory=self.directory)
             start = StreamPosition.from_json(self.position.to_json())
@@ -39,11 +39,11 @@ class Reader:
             if end == start:
                 return
             parts = [(batch for batch in source.read(split)) for split in source.plan(start, end)]
-            if self.chance.random() < dies:
+            if self.chance.random() < crash_rate:
                 for part in parts[: self.chance.randrange(len(parts) + 1)]:
                     next(part, None)
                 continue
-            self.heard += [text for part in parts for batch in part for text in texts(batch)]
+            self.received += [text for part in parts for batch in part for text in texts(batch)]
             self.position = end
             bites = None if bites is None else bites - 1
 
@@ -98,12 +98,12 @@ def test_readers_that_die_between_their_notes_hear_each_change_once(
                 (Reader(table, chance, tmp_path / "latest", "latest"), content(table)),
             ]
         for reader, _ in readers:
-            reader.read_on(chance.choice([0, 1, 2, None]), dies=0.4)
+            reader.read_on(chance.choice([0, 1, 2, None]), crash_rate=0.4)
     for reader, start in readers:
         reader.read_on(None)
-        assert strictly_applied(by_key(reader.heard), start) == content(table)
+        assert strictly_applied(by_key(reader.received), start) == content(table)
     if table.log is not None:
-        assert by_key(readers[0][0].heard) == by_key(told(written))
+        assert by_key(readers[0][0].received) == by_key(told(written))
 
 
 @pytest.mark.usefixtures("in_memory")
@@ -121,12 +121,12 @@ def test_what_a_repair_tells_again_follows_upon_what_was_heard(seed: int, tmp_pa
         if number == 3:
             readers.append((Reader(table, chance, tmp_path / "second"), set()))
         for reader, _ in readers:
-            reader.read_on(chance.choice([0, 1, 2, None]), dies=0.2)
+            reader.read_on(chance.choice([0, 1, 2, None]), crash_rate=0.2)
     log.loses_next_commits = 0
     broken.append(rows("+I a 99 1"))
     for reader, start in readers:
         reader.read_on(None)
-        assert strictly_applied(by_key(reader.heard), start) == content(table)
+        assert strictly_applied(by_key(reader.received), start) == content(table)
 
 
 def test_a_repair_of_what_the_state_began_with_follows_upon_what_was_before_it(tmp_path: Path) -> None:
@@ -177,11 +177,11 @@ def test_of_two_tasks_with_the_same_work_one_writes_the_state() -> None:
 
 
 def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -> None:
-    """Nor is it misled by what the files were told and the stream was not."""
+    """Rows that were written to the files only do not mislead it either."""
     table = orders(None, bucket="2")
     table.append(rows("+I a 1 1", "+I a 2 1", "+I a 3 1"))
     source = table.stream(normalize="state", state_directory=str(tmp_path))
-    heard = texts(source.poll())
+    received = texts(source.poll())
     table.append(rows("+U a 2 5"), change_tracking=False)
     for price in range(2, 6):
         table.append(rows(f"+U a 1 {price}"))
@@ -190,10 +190,10 @@ def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -
     assert source.position is not None
     again = reopened(table).stream(normalize="state", state_directory=str(tmp_path), position=source.position)
 
-    heard += texts(again.poll())
+    received += texts(again.poll())
 
-    assert "-U a 2 1" in heard
-    assert strictly_applied(by_key(heard)) == content(table)
+    assert "-U a 2 1" in received
+    assert strictly_applied(by_key(received)) == content(table)
     # The state is what makes the difference.
     with pytest.raises(SnapshotExpiredError):
         reopened(table).stream(normalize="lookup", position=source.position).poll()
@@ -202,13 +202,13 @@ def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -
 def test_a_state_lives_as_long_as_its_stream_where_no_directory_is_named() -> None:
     table = orders(None, **{"scan.normalize": "state"})
     source = table.stream()
-    heard = []
+    received = []
     for change in ("+I a 1 1", "+U a 1 2", "-D a 1 -"):
         table.append(rows(change))
         table.maintenance.expire_snapshots(retain_last=1)
-        heard += texts(source.poll())
+        received += texts(source.poll())
 
-    assert heard == ["+I a 1 1", "-U a 1 1", "+U a 1 2", "-D a 1 2"]
+    assert received == ["+I a 1 1", "-U a 1 1", "+U a 1 2", "-D a 1 2"]
 
 
 def test_a_state_goes_on_under_the_tables_next_schema(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_state_goes_on_under_the_tables_next_schema(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_dies_at_any_act_on_its_state_goes_on_as_if_it_had_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It restarts from the position noted last, and hears again what it was told since; the table keeps no snapshot."""
+    """It restarts from the last saved position and receives later changes again; the table keeps no snapshot."""
     for name, value in (("_EXPIRES_EVERY", 3), ("_VERSIONS_KEPT", 2)):
         monkeypatch.setattr(changelog_state, name, value)
     monkeypatch.setitem(changelog_state._OPTIONS, "num-sorted-run.compaction-trigger", "2")
@@ -242,16 +242,16 @@ def test_a_stream_that_dies_at_any_act_on_its_state_goes_on_as_if_it_had_not(mon
     def live(files: FileIO, position: StreamPosition) -> tuple[list[str], StreamPosition]:
         monkeypatch.setattr(stream_states, "file_io_of", lambda *_: files)
         stream = reopened(table).stream(normalize="state", state_directory="state", position=position)
-        heard = texts(stream.poll())
+        received = texts(stream.poll())
         assert stream.position is not None
-        return heard, stream.position
+        return received, stream.position
 
     counted = FaultyFileIO(MemoryFileIO())
     lives = [live(counted, first)]
     for change in changes:
         table.append(rows(*change))
         lives.append(live(counted, lives[-1][1]))
-    assert strictly_applied([change for heard, _ in lives for change in heard]) == content(table)
+    assert strictly_applied([change for received, _ in lives for change in received]) == content(table)
 
     positions = [first, *(position for _, position in lives)]
     monkeypatch.setattr(HybridSource, "latest_position", lambda _, start: positions[positions.index(start) + 1])
@@ -281,12 +281,12 @@ def test_old_versions_of_a_state_go_and_those_of_the_last_hour_stay(
     source.poll()
     clock = environment.clock
     assert isinstance(clock, FakeClock)
-    heard: list[str] = []
+    received: list[str] = []
     for price in range(1, 13):
         table.append(rows(f"+U a 1 {price}"))
-        heard += texts(source.poll())
+        received += texts(source.poll())
         clock.pass_time(1200)
 
     assert 3 <= len(list(tmp_path.rglob("snapshot-*"))) <= 10
     assert len(list(tmp_path.rglob("data-*"))) < 13
-    assert strictly_applied(heard, {"a 1 0"}) == {"a 1 12"}
+    assert strictly_applied(received, {"a 1 0"}) == {"a 1 12"}

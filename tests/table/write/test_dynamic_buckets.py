@@ -110,7 +110,7 @@ def _whole(table: DynamicTable) -> object:
 
 
 def test_a_tracked_overwrite_keeps_keys_that_another_number_of_assigners_brought(catalog: WarehouseCatalog) -> None:
-    """Its difference is told bucket by bucket: a key in another bucket would be put in there and then deleted here."""
+    """The difference is published per bucket: a key that moved would be added in one bucket, then deleted here."""
     table = keyed(catalog)
     table.append(some(range(30)))
     table = table.alter(SetOption("dynamic-bucket.initial-buckets", "3"))
