@@ -1,7 +1,7 @@
-"""Drops a table's partitions before a day (or those named), in one commit; streaming writers go on meanwhile.
+"""Drops a table's partitions before a day (or a given list) in one commit, in parallel with streaming writers.
 
-With *Needs approval* the run first shows which partitions would go, and waits until somebody approves (Browse, Required
-actions). What was approved is what goes.
+With *Needs approval* the run first lists the partitions and waits for approval (Browse, Required actions). It then
+drops exactly the approved partitions.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ with DAG(
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
-        "before": Param("2013-01-02", type="string", format="date", title="Drop what is before this day"),
+        "before": Param("2013-01-02", type="string", format="date", title="Drop partitions before this day"),
         "needs_approval": Param(
             False,
             type="boolean",
             title="Needs approval",
-            description="Somebody has to approve the list of partitions before they are dropped.",
+            description="Wait for approval of the list of partitions before dropping them.",
         ),
-        # Without a type of their own, its items are taken for lines of text.
+        # Without a type, Airflow takes its items for lines of text.
         "partitions": Param(
             None,
             type=["null", "array"],
             items={"type": "object"},
-            title="Instead: exactly these partitions",
+            title="Or: exactly these partitions",
             description='A list like [{"flight_date": "2013-01-01"}]; each must exist.',
             section="More",
         ),
         "change_tracking": Param(
             False,
             type="boolean",
-            title="Tell the log",
+            title="Write to the log",
             description="Streams that read the table see the deletions.",
             section="More",
         ),

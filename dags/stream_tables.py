@@ -1,14 +1,14 @@
-"""Keeps one sink for every table that declares a `stream` in the file of tables, whatever dies.
+"""Keeps one streaming sink running for every table that declares a `stream` in the declaration file.
 
-The file is `tables.yaml` beside this DAG, or what the Airflow variable `dynamic_tables_file` names: the one that
-`provision_tables` reads. A run's tasks watch one sink each: a sink that fails is started again from its checkpoint,
-later each time, and one that fails ten times in a row without a batch in between leaves its task red, with the last
-error. Clear that task to begin anew; mark it as success to stop the sink until the next run.
+The file is `tables.yaml` next to this DAG, or the one that the Airflow variable `dynamic_tables_file` names, as for
+`provision_tables`. Each task of a run monitors one sink: a sink that fails is restarted from its checkpoint with
+increasing delays; after ten failures in a row without a finished batch its task fails with the last error. Clear that
+task to restart the sink; mark it as success to stop the sink until the next run.
 
-When the file changes, the run hands over and ends, and the next one, within a minute, starts what is new, restarts what
-is declared otherwise, stops what is gone, and goes on watching the rest, which never noticed. That the variable names
-another file is noticed within ten minutes, or at once if the run is marked as success. To stop all sinks, pause this
-DAG and mark its run as success.
+When the file changes, the run hands over and ends. The next run, within a minute, starts new sinks, restarts changed
+ones, stops removed ones, and continues to monitor the others, which keep running. A change of the variable is noticed
+within ten minutes, or at once if the run is marked as success. To stop all sinks, pause this DAG and mark its run as
+success.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ DECLARATIONS = "{{ var.value.get('dynamic_tables_file', 'tables.yaml') }}"
 with DAG(
     dag_id="stream_tables",
     description="Keep a streaming sink for every declared stream",
-    # A run lasts until the file changes. One that can't read the file fails, and is tried again every minute.
+    # A run lasts until the file changes. If the file can't be read, the run fails, and the next one starts in a minute.
     schedule="* * * * *",
     max_active_runs=1,
-    # With a versioned bundle a run would see the file as it was when the run began, for ever.
+    # With a versioned bundle a run would never see a change of the file.
     disable_bundle_versioning=True,
     **dag_head(__doc__, retries=10),
 ):

@@ -1,4 +1,4 @@
-"""Checks a table's newest snapshot: a critical expectation that is not met fails the run, a warning is counted."""
+"""Validates a table's newest snapshot: an unmet critical expectation fails the run, others are only counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ with DAG(
             type=["null", "array"],
             items={"type": "object"},
             title="Expectations",
-            description="None: those of expectations/database.table.yaml beside this DAG.",
+            description="None: those of expectations/database.table.yaml next to this DAG.",
         ),
         "partition": Param(
             None,

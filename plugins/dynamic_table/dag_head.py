@@ -1,4 +1,4 @@
-"""What the heads of all DAGs over dynamic tables say: retries, the form, the owner, who is told of a failure."""
+"""Arguments shared by all DAGs over dynamic tables: retries, form fields, owner and failure callback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dag_head(documentation: str | None, **default_args: Any) -> dict[str, Any]:
     """Return a DAG's arguments: ``documentation`` is its file's docstring, ``default_args`` override those here."""
     return {
         "default_args": {"owner": OWNER, "on_failure_callback": tell_failure, **RETRY_ARGUMENTS, **default_args},
-        # What a form left out is None rather than its text.
+        # With native rendering a form field that was left empty is None, not "None".
         "render_template_as_native_obj": True,
         "tags": [TAG],
         "doc_md": documentation,
@@ -32,27 +32,27 @@ def dag_head(documentation: str | None, **default_args: Any) -> dict[str, Any]:
 
 
 def engine_params() -> dict[str, Param]:
-    """Return the fields of a form by which an ``EngineOperator`` is told what does its work."""
+    """Return the form fields that choose the engine of an ``EngineOperator``."""
     return {"engine": Param("auto", enum=list(ENGINES), title="Engine", section="More"), "master": master_param(None)}
 
 
 def master_param(default: str | None) -> Param:
-    """Return the field for Spark's master."""
+    """Return the form field for Spark's master."""
     return Param(
         default,
         type=["null", "string"],
         title="Spark master",
-        description="None: that of the connection, else what Spark is configured with.",
+        description="None: the connection's master, or else Spark's configuration.",
         section="More",
     )
 
 
 def tell_failure(context: Context) -> None:
-    """Hand a task that has failed for good to the function that ``[dynamic_table] on_failure`` names, if any.
+    """Call the function that ``[dynamic_table] on_failure`` names, if any, after a task's last try has failed.
 
-    It is ``package.module:function``, called with the task's context: to page somebody, to write to a chat.
+    The setting is ``package.module:function``; the function receives the task's context, for example to send an alert.
     """
     path = conf.get("dynamic_table", "on_failure", fallback="")
-    # Who ends a task by hand knows it.
+    # No alert for a task that a user ended.
     if path and type(context.get("exception")).__name__ != "TaskEndedError":
         load_callable(path)(context)

@@ -1,7 +1,7 @@
-"""What Airflow learns of this package where it is installed, rather than found in a plugins folder.
+"""Provider metadata, which Airflow reads from an installed package (not from a plugins folder).
 
-The connection type with its form comes only this way. An invalid answer would keep every process of Airflow from
-starting, so a test holds it against Airflow's own schema.
+The connection type and its form are registered only this way. Invalid metadata would keep every Airflow process from
+starting, so a test validates it against Airflow's schema.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def get_provider_info() -> dict[str, Any]:
                 "conn-fields": {
                     "warehouse": {
                         "label": "Warehouse",
-                        "description": "Below which the tables live: /path, s3://bucket/path or hdfs://host/path.",
+                        "description": "Root path of the tables: /path, s3://bucket/path or hdfs://host/path.",
                         "schema": {"type": "string"},
                     },
                     "bootstrap_servers": {
                         "label": "Kafka servers",
-                        "description": "host:port of some brokers, with commas between; empty: tables without a log.",
+                        "description": "Kafka brokers as host:port, separated by commas. Empty: tables have no log.",
                         "schema": {"type": ["string", "null"]},
                     },
                     "security_protocol": {
                         "label": "Kafka security",
-                        "description": "How brokers are spoken to; empty: PLAINTEXT.",
+                        "description": "Security protocol of the Kafka brokers. Default: PLAINTEXT.",
                         "schema": {
                             "type": ["string", "null"],
                             "enum": [None, "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
@@ -48,12 +48,12 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "sasl_mechanism": {
                         "label": "Kafka SASL mechanism",
-                        "description": "How user and password are told; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...",
+                        "description": "SASL mechanism of Kafka's login: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...",
                         "schema": {"type": ["string", "null"]},
                     },
                     "catalog": {
                         "label": "Catalog",
-                        "description": "sql, hive, or one that a package adds; empty: the warehouse's own directories.",
+                        "description": "Catalog: sql, hive, or one from a package. Empty: the warehouse's directories.",
                         "schema": {"type": ["string", "null"]},
                     },
                     "catalog_uri": {
@@ -63,33 +63,33 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "spark_master": {
                         "label": "Spark master",
-                        "description": "spark://host:7077, local[2], ...; empty: what Spark is configured with.",
+                        "description": "Spark master: spark://host:7077, local[2], ... Empty: Spark's configuration.",
                         "schema": {"type": ["string", "null"]},
                     },
                     "options": {
                         "label": "Options",
-                        "description": "Defaults of new tables, and what Kafka, a schema registry and the store need. "
-                        "No secrets: everybody who may look at connections sees these.",
+                        "description": "Defaults of new tables, and options of Kafka, a schema registry and the store. "
+                        "No secrets: everybody with permission to read connections sees these.",
                         "schema": {"type": ["object", "null"]},
                     },
                     "secret_options": {
                         "label": "Secret options",
-                        "description": 'Options that Airflow never shows again, as JSON: {"s3.secret-key": "..."}.',
+                        "description": 'Secret options as JSON, never shown again: {"s3.secret-key": "..."}.',
                         "schema": {"type": ["string", "null"], "format": "password"},
                     },
                     "jobs_directory": {
                         "label": "Directory of sinks",
-                        "description": "Where streaming sinks keep their checkpoints; empty: in Airflow's home.",
+                        "description": "Directory of the checkpoints of streaming sinks. Default: in Airflow's home.",
                         "schema": {"type": ["string", "null"]},
                     },
                     "publish_pages": {
                         "label": "Publish on the pages",
-                        "description": "Everybody who may see Airflow's assets sees this connection's tables.",
+                        "description": "Everybody with permission to read assets sees this connection's tables.",
                         "schema": {"type": ["boolean", "null"], "default": False},
                     },
                     "docs_directory": {
                         "label": "Directory of Data Docs",
-                        "description": "Where validations keep their results and pages; empty: in Airflow's home.",
+                        "description": "Directory of validation results and their pages. Default: in Airflow's home.",
                         "schema": {"type": ["string", "null"]},
                     },
                 },
@@ -101,7 +101,7 @@ def get_provider_info() -> dict[str, Any]:
                 "options": {
                     "allowed_hosts": {
                         "description": (
-                            "Host names, separated by commas, by which requests may call the API server. Empty: its "
+                            "Host names, separated by commas, that requests to the API server may use. Empty: its "
                             "own and loopback's where [api] base_url is on loopback, else any."
                         ),
                         "version_added": None,
@@ -110,14 +110,14 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "",
                     },
                     "on_failure": {
-                        "description": "package.module:function, called with the context of a task that has failed.",
+                        "description": "package.module:function, called with the context of a task that failed.",
                         "version_added": None,
                         "type": "string",
                         "example": "on_call:page_somebody",
                         "default": "",
                     },
                     "deferral_seconds_min": {
-                        "description": "How long a deferred task stays deferred at least. A task that resumes before "
+                        "description": "Minimum seconds that a task stays deferred. A task that resumes before "
                         "the scheduler has processed the end of its process is failed by Airflow; increase it where "
                         "the scheduler's loop takes longer.",
                         "version_added": None,
@@ -150,7 +150,7 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "",
                     },
                     "spark_bytes_min": {
-                        "description": "From how many bytes on the engine auto is a Spark job.",
+                        "description": "Input size in bytes from which on the engine auto uses Spark.",
                         "version_added": None,
                         "type": "integer",
                         "example": None,

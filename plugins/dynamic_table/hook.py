@@ -2,10 +2,10 @@
 
 The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``,
 ``security_protocol``, ``sasl_mechanism``, ``catalog``, ``catalog_uri``, ``spark_master``, ``options`` (defaults for
-CREATE and everything else that a Kafka client, a catalog or a schema registry needs), and ``secret_options``, those of
-them that are secret. Airflow shows the extra to everybody who may look at connections, but hides the value of a field
-whose name holds "secret"; so a secret anywhere else in the extra is refused. Login and password, where given, are
-Kafka's: secrets live in the connection only, never in a DAG, a schema or an XCom.
+CREATE and options of the Kafka client, the catalog and the schema registry), and ``secret_options`` for the secret
+ones. Airflow shows the extra to everybody with permission to read connections, but hides the value of a field whose
+name contains "secret"; a secret elsewhere in the extra is therefore an error. Login and password, if given, are
+Kafka's: secrets are in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["DynamicTableHook"]
 
 OPTIONS = "options"
 SECRET_OPTIONS = "secret_options"  # noqa: S105  the name of the field
-# Of the extra, what may hold an address.
+# Fields of the extra that may hold an address.
 SHOWN_FIELDS = ("warehouse", "bootstrap_servers", "catalog_uri", "spark_master", "jobs_directory", "docs_directory")
 OPTION_OF_FIELD = {
     "bootstrap_servers": "log.kafka.bootstrap.servers",
@@ -45,7 +45,7 @@ class DynamicTableHook(BaseHook):
     """Opens the catalog that a connection names.
 
     :param dynamic_table_conn_id: the connection's id.
-    :param connection: the connection itself, where it was asked for before.
+    :param connection: the connection itself, if the caller has it already.
     """
 
     conn_name_attr = "dynamic_table_conn_id"
@@ -59,45 +59,45 @@ class DynamicTableHook(BaseHook):
         self._connection = connection
 
     def get_conn(self) -> Catalog:
-        """Open the catalog; an InvalidInputError says what the connection lacks."""
+        """Open the catalog; raises InvalidInputError for an incomplete connection."""
         from storage_lib import open_catalog
 
-        # Each connection is a dozen lines that say nothing to who looks for the reason of a failure.
+        # A dozen log lines per connection would hide the reason of a failure.
         logging.getLogger("kafka").setLevel(logging.WARNING)
         return open_catalog(self.warehouse, self.options)
 
     def load_table(self, name: str) -> DynamicTable:
-        """Open one table; a NotFoundError tells that there is none of this name."""
+        """Open one table; raises NotFoundError if it does not exist."""
         return self.get_conn().load_table(name)
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of all tables, or of one database's.
 
-        A NotFoundError tells a directory that is not there: one that is not mounted looks like one without tables, and
-        whoever looks after all tables would do nothing, and be green.
+        Raises NotFoundError if the warehouse directory does not exist: with an unmounted volume, a task that maintains
+        all tables would otherwise find none and succeed.
         """
         from storage_lib.errors import NotFoundError
 
         tables = list(self.get_conn().list_tables(database))
         here = self.warehouse.removeprefix("file://")
-        # A store knows no directories: there, nothing tells a slip of the pen from what is empty.
+        # Object stores have no directories: there a typing error can't be distinguished from an empty warehouse.
         if not tables and "://" not in here and not Path(here).is_dir():
             message = (
-                f"there is no directory {here}, the warehouse of connection {self.dynamic_table_conn_id!r}: is the "
-                "path right, and the volume mounted here? The first table makes it, or make it yourself."
+                f"directory {here}, the warehouse of connection {self.dynamic_table_conn_id!r}, does not exist: check "
+                "the path and whether the volume is mounted here. Creating the first table creates the directory."
             )
             raise NotFoundError(message)
         return tables
 
     @property
     def warehouse(self) -> str:
-        """The folder or URL (``s3://bucket/path``) below which all tables of the connection live."""
+        """The folder or URL (``s3://bucket/path``) that holds all tables of the connection."""
         from storage_lib.errors import InvalidInputError
 
         warehouse = self.extra.get("warehouse")
         if not warehouse:
             message = (
-                f"Connection {self.dynamic_table_conn_id!r} names no warehouse: "
+                f"Connection {self.dynamic_table_conn_id!r} has no warehouse: "
                 'add "warehouse": "/path/of/the/tables" or "s3://bucket/path" to its extra.'
             )
             raise InvalidInputError(message)
@@ -105,9 +105,9 @@ class DynamicTableHook(BaseHook):
 
     @property
     def options(self) -> dict[str, str]:
-        """The catalog's options. They may hold secrets, which Airflow's logs mask: do not log or return them.
+        """The catalog's options. They may contain secrets, which Airflow's logs mask: do not log or return them.
 
-        An InvalidInputError names a secret that is in a field which Airflow shows.
+        Raises InvalidInputError for a secret in a field that Airflow shows.
         """
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
         secret = {key: str(value) for key, value in self._given_options(SECRET_OPTIONS).items()}
@@ -124,11 +124,11 @@ class DynamicTableHook(BaseHook):
 
     @property
     def secret_keys(self) -> frozenset[str]:
-        """The options that the connection gives as secret ones."""
+        """The connection's secret options."""
         return frozenset(self._given_options(SECRET_OPTIONS))
 
     def secrets(self) -> tuple[str, ...]:
-        """Return what nobody may be shown of the connection: values of secret options, and secrets in others."""
+        """Return the texts of the connection that must not be shown: secret options and secrets in other options."""
         from storage_lib.schema.options.secret_text import secrets_in
         from storage_lib.schema.options.table_options import is_secret
 
@@ -141,7 +141,7 @@ class DynamicTableHook(BaseHook):
 
     @property
     def spark_master(self) -> str | None:
-        """Where Spark runs for tasks that name no master of their own; None: as Spark is configured."""
+        """Spark master of tasks that give none; None: Spark's own configuration."""
         return self.extra.get("spark_master") or None
 
     @property
@@ -153,14 +153,14 @@ class DynamicTableHook(BaseHook):
             from storage_lib.errors import InvalidInputError
 
             message = (
-                f"The extra of connection {self.dynamic_table_conn_id!r} is JSON, but no object: write "
+                f"The extra of connection {self.dynamic_table_conn_id!r} is JSON, but not an object: write "
                 '{"warehouse": "/path/of/the/tables"}.'
             )
             raise InvalidInputError(message)
         return extra
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the warehouse can be listed and Kafka answers, in words for the form's test button."""
+        """Test whether the warehouse can be listed and Kafka answers; returns the text for the form's test button."""
         from storage_lib.errors import StorageError
 
         try:
@@ -179,7 +179,7 @@ class DynamicTableHook(BaseHook):
         return count_brokers(self.options, SystemClock())
 
     def _refuse_shown_secrets(self, options: Mapping[str, str]) -> None:
-        """Refuse a secret that Airflow's pages and its REST API would show."""
+        """Raise InvalidInputError for a secret that Airflow's pages and REST API would show."""
         from storage_lib.errors import InvalidInputError
         from storage_lib.schema.options.table_options import is_secret_option
 
@@ -189,13 +189,13 @@ class DynamicTableHook(BaseHook):
         if found:
             message = (
                 f"Connection {self.dynamic_table_conn_id!r} has a secret in its extra ({', '.join(found)}), where "
-                f"Airflow shows it to everybody who may look at connections: move it to {SECRET_OPTIONS!r}, a JSON "
+                f"Airflow shows it to every user who may read connections: move it to {SECRET_OPTIONS!r}, a JSON "
                 'object like {"s3.secret-key": "..."}; an address with a password goes there as {"uri": "..."}.'
             )
             raise InvalidInputError(message)
 
     def _given_options(self, field: str) -> dict[str, Any]:
-        """The extra's options; Airflow's form hands them over as text."""
+        """The extra's options; Airflow's form stores them as text."""
         from storage_lib.errors import InvalidInputError
 
         given = self.extra.get(field) or {}
@@ -205,7 +205,7 @@ class DynamicTableHook(BaseHook):
             options = None
         if not isinstance(options, dict):
             message = (
-                f"The {field} of connection {self.dynamic_table_conn_id!r} are {type(given).__name__} that is no JSON "
+                f"The {field} of connection {self.dynamic_table_conn_id!r} are {type(given).__name__}, not a JSON "
                 'object; write {"log.kafka.security.protocol": "SSL"} or leave them empty.'
             )
             raise InvalidInputError(message)

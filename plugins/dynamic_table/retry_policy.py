@@ -1,8 +1,8 @@
-"""Which failures of a task are worth another try, and after how many seconds.
+"""Retry policy: which failures of a task are retried, and after how many seconds.
 
-Retries belong to the DAG: put ``RETRY_ARGUMENTS`` into its ``default_args``. A lost race is tried again at once, an
-outage after a while, both with a jitter so that two losers do not meet again; everything else would end the same way
-again, and fails at once. A worker that dies is not asked for a policy: there ``retry_delay`` counts.
+Put ``RETRY_ARGUMENTS`` into a DAG's ``default_args``. A commit conflict is retried at once, an outage after a delay,
+both with jitter so that two losers do not collide again. All other failures are permanent and fail the task. After the
+crash of a worker Airflow does not call the policy; there ``retry_delay`` applies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DELAY_SECONDS", "RETRY_ARGUMENTS", "StorageRetryPolicy", "delay_before"]
 
-# First delays by class name: importing the library here would put Arrow into every parse of a DAG.
+# First delays by class name: importing the library here would import Arrow whenever a DAG is parsed.
 DELAY_SECONDS: Mapping[str, float] = {
     "CommitConflictError": 1,
     "LeaseLostError": 1,
@@ -28,16 +28,16 @@ DELAY_SECONDS: Mapping[str, float] = {
     "UnavailableError": 10,
     "SinkFailedError": 10,
 }
-# Errors of the system that a person has to mend; the others (a connection reset, a full disk) may pass.
+# System errors that a user has to fix; others (a connection reset, a full disk) may be transient.
 LASTING = ("FileNotFoundError", "PermissionError", "FileExistsError", "NotADirectoryError", "IsADirectoryError")
-# Of a task that was ended Airflow asks nobody if a person has said what becomes of it.
+# If a user has set the state of the task, Airflow does not call the policy.
 PASSING = ("OSError", "MemoryError", "TaskEndedError")
 DELAY_SECONDS_MAX = 300.0
 JITTER = 0.5
 
 
 class StorageRetryPolicy(RetryPolicy):
-    """Tells what may pass from what will not; what Airflow itself raises is left to Airflow."""
+    """Distinguishes transient from permanent failures; leaves Airflow's own exceptions to Airflow."""
 
     def evaluate(
         self,
@@ -49,7 +49,7 @@ class StorageRetryPolicy(RetryPolicy):
         """Decide by the exception's class; the delay doubles with every try."""
         ancestry = [kind.__name__ for kind in type(exception).__mro__]
         name = type(exception).__name__
-        # What the task was to change has been changed: another try would change it again.
+        # The task's change was committed: a retry would commit it again.
         has_happened = getattr(exception, "committed", None) is True
         for retryable, first in DELAY_SECONDS.items():
             if retryable in ancestry and not has_happened:
@@ -69,7 +69,7 @@ class StorageRetryPolicy(RetryPolicy):
 
 
 def delay_before(first: float, try_number: int, context: Context | None) -> timedelta:
-    """Return ``first`` seconds doubled per try, plus up to half of it, spread by who asks rather than by chance."""
+    """Return ``first`` seconds doubled per try, plus up to half of it as jitter derived from the task's identity."""
     seconds = min(first * 2 ** (try_number - 1), DELAY_SECONDS_MAX)
     ti = context["ti"] if context else None
     asker = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{try_number}" if ti else str(try_number)

@@ -1,8 +1,8 @@
 """Tables as Airflow assets: every commit of an operator is an event with snapshot, operation and partitions.
 
 The asset of ``db.table`` is ``dynamic-table://db/table``. A table's name is often known only when the task runs (a
-form, a mapped task), so the operators announce through the alias ``dynamic_tables``; a DAG scheduled on the table's
-asset runs all the same. An outlet that names the asset itself is used instead of the alias.
+form, a mapped task), so the operators emit events through the alias ``dynamic_tables``, which also trigger DAGs
+scheduled on the table's asset. If the asset itself is among a task's outlets, it is used instead of the alias.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def table_asset(table: str, aspect: str | None = None) -> Asset:
 def with_table_events(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return an operator's keyword arguments with the alias among its outlets.
 
-    ``outlets`` is not a parameter of our operators: a mapped one would take over its default, which Airflow can't use.
+    ``outlets`` is not a parameter of our operators: a mapped operator would copy its default, which Airflow can't use.
     """
     outlets = list(arguments.get("outlets") or ())
     return {**arguments, "outlets": outlets if TABLE_EVENTS in outlets else [*outlets, TABLE_EVENTS]}
@@ -51,8 +51,8 @@ def announce(
 ) -> dict[str, Any]:
     """Emit the event of one commit (none if nothing was committed) and return the task's small JSON result.
 
-    ``aspect`` is for what does not change the table, and must not start those who wait for a change of it.
-    ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or that it is not known.
+    ``aspect`` is for events that do not change the table and must not trigger DAGs that wait for its changes.
+    ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or unknown partitions.
     """
     extra: dict[str, JsonValue] = {
         "version": version,

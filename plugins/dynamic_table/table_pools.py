@@ -1,12 +1,12 @@
-"""The pools that keep those who rewrite one table's files from getting into each other's way.
+"""Airflow pools that limit concurrent rewrites of one table's files, to avoid commit conflicts.
 
-    dynamic_table.<db>.<table>    who rewrites this table: compactions, reprocessing, drops, publications
-    dynamic_tables_maintenance    who looks after many tables in one run
+    dynamic_table.<db>.<table>    rewrites of this table: compactions, reprocessing, drops, publications
+    dynamic_tables_maintenance    maintenance of many tables in one run
 
-A pool is made by provisioning, and used by whoever is there to use it: `pools_of` says which ones a task instance may
-belong to, and the policy in ``pool_policy`` puts it into the first that exists. Of many tables that are looked after in
-one run, a table with a pool of its own is compacted in that, beside what reprocesses it, and not in the common one.
-Nothing depends on pools: a commit that loses a race is tried again without them, too, only more often.
+Provisioning creates the pools. `pools_of` returns the pools that a task instance may belong to, and the policy in
+``pool_policy`` puts it into the first one that exists. A maintenance run compacts a table that has its own pool in that
+pool, which it shares with reprocessing, instead of the maintenance pool. Correctness does not depend on pools: without
+them commits conflict and are retried more often.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["MAINTENANCE_POOL", "DeclaredPool", "pools_of", "table_pool"]
 MAINTENANCE_POOL = "dynamic_tables_maintenance"
 DEFAULT_POOL = "default_pool"
 PACKAGE = "dynamic_table."
-# By name: whoever decides in the scheduler has the serialised task, not the class.
+# By class name: the scheduler has the serialised task, not the class.
 REWRITERS = frozenset(
     {
         "CompactTableOperator",
@@ -40,7 +40,7 @@ TABLE_TEMPLATES = ("{{ params.table }}", "{{params.table}}")
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPool:
-    """A pool as somebody wants it; one that is there is compared, never changed."""
+    """Declaration of a pool; an existing pool is compared with it, never changed."""
 
     name: str
     slots: int
@@ -48,12 +48,12 @@ class DeclaredPool:
     api: AirflowApi
 
     def drift(self) -> list[str]:
-        """Say how the pool that is there differs, in a line; nothing for one that is missing."""
+        """Return a line that describes how the existing pool differs; empty if it is missing."""
         slots = self.api.pool_slots(self.name)
-        return [] if slots in (None, self.slots) else [f"pool {self.name} has {slots} slots, declared are {self.slots}"]
+        return [] if slots in (None, self.slots) else [f"pool {self.name} has {slots} slots, {self.slots} are declared"]
 
     def create(self) -> None:
-        """Make it if it is missing."""
+        """Create the pool if it is missing."""
         if self.api.pool_slots(self.name) is None:
             self.api.create_pool(self.name, self.slots, self.description)
 
@@ -66,10 +66,10 @@ def table_pool(table: str) -> str:
 def pools_of(
     task: Any, form: Mapping[str, Any], defaults: Mapping[str, Any], mapped_table: object = None
 ) -> tuple[str, ...]:
-    """Return the pools for an instance of ``task`` (as the scheduler knows it), the one to prefer first.
+    """Return the pools for an instance of ``task`` (the scheduler's serialised form), in order of preference.
 
-    ``form`` is the run's ``conf``, ``defaults`` the DAG's parameters, ``mapped_table`` what the task is mapped to, as
-    far as that can be told. A task that has a pool of its own keeps it.
+    ``form`` is the run's ``conf``, ``defaults`` the DAG's parameters, ``mapped_table`` the table of a mapped instance
+    if known. A task with an explicit pool keeps it.
     """
     kind = task.task_type
     if task.pool != DEFAULT_POOL or not _module(task).startswith(PACKAGE):

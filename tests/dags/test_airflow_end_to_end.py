@@ -23,7 +23,7 @@ from airflow_rest import AirflowError, AirflowRest
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.table_pools import MAINTENANCE_POOL
 from local_airflow import LocalAirflow
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable

@@ -15,7 +15,7 @@ import pytest
 
 from dynamic_table.sinks.sink_job import SinkJob
 from tests.support.listening_sockets import is_loopback, listening
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from airflow_rest import AirflowRest

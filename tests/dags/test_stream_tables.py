@@ -12,7 +12,7 @@ import pytest
 from airflow_rest import AirflowRest
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from local_airflow import LocalAirflow
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from storage_lib import Catalog

@@ -16,7 +16,7 @@ from demo_settings import DemoError, Settings, only_demo
 from flights.nyc_flights import flights_of_day
 from storage_lib import UnavailableError, open_catalog
 from table_follower import TableFollower
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from three_answers import answer_of_duckdb, answer_of_paimon, answer_of_truth, differences
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_rest import AirflowError, AirflowRest
 from local_airflow import LocalAirflow, _send, _start_ticks
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.processes import lives
 
 pytestmark = pytest.mark.airflow

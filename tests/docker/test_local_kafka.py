@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from java_runtime import JavaMissingError
 from local_kafka import JARS, KafkaNotSetUpError, LocalKafka, LocalKafkaError, PortInUseError
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle, WrittenRange
 from tests.support.broker_restart import kill_and_restart
 from tests.support.log_changes import changes, log_schema, log_texts
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from storage_lib.catalog.catalog import Catalog
 from tests.soak.soak_model import SILENT, SPARK_QUERY_ID, SoakModel
 from tests.support.orders_table import COLUMNS
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.spark_processes import REPOSITORY, clean_environment
 
 COPY_TABLE = "shop.copy"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local_kafka import LocalKafka, PortInUseError
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 
 def kill_and_restart(broker: LocalKafka) -> None:

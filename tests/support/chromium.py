@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from websockets.sync.client import connect
 
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -114,7 +114,7 @@ def take(browser: Chromium, address: str, into: Path) -> None:
     browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
     browser.picture(into / "table-dark.png")
     browser.run("localStorage.removeItem('theme'); followTheme()")
-    docs = browser.run("document.querySelector('#beside a').href")
+    docs = browser.run("document.querySelector('#related a').href")
     browser.open(docs)
     browser.resize(1280, 1000)
     browser.picture(into / "data-docs.png")

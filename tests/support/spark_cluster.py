@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from local_process import LOOPBACK, free_port
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.spark_processes import QUICK, clean_environment
 
 __all__ = ["QUICK_EXECUTORS", "spark_cluster"]

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable

@@ -11,7 +11,7 @@ from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import content, orders, reopened, rows, streamed
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 
 def _breaking(table: DynamicTable) -> tuple[DynamicTable, BreakingLog]:

@@ -1,8 +1,8 @@
-"""Shares of one table's compaction, for tasks side by side: some of its buckets each, as an operator's argument.
+"""Shares of one table's compaction for parallel tasks: a list of buckets each, as an operator's argument.
 
     [{"partition": {"day": "2024-05-14"}, "buckets": [0, 3]}, ...]
 
-Buckets do not depend on each other, so that the commits of two shares do not conflict.
+Buckets are independent of each other, so the commits of two shares do not conflict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LABELLED_MAX = 3
 
 
 def shares_of(table: DynamicTable, tasks: Sequence[CompactionTask], bytes_per_share: float) -> list[tuple[int, Share]]:
-    """Divide what is due into shares of about so many bytes and about the same size; each with its size."""
+    """Divide the due compactions into shares of similar size, about the given number of bytes; each with its size."""
     sizes: dict[tuple[bytes, int], int] = defaultdict(int)
     for task in tasks:
         sizes[task.partition, task.bucket] += size_of(task)
@@ -36,12 +36,12 @@ def shares_of(table: DynamicTable, tasks: Sequence[CompactionTask], bytes_per_sh
 
 
 def size_of(task: CompactionTask) -> int:
-    """Bytes of the files that it reads."""
+    """Bytes of the files that the compaction reads."""
     return sum(file.file_size for file in task.unit.files)
 
 
 def checked_share(share: object) -> list[tuple[Mapping[str, Any], int]]:
-    """Return each bucket by its partition and its number; an InvalidInputError refuses what is no share."""
+    """Return each bucket by its partition and number; raises InvalidInputError for an invalid share."""
     from storage_lib.errors import InvalidInputError
 
     if isinstance(share, list | tuple) and share and all(map(_is_place, share)):
@@ -51,7 +51,7 @@ def checked_share(share: object) -> list[tuple[Mapping[str, Any], int]]:
 
 
 def share_label(share: Share) -> str:
-    """Return ``dt=2024-05-14: 0, 3; ...`` for people."""
+    """Return ``dt=2024-05-14: 0, 3; ...``, for display."""
     parts = [f"{partition_label([each['partition']])}: {', '.join(map(str, each['buckets']))}" for each in share]
     more = f"; and {len(parts) - LABELLED_MAX} more partitions" if len(parts) > LABELLED_MAX else ""
     return "; ".join(part.removeprefix(": ") for part in parts[:LABELLED_MAX]) + more

@@ -1,13 +1,13 @@
-"""What changed in a run's interval: resolved to snapshots once, and the same at every retry and clear of the run.
+"""Changes of a run's interval, resolved to snapshots once: every retry and clear of the run sees the same ones.
 
     reader = interval_changes(context, hook.load_table("shop.orders")).read()          in an operator or a @task
     {{ macros.dynamic_table.interval_changes("shop.orders").spark_range }}             in a template: 17,23
-    {{ macros.dynamic_table.interval_changes("shop.orders").spark_options }}           in one that makes no text
+    {{ macros.dynamic_table.interval_changes("shop.orders").spark_options }}           in a native template
     spark.read....options(**spark_options)                                             in a Spark job
 
-The interval is the run's data interval, or what its partition date covers. Its snapshots are those made in
-[start, end); they are kept in the task's state store, so what is committed later, to a clock that went back, or after
-older snapshots have been expired, changes nothing for the run.
+The interval is the run's data interval, or the period that its partition date covers. Its snapshots are those made in
+[start, end). They are kept in the task's state store, so later commits, a clock that was set back and the expiry of
+older snapshots change nothing for the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["IntervalChanges", "changes_in_interval", "interval_changes", "run_in
 
 STORE_KEY = "interval_changes"
 ONE_DAY = timedelta(days=1)
-# Between the moment a commit takes as its time and the moment it is there to be seen.
+# Time between the timestamp of a commit and the moment at which the commit is visible.
 SETTLE_SECONDS = 5.0
 
 
@@ -56,13 +56,13 @@ class IntervalChanges:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Options of Spark's read; a template that renders to native objects would make numbers of the bare range."""
+        """Options of Spark's read, for native templates, which would render the bare range to numbers."""
         return {"incremental-between": self.spark_range}
 
     def read(self, *, mode: str = "net", partition: Mapping[str, Any] | None = None) -> pa.RecordBatchReader:
-        """The changes, with their row kinds; ``partition``: of this partition only, and no file of another is opened.
+        """Return the changes with their row kinds; with ``partition``, only its changes (no other files are opened).
 
-        ``mode`` as of ``DynamicTable.changes``: at most one change a key (``net``), or ``every`` one.
+        ``mode`` as in ``DynamicTable.changes``: ``net`` returns at most one change per key, ``every`` all changes.
         """
         import pyarrow as pa
 
@@ -82,9 +82,9 @@ class IntervalChanges:
 def interval_changes(
     context: Context, table: DynamicTable, *, interval: tuple[datetime, datetime] | None = None
 ) -> IntervalChanges:
-    """Resolve the run's interval (or another) for a table, or find what an earlier try of this task resolved.
+    """Resolve the run's interval (or another) for a table, or return what an earlier try of this task resolved.
 
-    Raises ``InvalidInputError`` for a run that has no interval or one that is not over, ``SnapshotExpiredError`` if
+    Raises ``InvalidInputError`` if the run has no interval or the interval has not ended, ``SnapshotExpiredError`` if
     snapshots of the interval may have been expired.
     """
     start, end = interval or run_interval(context)
@@ -95,7 +95,7 @@ def interval_changes(
         found = changes_in_interval(table, start, end)
         kept = {"table": table.uuid, "start": found.start_snapshot_id, "end": found.end_snapshot_id}
         if store is not None:
-            # Airflow forgets after thirty days, and a run may be cleared later.
+            # The default retention is thirty days, and a run may be cleared later.
             store.set(key, kept, retention=NEVER_EXPIRE)
     return IntervalChanges(table=table, start_snapshot_id=int(kept["start"]), end_snapshot_id=int(kept["end"]))
 
@@ -108,7 +108,7 @@ def changes_for_template(context: Any, table: str, conn_id: str = "dynamic_table
 
 
 def changes_in_interval(table: DynamicTable, start: datetime, end: datetime) -> IntervalChanges:
-    """Resolve ``[start, end)`` to snapshots, once no more of it can come; waits a few seconds for that if need be."""
+    """Resolve ``[start, end)`` to snapshots; waits up to a few seconds until no further commit can fall into it."""
     start_millis, end_millis = _millis(start), _millis(end)
     _wait_until_over(table, end, end_millis)
     first, last = table.new_read().snapshots_between(start_millis, end_millis)
@@ -116,9 +116,9 @@ def changes_in_interval(table: DynamicTable, start: datetime, end: datetime) -> 
 
 
 def run_interval(context: Context, *, partition_period: timedelta = ONE_DAY) -> tuple[datetime, datetime]:
-    """Return the run's data interval, or ``partition_period`` from its partition date on (a partitioned DAG has none).
+    """Return the run's data interval; in a partitioned DAG, ``partition_period`` from the partition date on.
 
-    Raises ``InvalidInputError`` for a run with neither, and for an interval of no length.
+    Raises ``InvalidInputError`` for a run with neither and for an empty interval.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -127,14 +127,14 @@ def run_interval(context: Context, *, partition_period: timedelta = ONE_DAY) -> 
         start, end = partition_date, partition_date + partition_period
     if start is None or end is None:
         message = (
-            "this run has no data interval and no partition date: start it by its schedule or a backfill, or with a "
-            "logical date or partition key, or name the interval's start and end"
+            "this run has no data interval and no partition date; start it by its schedule or a backfill, or with a "
+            "logical date or partition key, or give the interval's start and end"
         )
         raise InvalidInputError(message)
     if start >= end:
         message = (
-            f"this run's data interval {start.isoformat()} to {end.isoformat()} has no length: a cron schedule "
-            "triggers at moments unless the DAG is given CronDataIntervalTimetable or CronPartitionTimetable"
+            f"this run's data interval {start.isoformat()} to {end.isoformat()} has no length: a cron schedule has no "
+            "intervals by default; give the DAG CronDataIntervalTimetable or CronPartitionTimetable"
         )
         raise InvalidInputError(message)
     return start, end
@@ -145,14 +145,14 @@ def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> Non
 
     clock = table.environment.clock
     newest = table.inspect.latest_snapshot()
-    # Times never fall from snapshot to snapshot: after one of the next interval no more of this one can come.
+    # Snapshot timestamps never decrease: after a snapshot of the next interval, none can be added to this one.
     if newest is not None and newest.time_millis >= end_millis:
         return
     missing_seconds = (end_millis - clock.now_millis()) / 1000 + SETTLE_SECONDS
     if missing_seconds > SETTLE_SECONDS:
         message = (
-            f"the interval until {end.isoformat()} is not over, so what changes in it in table {table.name} is not "
-            "known yet: run this when it is"
+            f"the interval until {end.isoformat()} is not over, so table {table.name} may still change in it; run "
+            "this task after the interval's end"
         )
         raise InvalidInputError(message)
     if missing_seconds > 0:
@@ -160,6 +160,6 @@ def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> Non
 
 
 def _millis(moment: datetime) -> int:
-    """Epoch milliseconds; of neighbouring intervals one ends where the other begins, whatever is cut off."""
-    # Whole numbers throughout; the difference of two of Airflow's moments can't be divided.
+    """Epoch milliseconds, rounded down, so that adjacent intervals still share their boundary."""
+    # In integers: the difference of two of Airflow's datetimes can't be divided.
     return timegm(moment.utctimetuple()) * 1000 + moment.microsecond // 1000

@@ -1,4 +1,4 @@
-"""A partition as an operator's argument: what templates make of it, checked before it reaches a table."""
+"""A partition as an operator's argument: checks the rendered value before it reaches a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_partition", "checked_partitions", "partition_label", "partition_text"]
 
-# What a template renders where a run has no partition key, no date, no such parameter.
+# Values that a template renders if the run has no partition key, date or parameter of that name.
 EMPTY_VALUES = frozenset({"", "none", "null", "nan", "undefined"})
 
 
 def checked_partition(partition: object) -> dict[str, str]:
-    """Return ``{column: value as text}``; an InvalidInputError refuses what is empty or was rendered from nothing."""
+    """Return ``{column: value as text}``; raises InvalidInputError for empty values and undefined template values."""
     from storage_lib.errors import InvalidInputError
 
     if not isinstance(partition, Mapping) or not partition:
@@ -27,14 +27,14 @@ def checked_partition(partition: object) -> dict[str, str]:
         if str(value).strip().lower() in EMPTY_VALUES:
             message = (
                 f"Partition column {column!r} has the value {value!r}: this run has no partition key or parameter "
-                "for it. Trigger it with one, or name the partition in the form."
+                "for it. Trigger it with one, or give the partition in the form."
             )
             raise InvalidInputError(message)
     return {str(column): partition_text(value) for column, value in partition.items()}
 
 
 def checked_partitions(partitions: object) -> list[dict[str, str]]:
-    """Return all of them checked; an empty list is refused, since it would silently do nothing."""
+    """Return the checked partitions; raises InvalidInputError for an empty list, which would silently do nothing."""
     from storage_lib.errors import InvalidInputError
 
     if isinstance(partitions, Mapping):
@@ -46,7 +46,7 @@ def checked_partitions(partitions: object) -> list[dict[str, str]]:
 
 
 def partition_label(partitions: Iterable[Mapping[str, str | None]]) -> str:
-    """Return ``dt=2024-05-14/region=eu, ...`` for people."""
+    """Return ``dt=2024-05-14/region=eu, ...``, for display."""
     return ", ".join("/".join(f"{column}={value}" for column, value in one.items()) for one in partitions)
 
 

@@ -1,4 +1,4 @@
-"""Partitions of a table that is there: which lie before a value, and the filter that reads one of them."""
+"""Partitions of an existing table: those before a value, and the filter that reads one of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ __all__ = [
 
 
 def partitions_to_drop(table: DynamicTable, partitions: object, before: object) -> Sequence[Mapping[str, str | None]]:
-    """Return those named, or those before a value, ``{column: value}``; an InvalidInputError says what is neither.
+    """Return the partitions given, or those before a value, ``{column: value}``.
 
-    A list that is empty names none, and is refused: whoever gave one does not want others to go, by their age.
+    Raises InvalidInputError if neither is given. So does an empty list: falling back to ``before`` would drop
+    partitions that the caller did not ask for.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -40,7 +41,7 @@ def partitions_to_drop(table: DynamicTable, partitions: object, before: object) 
         return checked_partitions(partitions)
     limit = checked_partition(before)
     if len(limit) > 1:
-        message = f"before is {limit}; it has to name one partition column, whose smaller values go."
+        message = f"before is {limit}; it has to be one partition column and a value: smaller values are dropped."
         raise InvalidInputError(message)
     [(column, value)] = limit.items()
     return partitions_before(table, column, value)
@@ -65,7 +66,7 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
 
 
 def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | None]]) -> None:
-    """Raise a NotFoundError that names a partition which the table does not have."""
+    """Raise a NotFoundError that names a partition missing from the table."""
     from storage_lib.errors import NotFoundError
 
     for partition in partitions:
@@ -75,7 +76,7 @@ def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | 
 
 
 def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -> Predicate:
-    """Return the predicate that holds for the partition's rows only; the table reads the text as its columns' types."""
+    """Return the predicate that matches the partition's rows; the table parses the text as its columns' types."""
     from storage_lib import col
 
     check_partitioned_by(table, partition)
@@ -85,7 +86,7 @@ def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -
 
 
 def check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
-    """Refuse a column that is none of the table's partition columns."""
+    """Raise InvalidInputError unless the column is one of the table's partition columns."""
     from storage_lib.errors import InvalidInputError
 
     names = list(table.schema.partition_keys)

@@ -1,8 +1,8 @@
-"""An operator's arguments as templates left them, checked before anything is done with them.
+"""Checks of an operator's arguments after template rendering.
 
-A DAG that does not render to native objects makes text of everything: ``"False"``, which Python takes for true, and
-``"['a']"``, which it takes for five letters. Each function returns the value or raises an InvalidInputError that names
-the argument and the remedy.
+A DAG that does not render to native objects turns every value into text: ``"False"``, which is true in Python, and
+``"['a']"``, which has five characters. Each function returns the value or raises an InvalidInputError that names the
+argument and the remedy.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = [
     "is_nothing",
 ]
 
-# What a template renders where a run has no such parameter, as text.
+# Texts that a template renders if the run has no parameter of that name.
 NOTHING = (None, "", "None")
 REMEDY = "A template renders to such a value in a DAG with render_template_as_native_obj=True."
 
 
 def checked_flag(value: object, argument: str) -> bool:
-    """Return a boolean; its text in any case is one too, nothing is none."""
+    """Return a boolean; accepts its text in any letter case, but not an undefined value."""
     if isinstance(value, bool):
         return value
     if (word := str(value).strip().lower()) in ("true", "false"):
@@ -44,12 +44,12 @@ def checked_flag(value: object, argument: str) -> bool:
 
 
 def is_nothing(value: object) -> bool:
-    """Tell whether an argument that may be left out was: not given, or rendered from nothing."""
+    """Return whether an optional argument was omitted, or rendered from an undefined value."""
     return value in NOTHING
 
 
 def checked_count(value: object, argument: str, *, least: int = 0) -> int:
-    """Return a whole number of at least ``least``; its text is one too."""
+    """Return a whole number of at least ``least``; accepts its text."""
     number = checked_number(value, argument, least=least)
     if not number.is_integer():
         raise _refusal(value, argument, f"a whole number of at least {least}")
@@ -57,7 +57,7 @@ def checked_count(value: object, argument: str, *, least: int = 0) -> int:
 
 
 def checked_number(value: object, argument: str, *, least: float = 0) -> float:
-    """Return a number of at least ``least``; its text is one too."""
+    """Return a number of at least ``least``; accepts its text."""
     try:
         number = float(str(value))
     except ValueError:
@@ -68,7 +68,7 @@ def checked_number(value: object, argument: str, *, least: float = 0) -> float:
 
 
 def checked_text(value: object, argument: str) -> str:
-    """Return text that says something."""
+    """Return text that is not empty."""
     if isinstance(value, str) and not is_nothing(value.strip()):
         return value
     raise _refusal(value, argument, "text")
@@ -81,18 +81,18 @@ def checked_moment(value: object, argument: str) -> int:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise _refusal(value, argument, "a moment with its zone like 2024-05-14T12:00:00+00:00")
+        raise _refusal(value, argument, "a time with its zone like 2024-05-14T12:00:00+00:00")
     return int(moment.timestamp() * 1000)
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[str]) -> None:
-    """Refuse what is none of ``choices``."""
+    """Return the value if it is one of ``choices``."""
     if value not in choices:
         raise _refusal(value, argument, f"one of {', '.join(choices)}")
 
 
 def checked_names(value: object, argument: str) -> tuple[str, ...]:
-    """Return a list of names as a tuple; nothing is an empty one."""
+    """Return a list of names as a tuple; an omitted list is empty."""
     if value is None:
         return ()
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
@@ -101,7 +101,7 @@ def checked_names(value: object, argument: str) -> tuple[str, ...]:
 
 
 def checked_mapping(value: object, argument: str) -> dict[str, Any]:
-    """Return a mapping; nothing is an empty one."""
+    """Return a mapping; an omitted mapping is empty."""
     if value is None:
         return {}
     if isinstance(value, Mapping) and all(isinstance(key, str) and key for key in value):
@@ -110,7 +110,7 @@ def checked_mapping(value: object, argument: str) -> dict[str, Any]:
 
 
 def checked_options(value: object, argument: str) -> dict[str, str]:
-    """Return options and their values as text, spelled as the library spells them; a value of nothing is refused."""
+    """Return options with their values as text, in the library's spelling; raises for an empty value."""
     options = checked_mapping(value, argument)
     return {key: _option_text(text, f"{argument}[{key!r}]") for key, text in options.items()}
 

@@ -1,4 +1,4 @@
-"""The table that an operator works on: itself, or a branch of it that nobody reads yet."""
+"""The table that an operator works on: the table itself or one of its branches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BRANCH_ASPECT = "branch"
 
 
 def load_branch(hook: DynamicTableHook, table: str, branch: Any) -> Any:
-    """Open ``db.table``, or its branch if one is named; a NotFoundError tells that there is none of this name."""
+    """Open ``db.table``, or its branch if one is given; raises NotFoundError if it does not exist."""
     opened = hook.load_table(table)
     return opened if is_nothing(branch) else opened.branches.open(checked_text(branch, "branch"))
 
 
 def aspect_of(branch: Any, otherwise: str | None = None) -> str | None:
-    """Return what an event is about: what happens on a branch must not start those who wait for the table."""
+    """Return the name for asset events: an event on a branch must not trigger DAGs that wait for the table."""
     return otherwise if is_nothing(branch) else BRANCH_ASPECT

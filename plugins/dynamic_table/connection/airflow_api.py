@@ -1,8 +1,8 @@
-"""Airflow's own REST API, asked by a task: with the permissions of the user whom a connection names, and no more.
+"""Client of Airflow's own REST API for tasks, with the permissions of a connection's user.
 
-The connection ``airflow_api`` holds the address (host, port, schema ``http`` or ``https``) and a login with its
-password. Without one the task asks the server that it runs under without a login, which only a server with
-``[core] simple_auth_manager_all_admins`` answers.
+The connection ``airflow_api`` holds the address (host, port, schema ``http`` or ``https``), a login and its password.
+Without that connection the task calls its own API server without a login, which works only if the server has
+``[core] simple_auth_manager_all_admins``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 30
 
 
 class AirflowApi:
-    """Asks the API as the user of a connection; an InvalidInputError says which permission or connection lacks.
+    """Calls the API as the user of a connection; an InvalidInputError names a missing permission or connection.
 
     :param airflow_conn_id: the connection; it need not exist.
     """
@@ -37,12 +37,12 @@ class AirflowApi:
         self.airflow_conn_id = airflow_conn_id
 
     def pool_slots(self, name: str) -> int | None:
-        """Return how many slots a pool has; None if there is none of this name."""
+        """Return the number of slots of a pool, or None if it does not exist."""
         answer = self._ask("GET", f"/pools/{quote(name, safe='')}", expected=(200, MISSING))
         return None if answer.status_code == MISSING else int(answer.json()["slots"])
 
     def create_pool(self, name: str, slots: int, description: str) -> bool:
-        """Make a pool; False if somebody was quicker."""
+        """Create a pool; returns False if it exists by now."""
         body = {"name": name, "slots": slots, "description": description}
         return bool(self._ask("POST", "/pools", body, expected=(201, CONFLICT)).status_code != CONFLICT)
 
@@ -65,15 +65,15 @@ class AirflowApi:
             raise UnavailableError(message) from silent
 
     def _refusal(self, asked: str, answer: Any) -> Exception:
-        """Server errors may pass, others will not."""
+        """Raise a retryable error for a server error, an InvalidInputError for others."""
         from storage_lib.errors import InvalidInputError, UnavailableError
 
         said = f"Airflow's API at {self._address} answered {asked} by {answer.status_code}: {answer.text[:500]}"
         if answer.status_code in REFUSED:
             who = f"the login of connection {self.airflow_conn_id!r}" if self._connection else "who gives no password"
             remedy = (
-                f"It does not let {who} do that. Make a connection {self.airflow_conn_id!r} (host, port, login, "
-                "password) of a user who may look at pools and make them, or ask for no pool."
+                f"It does not allow {who} to do that. Add a connection {self.airflow_conn_id!r} (host, port, login, "
+                "password) for a user with permission to read and create pools, or configure no pool."
             )
             return InvalidInputError(f"{said}\n{remedy}")
         return UnavailableError(said) if answer.status_code >= 500 else InvalidInputError(said)
@@ -87,12 +87,12 @@ class AirflowApi:
 
     @cached_property
     def _address(self) -> str:
-        """Without a slash at its end."""
+        """Address of the API server, without a trailing slash."""
         connection = self._connection
         if connection and connection.host:
             host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
             return host.rstrip("/") + (f":{connection.port}" if connection.port else "")
-        # Tasks know where their server is by this: the address for people may not be one for workers.
+        # The address that workers use; users may reach the server by another one.
         server = conf.get("core", "execution_api_server_url", fallback="") or ""
         server = server or str(conf.get("api", "base_url", fallback="") or "http://localhost:8080")
         parts = urlsplit(server)

@@ -1,4 +1,4 @@
-"""Tells Airflow which texts are secrets: it replaces them by asterisks in logs and in what its pages show."""
+"""Registers secrets with Airflow, which replaces them by asterisks in its logs and pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["mask_options"]
 
 
 def mask_options(options: Mapping[str, str], *, all_of_them: bool = False) -> None:
-    """Register every secret among the options, and every password within an address; or ``all_of_them``."""
+    """Register secret option values and passwords within addresses; with ``all_of_them``, every value."""
     from airflow.sdk.log import mask_secret
 
     from storage_lib.schema.options.secret_text import secrets_in

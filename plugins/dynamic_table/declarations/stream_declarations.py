@@ -1,4 +1,4 @@
-"""The streams that a file of tables declares beside them: what shall flow into which table, without end.
+"""The continuous streams into tables that a file of tables declares, one per table.
 
     tables:
       shop.orders:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_streams"]
 
-# By key what makes sure of its value.
+# The check of each key's value.
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "source": checked_source,
     "trigger_seconds": lambda value: checked_number(value, "trigger_seconds"),
@@ -43,9 +43,9 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 def read_streams(source: str, folder: Path) -> list[dict[str, Any]]:
-    """Return ``StreamSinkOperator``'s arguments of every table with a ``stream``, in the order declared.
+    """Return ``StreamSinkOperator``'s arguments for every table with a ``stream``, in the order declared.
 
-    ``source`` is as for ``read_declarations``; so is what an InvalidInputError says.
+    ``source`` and errors are as in ``read_declarations``.
     """
     where, tables = declared_tables(source, folder)
     return [_stream(where, name, table["stream"]) for name, table in tables.items() if table.get("stream") is not None]

@@ -1,4 +1,4 @@
-"""Tables as one file declares them, checked when a task reads it; parsing a DAG does not open it.
+"""Tables declared in one file, which is read and checked by a task, not when a DAG is parsed.
 
     tables:
       shop.orders:
@@ -9,7 +9,7 @@
         comment: What was sold
         pool_slots: 2
 
-A function may return the same mapping: ``package.module:function`` instead of a path.
+Instead of a path, ``package.module:function`` may name a function that returns the same mapping.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ EXAMPLE = "tables: {shop.orders: {columns: {id: BIGINT}, primary_key: [id]}}"
 
 
 def read_declarations(source: str, folder: Path) -> list[dict[str, Any]]:
-    """Return ``ProvisionTableOperator``'s arguments of every table, in the order declared.
+    """Return ``ProvisionTableOperator``'s arguments for every table, in the order declared.
 
-    A relative path begins in ``folder``. An InvalidInputError names the file, the table, the key and the remedy.
+    A relative path is resolved against ``folder``. An InvalidInputError names the file, table, key and remedy.
     """
     where, tables = declared_tables(source, folder)
     return [_table(where, name, table) for name, table in tables.items()]
 
 
 def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[str, Any]]]:
-    """Return where they are declared, for messages, and each table's mapping by its name; keys are checked."""
+    """Return the source for error messages and each table's mapping by its name; checks the keys."""
     is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
     where = source if is_function else str(folder / source)
     declared = load_allowed_callable(source)() if is_function else load_yaml(folder / source)
     if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
         raise refusal(where, f"declares no tables; write {EXAMPLE}")
     if unknown := sorted(str(key) for key in declared if key != TOP):
-        raise refusal(where, f"has the unknown key {unknown[0]!r} beside {TOP!r}; leave it out")
+        raise refusal(where, f"has the unknown key {unknown[0]!r} next to {TOP!r}; remove it")
     return where, {str(name): _checked_keys(where, str(name), table) for name, table in declared[TOP].items()}
 
 
 def _checked_keys(where: str, name: str, declared: object) -> Mapping[str, Any]:
     database, dot, table = name.partition(".")
     if not (database and dot and table):
-        raise refusal(where, f"has a table {name!r} without a database; name it database.table")
+        raise refusal(where, f"has a table {name!r} without a database; write database.table")
     if not isinstance(declared, Mapping):
         raise refusal(where, f"table {name} is {declared!r}; it has to be a mapping with {', '.join(CHECKS)}")
     for key in declared:
@@ -90,7 +90,7 @@ def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]
 def _check_names(where: str, what: str, names: Sequence[str], columns: Mapping[str, str]) -> None:
     for name in names:
         if name not in columns:
-            raise refusal(where, f"{what} names {name!r}, which is no column; columns are {', '.join(columns)}")
+            raise refusal(where, f"{what} names the unknown column {name!r}; columns are {', '.join(columns)}")
 
 
 def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
@@ -105,12 +105,12 @@ def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
 
 
 def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
-    """Before they are handed from task to task, which keeps them in Airflow's database."""
+    """Refuse secrets: the arguments go from task to task through Airflow's database."""
     from storage_lib.schema.options.table_options import is_secret_option
 
     for key, value in options.items():
         if is_secret_option(key, value):
-            raise refusal(where, f"table {name}: option {key} is a secret, or holds one; give it to the connection")
+            raise refusal(where, f"table {name}: option {key} is a secret or holds one; move it to the connection")
 
 
 def _is_text_by_text(value: object) -> bool:
@@ -127,7 +127,7 @@ def _is_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 
-# A word like `on` or `no` is a truth value in YAML.
+# YAML reads words like `on` and `no` as booleans.
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "columns": (_is_text_by_text, "a mapping of names to types such as {id: BIGINT}, quoted where YAML reads no text"),
     "primary_key": (_is_names, "a list of columns such as [id]"),
@@ -138,17 +138,17 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, int) and value > 0 and value is not True,
         "a whole number from 1 on",
     ),
-    # What it holds is for who reads streams.
+    # Its content is checked by `stream_declarations`.
     "stream": (lambda value: isinstance(value, Mapping), "a mapping such as {source: {kind: ..., name: ...}}"),
 }
 
 
 def load_yaml(path: Path) -> object:
-    """Return what the YAML file says; a key that comes twice is refused, where YAML would take the last."""
+    """Parse the YAML file; refuses duplicate keys, of which YAML would take the last."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """YAML's own loader, but for mappings."""
+        """YAML's safe loader, but duplicate keys are errors."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         seen: list[Any] = []
@@ -158,7 +158,7 @@ def load_yaml(path: Path) -> object:
             key = loader.construct_object(key_node, deep=True)
             if key in seen:
                 line = key_node.start_mark.line + 1
-                raise refusal(str(path), f"line {line}: {key!r} is there twice; leave one of them out")
+                raise refusal(str(path), f"line {line}: duplicate key {key!r}; remove one of them")
             seen.append(key)
         loader.flatten_mapping(node)
         return dict(loader.construct_mapping(node, deep=True))
@@ -168,15 +168,15 @@ def load_yaml(path: Path) -> object:
         with path.open(encoding="utf-8") as file:
             return yaml.load(file, Loader)  # noqa: S506  a SafeLoader
     except (FileNotFoundError, IsADirectoryError) as missing:
-        raise refusal(str(path), "is no file; name one, relative to the DAG's folder or in full") from missing
+        raise refusal(str(path), "does not exist; relative paths start at the DAG's folder") from missing
     except UnicodeDecodeError as wrong:
-        raise refusal(str(path), f"is no text in UTF-8: {wrong}") from wrong
+        raise refusal(str(path), f"is not UTF-8 text: {wrong}") from wrong
     except yaml.YAMLError as wrong:
-        raise refusal(str(path), f"is no YAML: {wrong}") from wrong
+        raise refusal(str(path), f"is not YAML: {wrong}") from wrong
 
 
 def refusal(where: str, what: str) -> Exception:
-    """Return the InvalidInputError that says what is wrong with a file."""
+    """Return the InvalidInputError for a file."""
     from storage_lib.errors import InvalidInputError
 
     return InvalidInputError(f"{where} {what}.")

@@ -1,7 +1,7 @@
-"""What OpenLineage is told of a task: the tables that it read and wrote, as datasets. The provider is not needed else.
+"""Lineage of a task for OpenLineage: the tables that it read and wrote, as datasets. The provider is optional.
 
 A table is the dataset ``<db>.<table>`` in the namespace of its warehouse, with its columns as the facet ``schema`` and
-the snapshot that the task made as ``version``.
+the task's snapshot as ``version``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def table_lineage(
     drops: Sequence[str] = (),
     version: int | None = None,
 ) -> Any:
-    """Return the ``OperatorLineage``; a table that can't be opened has no columns, and what is no name is none."""
+    """Return the ``OperatorLineage``; omits invalid names, and the columns of tables that can't be opened."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     return OperatorLineage(
@@ -37,7 +37,7 @@ def table_lineage(
 
 
 def _is_name(name: object) -> bool:
-    """Not so where a template made nothing of it; the task fails by that, and lineage is told of its failure."""
+    """Whether it is ``database.table``. If a template rendered nothing, the task itself fails and reports that."""
     return isinstance(name, str) and name != ""
 
 
@@ -47,7 +47,7 @@ def _dataset(hook: DynamicTableHook, name: str, version: int | None, *, dropped:
 
     from storage_lib.errors import StorageError
 
-    # However the connection spells it, one warehouse is one namespace.
+    # One warehouse is one namespace, however connections spell it.
     warehouse = hook.warehouse.rstrip("/")
     namespace = warehouse if "://" in warehouse else f"file://{warehouse}"
     facets: dict[str, Any] = {}

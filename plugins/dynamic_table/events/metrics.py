@@ -1,4 +1,4 @@
-"""What operators tell Airflow's metrics (StatsD or OpenTelemetry, whichever it is configured for) and its logs.
+"""Metrics (StatsD or OpenTelemetry, as Airflow is configured) and log lines of operators.
 
     dynamic_table.commits            counter   table, op             commits that operators made
     dynamic_table.rows               counter   table, op             rows of them, where the operator knows
@@ -8,8 +8,8 @@
     dynamic_table.size               gauge     table                 bytes of the live files
     dynamic_table.sink.<fact>        gauge     table                 lag, heartbeat_age_seconds, commit_age_seconds
 
-The words after the kind are its tags. ``maintain`` tells the gauges of the tables that it looks at, a sink's task its
-own.
+The words after the kind are the tags. ``maintain`` reports the gauges of the tables that it examines, a sink's task
+those of its sink.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 def tell_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -> None:
-    """Count a commit, and write one line of fields into the task's log."""
+    """Count a commit and write its fields as one line into the task's log."""
     tags = {"table": table, "op": op}
     stats.incr("dynamic_table.commits", tags=tags)
     rows = details.get("rows")
@@ -41,7 +41,7 @@ def tell_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -
 
 
 def tell_health(table: str, health: TableHealth, now_millis: int) -> None:
-    """Gauge how a table is."""
+    """Report the gauges of a table."""
     tags = {"table": table}
     if health.change_millis is not None:
         stats.gauge("dynamic_table.change_age", max(0.0, (now_millis - health.change_millis) / 1000), tags=tags)
@@ -51,7 +51,7 @@ def tell_health(table: str, health: TableHealth, now_millis: int) -> None:
 
 
 def tell_sink(table: str, facts: Mapping[str, Any]) -> None:
-    """Gauge how a sink is, and write one line of fields into the task's log."""
+    """Report the gauges of a sink and write them as one line into the task's log."""
     for name in OF_SINKS:
         if isinstance(facts.get(name), int | float):
             stats.gauge(f"dynamic_table.sink.{name}", facts[name], tags={"table": table})

@@ -1,6 +1,6 @@
-"""What a sensor can wait for: one look at a table, and whether that is it. The same in a worker and in the triggerer.
+"""Conditions that sensors wait for; one check of a table, the same in a worker and in the triggerer.
 
-A condition is a frozen value that travels through Airflow's database as JSON.
+A condition is a frozen value that is stored in Airflow's database as JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was seen: ``text`` for the task's log, ``result`` for those who come after the sensor."""
+    """Outcome of one check: ``text`` for the task's log, ``result`` for downstream tasks."""
 
     is_met: bool
     text: str
@@ -36,21 +36,21 @@ class Look:
 
 
 class Condition(Protocol):
-    """Something to wait for."""
+    """A condition of a table that a sensor can wait for."""
 
     def look(self, table: DynamicTable) -> Look:
-        """Look once. Reads metadata only."""
+        """Check once. Reads metadata only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHasData:
-    """A partition is there with at least ``min_rows`` rows, counted before versions of one key are merged."""
+    """A partition exists and has at least ``min_rows`` rows, counted before versions of a key are merged."""
 
     partition: Mapping[str, str]
     min_rows: int = 1
 
     def look(self, table: DynamicTable) -> Look:
-        """Look at the partition's files."""
+        """Check the partition's files."""
         from storage_lib.errors import NotFoundError
 
         name = "/".join(f"{column}={value}" for column, value in self.partition.items())
@@ -68,13 +68,13 @@ class PartitionHasData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotNewerThan:
-    """The newest snapshot has a larger id than ``snapshot_id``, and was made after ``timestamp_millis`` (epoch)."""
+    """The newest snapshot has an id above ``snapshot_id`` and a time after ``timestamp_millis`` (epoch)."""
 
     snapshot_id: int = 0
     timestamp_millis: int = 0
 
     def look(self, table: DynamicTable) -> Look:
-        """Look at the newest snapshot."""
+        """Check the newest snapshot."""
         snapshot = table.new_read().plan().snapshot
         if snapshot is None:
             return Look(is_met=False, text=f"{table.name} has no snapshot yet")
@@ -88,18 +88,18 @@ class SnapshotNewerThan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLagBelow:
-    """At most ``max_records`` records are in the table's log and not yet in its files."""
+    """At most ``max_records`` records of the table's log are not in its files yet."""
 
     max_records: int
 
     def look(self, table: DynamicTable) -> Look:
-        """Compare the log's end with what the files hold. Only an eventual table's files come after its log."""
+        """Compare the log's end with the offsets in the files; only the files of an eventual table lag its log."""
         from storage_lib.errors import UnavailableError
 
         described = table.describe()
         lag = described.get("log records not yet in files")
         if lag is None and described.get("log end", "").startswith("unknown"):
-            message = f"The log of {table.name} does not tell its end: {described['log end']}"
+            message = f"The log of {table.name} does not report its end: {described['log end']}"
             raise UnavailableError(message)
         behind = int(lag or 0)
         return Look(
@@ -113,8 +113,8 @@ class LogLagBelow:
 class SinkIsHealthy:
     """The table's newest sink runs, has finished a batch, and its heartbeat is younger than ``heartbeat_age_max``.
 
-    ``lag_max`` records at most may be in its source and not in the table, ``commit_age_max`` is the most that the
-    table's newest commit may lie back; None: whatever they are. Ages in seconds. A lag that can't be told is too much.
+    ``lag_max`` limits the records of its source that are not in the table yet, ``commit_age_max`` the age of the
+    table's newest commit; None: no limit. Ages are in seconds. An unknown lag counts as too large.
     """
 
     jobs_directory: str
@@ -123,7 +123,7 @@ class SinkIsHealthy:
     commit_age_max: float | None = None
 
     def look(self, table: DynamicTable) -> Look:
-        """Look at the job's files and the newest snapshot, and at the source's end if the lag matters."""
+        """Check the job's files and the newest snapshot, and the source's end if the lag is limited."""
         from dynamic_table.sinks.sink_facts import sink_facts
         from dynamic_table.sinks.sink_job import newest_job
 
@@ -161,7 +161,7 @@ def spelled(condition: Condition) -> dict[str, Any]:
 
 
 def condition_of(spelling: Mapping[str, Any]) -> Condition:
-    """Return what ``spelled`` was given."""
+    """Return the condition from what ``spelled`` returned."""
     arguments = dict(spelling)
     condition: Condition = _KINDS[arguments.pop("kind")](**arguments)
     return condition

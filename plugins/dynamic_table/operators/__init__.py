@@ -1,1 +1,1 @@
-"""One operator per file; each calls one thing of the library and returns a small JSON value."""
+"""One operator per file; each calls one verb of the library and returns a small JSON value."""

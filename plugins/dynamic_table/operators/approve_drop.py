@@ -1,4 +1,4 @@
-"""Asks a person before partitions are dropped: the task waits, without a worker, until somebody answers in the UI."""
+"""Asks for approval before partitions are dropped: the task waits, without a worker, for an answer in the UI."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SHOWN_MAX = 100
 
 
 class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
-    """Shows which partitions would go, and waits for *Approve* or *Reject*; the latter skips what follows.
+    """Shows which partitions would be dropped and waits for *Approve* or *Reject*; *Reject* skips downstream tasks.
 
-    The list is the XCom ``partitions``: hand it to ``DropPartitionsOperator`` as ``approved``, and what was approved is
-    what goes, whatever has come meanwhile. A list that is empty asks nobody, and skips what follows.
+    The list is the XCom ``partitions``: pass it to ``DropPartitionsOperator`` as ``approved``, which then drops exactly
+    the approved partitions. An empty list needs no approval and skips downstream tasks.
 
-    :param needs_approval: False: ask nobody, look at nothing, go on. (templated)
+    :param needs_approval: False: succeed at once, without listing partitions. (templated)
     """
 
     template_fields: Sequence[str] = (*PartitionDropOperator.template_fields, "needs_approval", "subject", "body")
@@ -39,7 +39,7 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
         self.needs_approval = needs_approval
 
     def execute(self, context: Context) -> Any:
-        """Ask, and wait; Airflow goes on with ``execute_complete``."""
+        """Ask and defer; Airflow resumes the task with ``execute_complete``."""
         if not checked_flag(self.needs_approval, "needs_approval"):
             self.log.info("No approval is needed")
             return None
@@ -48,7 +48,7 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
         if not partitions:
             raise AirflowSkipException(f"{self.table} has no partitions to drop.")
         if not is_nothing(self.partitions):
-            # Nobody shall approve what can't be done.
+            # Fail before the approval if the drop is not possible.
             refuse_missing(table, partitions)
         self.subject = f"Drop {len(partitions)} partition(s) of {self.table}?"
         self.body = _listed(partitions)
@@ -57,7 +57,7 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
 
 
 def _listed(partitions: Sequence[Mapping[str, str | None]]) -> str:
-    """One line each, as code: a partition's value may look like markup."""
+    """One line per partition, formatted as code: its value may look like markup."""
     lines = [f"    {partition_label([partition])}".replace("\n", " ") for partition in partitions[:SHOWN_MAX]]
     more = [f"\nand {len(partitions) - SHOWN_MAX} more"] if len(partitions) > SHOWN_MAX else []
     return "\n".join([*lines, *more])

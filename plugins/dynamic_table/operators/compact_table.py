@@ -24,14 +24,14 @@ __all__ = ["CompactTableOperator"]
 
 
 class CompactTableOperator(EngineOperator):
-    """Rewrites a table's files into fewer ones; streaming writers go on meanwhile.
+    """Rewrites a table's files into fewer ones, in parallel with streaming writers.
 
-    Optimistic: if somebody replaces the same files first, the task fails with a CommitConflictError, leaves nothing
-    behind, and the DAG's retry policy runs it again.
+    Optimistic: if another commit replaces the same files first, the task fails with a CommitConflictError, deletes its
+    files, and the DAG's retry policy runs it again.
 
     :param partition: ``{column: value}`` of the partition to compact; None: the whole table. (templated)
     :param buckets: only these, as ``ListCompactionsOperator`` names them. (templated)
-    :param full: merge everything into one run per bucket, instead of only what is due. (templated)
+    :param full: merge each bucket into one sorted run, instead of only the compactions that are due. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "partition", "buckets", "full", *ENGINE_FIELDS)
@@ -54,11 +54,11 @@ class CompactTableOperator(EngineOperator):
 
     @property
     def label(self) -> str:
-        """The table, and which share of it: for the ``map_index_template`` of tasks that are mapped."""
+        """The table and its share, for the ``map_index_template`` of mapped tasks."""
         return f"{self.table} {share_label(self.buckets)}" if self.buckets else self.table
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Compact and return the snapshot's id, None if nothing was to be done."""
+        """Compact and return the snapshot's id, or None if nothing was due."""
         partition = None if self.partition is None else checked_partition(self.partition)
         what: dict[str, Any] = {
             "partition": partition,

@@ -1,4 +1,4 @@
-"""Makes a branch of a table, to be written and audited before anybody reads it."""
+"""Creates a branch of a table, for writes that are audited before they are published."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BRANCH_KEY = "created_branch"  # of the task's state store
 
 
 class CreateBranchOperator(TableOperator):
-    """Makes a branch that begins with the table's newest snapshot.
+    """Creates a branch from the table's newest snapshot.
 
-    A retry or a clear of this task makes it anew, from what the table is by then: what was written to it is gone. A
-    branch of that name which this task did not make is left alone, with an error.
+    A retry or clear of this task recreates the branch from the then newest snapshot and discards the writes to it. If
+    a branch of that name exists that this task did not create, the task fails.
 
     :param branch: the branch's name; one for each run, unless runs never overlap. (templated)
-    :param time_retained: how long to keep it, such as ``7 d``, if nobody deletes it; None: for ever. (templated)
+    :param time_retained: when it expires unless deleted before, such as ``7 d``; None: never. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "branch", "time_retained")
@@ -42,14 +42,14 @@ class CreateBranchOperator(TableOperator):
         self.time_retained = time_retained
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Make the branch and return its name and the snapshot it begins with."""
+        """Create the branch and return its name and first snapshot."""
         name = checked_text(self.branch, "branch")
         retained = None if is_nothing(self.time_retained) else checked_text(self.time_retained, "time_retained")
         table = self.hook.load_table(self.table)
         store = context.get("task_state_store")
         is_there = name in table.branches.list()
         if is_there and store is not None and store.get(BRANCH_KEY) == name:
-            self.log.info("Branch %s of an earlier try is made anew", name)
+            self.log.info("Recreating branch %s of an earlier try", name)
             table.branches.delete(name)
         elif not is_there and store is not None:
             store.set(BRANCH_KEY, name)

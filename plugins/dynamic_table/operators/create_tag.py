@@ -1,4 +1,4 @@
-"""Keeps a snapshot of a table under a name."""
+"""Tags a snapshot of a table, which protects it from expiry."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SNAPSHOT_KEY = "tagged_snapshot"  # of the task's state store
 
 
 class CreateTagOperator(TableOperator):
-    """Tags a snapshot: it stays readable under the tag's name, whatever expires.
+    """Tags a snapshot: it stays readable under the tag's name after it has expired.
 
-    A tag of this name that is there already is fine if it is of the snapshot asked for, or, where none is asked for,
-    if this task made it in an earlier try.
+    An existing tag of this name is accepted if it is of ``snapshot_id`` or, without ``snapshot_id``, if an earlier try
+    of this task created it.
 
     :param tag: the tag's name, such as ``{{ ds_nodash }}-closed``. (templated)
     :param snapshot_id: the snapshot; None: the newest. (templated)
@@ -59,15 +59,15 @@ class CreateTagOperator(TableOperator):
             if there is None or there.snapshot.id != wanted:
                 raise
             snapshot_id = there.snapshot.id
-            self.log.info("Tag %s of snapshot %d is there already", name, snapshot_id)
+            self.log.info("Tag %s of snapshot %d exists already", name, snapshot_id)
         return {"table": self.table, "op": "create_tag", "tag": name, "version": snapshot_id}
 
     def _snapshot_id(self, context: Context, table: Any) -> int | None:
-        """The same snapshot at every try: the newest is another one a moment later."""
+        """The same snapshot at every try, although the newest snapshot may change between tries."""
         if not is_nothing(self.snapshot_id):
             return checked_count(self.snapshot_id, "snapshot_id", least=1)
         store = context.get("task_state_store")
-        # Clearing a task raises its last possible try: a person's new try is of the newest snapshot then.
+        # Clearing a task raises its max_tries; after a clear the newest snapshot is tagged.
         last_try = context["ti"].max_tries
         kept: Any = None if store is None else store.get(SNAPSHOT_KEY)
         if isinstance(kept, dict) and kept["last_try"] == last_try:

@@ -19,14 +19,14 @@ __all__ = ["DropPartitionsOperator"]
 
 
 class DropPartitionsOperator(PartitionDropOperator):
-    """Removes whole partitions, those named or those before a value, in one commit.
+    """Removes whole partitions, those given or those before a value, in one commit.
 
-    Streaming writers go on meanwhile. By default the log hears nothing of it: what is dropped for its age was not
-    deleted by anybody.
+    Runs in parallel with streaming writers. By default the log receives no deletions: dropping a partition for its age
+    is expiry, not a change of its rows.
 
-    :param approved: what ``ApproveDropOperator`` has handed on: these and no others go, whatever ``partitions`` and
-        ``before`` say. Not looked at where it is None. (templated)
-    :param change_tracking: write the deletions into the log as well. (templated)
+    :param approved: the list from ``ApproveDropOperator``: exactly these are dropped, and ``partitions`` and
+        ``before`` are ignored. None: no approval was needed. (templated)
+    :param change_tracking: also write the deletions into the log. (templated)
     """
 
     template_fields: Sequence[str] = (*PartitionDropOperator.template_fields, "approved", "change_tracking")
@@ -48,7 +48,7 @@ class DropPartitionsOperator(PartitionDropOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            # The list that was approved came of a table: a column of it may be null, which in a form is a slip.
+            # The approved list was read from the table, so nulls are valid in it; in a form a null is a mistake.
             partitions = self.chosen_partitions(table) if is_nothing(self.approved) else self.approved
             self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (

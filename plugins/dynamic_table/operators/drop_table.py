@@ -17,11 +17,11 @@ __all__ = ["DropTableOperator"]
 
 
 class DropTableOperator(TableOperator):
-    """Removes a table with all its data, files and log; nothing of it can be brought back.
+    """Removes a table with all its data, files and log; this cannot be undone.
 
-    A task that died in the middle of it may be tried again: it goes on where the first try ended.
+    If the task crashes in the middle, a retry continues where the first try ended.
 
-    :param if_exists: a table that is not there is fine. (templated)
+    :param if_exists: succeed if the table does not exist. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "if_exists")
@@ -37,7 +37,7 @@ class DropTableOperator(TableOperator):
         self.if_exists = if_exists
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Drop it and return whether it was there."""
+        """Drop it and return whether it existed."""
         name = checked_text(self.table, "table")
         if_exists = checked_flag(self.if_exists, "if_exists")
         catalog = self.hook.get_conn()
@@ -46,10 +46,10 @@ class DropTableOperator(TableOperator):
         return {"table": name, "op": "drop_table", "existed": existed}
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Tell OpenLineage which table this is about."""
+        """Return the table for OpenLineage."""
         return table_lineage(self.hook, writes=[self.table])
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """Tell that the table was dropped; asked after a failure as well, when it may be there still."""
+        """Report the drop; also called after a failure, when the table may still exist."""
         done = task_instance.xcom_pull(task_ids=self.task_id, map_indexes=task_instance.map_index)
         return table_lineage(self.hook, drops=[self.table]) if done else self.get_openlineage_facets_on_start()

@@ -1,4 +1,4 @@
-"""Small work is done in the task's own process, by Arrow; large work as a Spark job."""
+"""Base of the operators that process small inputs in the task's process by Arrow, and large ones as a Spark job."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SPARK_BYTES_MIN = 2 * 1024**3
 
 
 class EngineOperator(TableOperator):
-    """Base of the operators that choose.
+    """Base of the operators that choose the engine by the size of their input.
 
-    Spark's driver is the task's process: whatever ends that ends the job, too, and a commit is atomic.
+    Spark's driver runs in the task's process: when the process ends, the job ends. Commits are atomic.
 
-    :param engine: ``local``, ``spark``, or ``auto``: Spark from ``spark_bytes_min`` on. (templated)
-    :param spark_bytes_min: bytes of the files that are read; None: the setting ``[dynamic_table] spark_bytes_min``,
-        which is 2 GiB unless it is set. (templated)
-    :param master: Spark's master, one that is allowed (``spark_settings``), like ``local[2]``; None: the connection's,
-        else what Spark is configured with. (templated)
-    :param spark_conf: Spark's settings, those that are allowed (``spark_settings``). (templated)
+    :param engine: ``local``, ``spark``, or ``auto``: Spark for at least ``spark_bytes_min``. (templated)
+    :param spark_bytes_min: input size in bytes; None: the setting ``[dynamic_table] spark_bytes_min``, by default
+        2 GiB. (templated)
+    :param master: Spark's master, such as ``local[2]``; has to be allowed (``spark_settings``). None: the connection's
+        master, or else Spark's configuration. (templated)
+    :param spark_conf: Spark settings; each has to be allowed (``spark_settings``). (templated)
     """
 
     template_fields: Sequence[str] = ("table", *ENGINE_FIELDS)
@@ -55,7 +55,7 @@ class EngineOperator(TableOperator):
         self.spark_conf = spark_conf
 
     def uses_spark(self, size_bytes: int) -> bool:
-        """Choose for work that reads ``size_bytes``; an InvalidInputError refuses an engine that there is not."""
+        """Return whether work that reads ``size_bytes`` needs Spark; raises InvalidInputError for an unknown engine."""
         checked_choice(self.engine, "engine", ENGINES)
         if self.engine != "auto":
             return self.engine == "spark"
@@ -68,7 +68,7 @@ class EngineOperator(TableOperator):
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
-        """A session for one task, which ends with it."""
+        """Spark session of one task, stopped at its end."""
         from storage_lib.spark import session
 
         spark = session(

@@ -1,4 +1,4 @@
-"""Expires a table's old snapshots, tags and branches whose time has passed, and the files that only they need."""
+"""Expires a table's old snapshots, tags and branches, and deletes the files that only they need."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HOUR_MILLIS = 3_600_000
 
 
 class ExpireSnapshotsOperator(TableOperator):
-    """Removes old snapshots; the newest ones, tagged ones and those that a consumer needs stay.
+    """Removes old snapshots, except for the newest ones, tagged ones and those that a consumer needs.
 
-    Tags and branches that were made to be kept for a time (``time_retained``) are removed once that has passed.
+    Tags and branches with a ``time_retained`` are removed once it has passed.
 
-    :param retain_last: how many of the newest snapshots stay in any case. (templated)
-    :param older_than_hours: expire only what is older; None: age does not matter. (templated)
+    :param retain_last: minimum number of newest snapshots to keep. (templated)
+    :param older_than_hours: expire only older snapshots; None: of any age. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "retain_last", "older_than_hours")
@@ -42,11 +42,11 @@ class ExpireSnapshotsOperator(TableOperator):
         self.older_than_hours = older_than_hours
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Expire, and return how many snapshots and files went. Repeating it is harmless: it makes no commit."""
+        """Expire, and return the numbers of removed snapshots and files. Idempotent: it makes no commit."""
         hours = None if is_nothing(self.older_than_hours) else checked_number(self.older_than_hours, "older_than_hours")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
         table = self.hook.load_table(self.table)
-        # First: of what they kept more can be expired then.
+        # Tags and branches first: afterwards their snapshots can expire.
         tags, branches = table.tags.expire(), table.branches.expire()
         expired = table.maintenance.expire_snapshots(
             retain_last=retain_last,

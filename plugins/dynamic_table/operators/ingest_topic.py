@@ -1,4 +1,4 @@
-"""Brings what is new in a foreign topic into a table."""
+"""Ingests new records of an external topic into a table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ __all__ = ["IngestOperator"]
 
 
 class IngestOperator(TableOperator):
-    """Reads a topic of changes up to its end of now into a table, each record once, however often it is run.
+    """Reads a topic of changes up to its current end into a table, each record exactly once.
 
-    The table's snapshots say how far the topic was read, so there is nothing to keep: a retried or cleared task goes on
-    where the last commit ended, and after a rollback of the table where the restored content ends.
+    The table's snapshots store the offsets that were read, so the task has no state of its own: a retried or cleared
+    task resumes after the last commit, and after a rollback of the table at the end of the restored content.
 
-    :param topic: the topic; Kafka is the connection's. (templated)
-    :param format: of the topic, as ``storage_lib.ingest`` knows it. (templated)
-    :param source: the name that the table's snapshots remember the topic by; default: the topic's. (templated)
-    :param startup: where the first run begins: ``full``, ``latest`` or ``from-timestamp``. (templated)
-    :param timestamp_millis: where ``from-timestamp`` begins, in milliseconds of the epoch. (templated)
-    :param options: of the source, over the connection's, such as ``log.kafka.bootstrap.servers``. (templated)
+    :param topic: the topic, on the connection's Kafka. (templated)
+    :param format: format of the topic, one that ``storage_lib.ingest`` supports. (templated)
+    :param source: name under which the snapshots store the topic's offsets; default: the topic. (templated)
+    :param startup: where the first run starts: ``full``, ``latest`` or ``from-timestamp``. (templated)
+    :param timestamp_millis: start of ``from-timestamp``, in epoch milliseconds. (templated)
+    :param options: options of the source, which override the connection's, such as ``log.kafka.bootstrap.servers``.
+        (templated)
     """
 
     template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "timestamp_millis", "options")
@@ -55,7 +56,7 @@ class IngestOperator(TableOperator):
         self.options: Any = options
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Ingest, and return the last snapshot's id (None if nothing was new) and how many rows there were."""
+        """Ingest, and return the last snapshot's id (None without new records) and the number of rows."""
         from storage_lib import ingest
         from storage_lib.spark.sink.sink_spec import refuse_other_servers
 

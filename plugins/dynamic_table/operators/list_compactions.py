@@ -1,4 +1,4 @@
-"""Lists the compactions that are due, for tasks that are mapped over them: a table's, or a share of a large table's."""
+"""Lists the due compactions for mapped tasks: one per table, or several for a large table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LEAST_GIB = 1 / GIB
 class ListCompactionsOperator(CatalogOperator):
     """Returns arguments of ``CompactTableOperator``, for ``expand_kwargs``, the largest compaction first.
 
-    A table of which more is due than ``gib_per_task`` is compacted by several tasks, each for some of its buckets: they
-    go on side by side, and one that fails loses its own work only. A bucket is not divided. A table that can't be
-    looked at is among them, so that its own task fails and says why.
+    If more than ``gib_per_task`` of a table is due, several tasks compact it in parallel, each some of its buckets; a
+    failed task loses only its own work. A bucket is never divided. Tables that can't be read are included, so that
+    their own tasks fail with the reason.
 
-    :param tables: look at these; the tables of ``ListTablesInNeedOperator``, say. (templated)
-    :param full: whatever can be compacted is due. (templated)
-    :param gib_per_task: about so much is read by one task; None: one task a table. (templated)
+    :param tables: tables to examine, for example from ``ListTablesInNeedOperator``. (templated)
+    :param full: include everything that can be compacted, not only what is due. (templated)
+    :param gib_per_task: approximate input of one task in GiB; None: one task per table. (templated)
     """
 
     template_fields: Sequence[str] = ("tables", "full", "gib_per_task")
@@ -58,7 +58,7 @@ class ListCompactionsOperator(CatalogOperator):
             bytes_per_task = GIB * checked_number(self.gib_per_task, "gib_per_task", least=LEAST_GIB)
         found = [one for name in names for one in self._compactions(name, full, bytes_per_task)]
         found.sort(key=lambda one: -one[0])
-        # Airflow maps no task over more, and fails the one that asks for it.
+        # Airflow fails a task that returns more values for mapping.
         tasks_max = conf.getint("core", "max_map_length", fallback=1024)
         if len(found) > tasks_max:
             self.log.warning("%d compactions are due; the %d largest are done by this run", len(found), tasks_max)
@@ -72,9 +72,9 @@ class ListCompactionsOperator(CatalogOperator):
             tasks = table.maintenance.plan_compaction(full=full)
             shares = shares_of(table, tasks, bytes_per_task) if tasks else []
         except StorageError as error:
-            self.log.warning("%s can't be looked at: %s", name, error)
+            self.log.warning("%s can't be read: %s", name, error)
             return [(0, {"table": name, "buckets": None})]
         self.log.info("%s: %d bucket(s) to compact, by %d task(s)", name, len(tasks), len(shares))
-        if len(shares) == 1:  # of the whole table, whatever is due by then
+        if len(shares) == 1:  # the whole table, whatever is due when the task runs
             return [(shares[0][0], {"table": name, "buckets": None})]
         return [(size, {"table": name, "buckets": share}) for size, share in shares]

@@ -1,4 +1,4 @@
-"""Lists the tables of a connection, for tasks that are mapped over them."""
+"""Lists the tables of a connection, for mapped tasks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["ListTablesOperator"]
 class ListTablesOperator(CatalogOperator):
     """Returns ``database.table`` of every table.
 
-    :param tables: these and no others; None or empty: all of the catalog. (templated)
-    :param database: only this database's; None: all. (templated)
+    :param tables: only these tables; None or empty: all of the catalog. (templated)
+    :param database: only tables of this database; None: of all. (templated)
     """
 
     template_fields: Sequence[str] = ("tables", "database")

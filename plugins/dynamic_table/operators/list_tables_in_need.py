@@ -1,4 +1,4 @@
-"""Lists the tables that need care, for tasks that are mapped over them."""
+"""Lists the tables that need maintenance, for mapped tasks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["ListTablesInNeedOperator"]
 
 
 class ListTablesInNeedOperator(CatalogOperator):
-    """Returns ``database.table`` of the tables in need: buckets to compact, or snapshots, tags or branches to expire.
+    """Returns ``database.table`` of tables with buckets to compact, or with snapshots, tags or branches to expire.
 
-    The largest come first: started last, they would be what everybody waits for. A table that can't be looked at is
-    among them, so that its own task fails and says why.
+    The largest tables come first, because their tasks take longest. Tables that can't be read are included, so that
+    their own tasks fail with the reason.
 
-    :param tables: look at these and no others; None or empty: all of the catalog. (templated)
-    :param full: whatever can be compacted is due. (templated)
-    :param retain_last: more snapshots than these are due for expiry. (templated)
+    :param tables: only these tables; None or empty: all of the catalog. (templated)
+    :param full: include everything that can be compacted, not only what is due. (templated)
+    :param retain_last: number of newest snapshots that expiry keeps. (templated)
     """
 
     template_fields: Sequence[str] = ("tables", "full", "retain_last")
@@ -54,11 +54,11 @@ class ListTablesInNeedOperator(CatalogOperator):
         catalog = self.hook.get_conn()
         names = sorted(set(chosen)) or self.hook.list_tables()
         sizes = {name: size for name in names if (size := self._size_in_need(catalog, name, full, retain_last)) >= 0}
-        self.log.info("%d of %d tables need care", len(sizes), len(names))
+        self.log.info("%d of %d tables need maintenance", len(sizes), len(names))
         return sorted(sizes, key=lambda name: (-sizes[name], name))
 
     def _size_in_need(self, catalog: Catalog, name: str, full: bool, retain_last: int) -> int:  # noqa: FBT001
-        """Bytes of a table's files; -1 if it needs nothing."""
+        """Bytes of a table's files; -1 if it needs no maintenance."""
         from storage_lib.errors import StorageError
 
         try:
@@ -68,7 +68,7 @@ class ListTablesInNeedOperator(CatalogOperator):
             due = len(table.maintenance.plan_compaction(full=full))
             outlived = [*table.tags.expire(dry_run=True), *table.branches.expire(dry_run=True)]
         except StorageError as error:
-            self.log.warning("%s can't be looked at: %s", name, error)
+            self.log.warning("%s can't be read: %s", name, error)
             return 0
         too_many = max(0, health.snapshot_count - retain_last)
         if not due and not too_many and not outlived:

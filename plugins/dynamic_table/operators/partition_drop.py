@@ -1,4 +1,4 @@
-"""Which partitions to drop, as the operator that asks for approval and the one that drops them are both told."""
+"""Arguments that choose partitions to drop, shared by the approval operator and the drop operator."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["PartitionDropOperator"]
 
 
 class PartitionDropOperator(TableOperator):
-    """Base of both.
+    """Base of ``ApproveDropOperator`` and ``DropPartitionsOperator``.
 
     :param partitions: the partitions, ``[{column: value}, ...]``; each must exist. (templated)
-    :param before: instead, ``{column: value}``: every partition whose column is smaller; none is fine. (templated)
+    :param before: instead, ``{column: value}``: every partition whose value is smaller; may match none. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "partitions", "before")
@@ -38,5 +38,5 @@ class PartitionDropOperator(TableOperator):
         self.before = before
 
     def chosen_partitions(self, table: DynamicTable) -> Sequence[Mapping[str, str | None]]:
-        """Return them as they are in ``table`` now; an InvalidInputError refuses what names none."""
+        """Return the partitions that ``table`` has now; raises InvalidInputError if neither argument is given."""
         return partitions_to_drop(table, self.partitions, self.before)

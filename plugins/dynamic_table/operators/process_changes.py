@@ -1,4 +1,4 @@
-"""Hands what changed in a table during a run's interval to a Python callable, and may write what it makes of it."""
+"""Passes a table's changes of a run's interval to a Python function, and optionally appends its result to a table."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ MODES = ("net", "every")
 
 
 class ProcessChangesOperator(TableOperator):
-    """Reads only what was committed in the run's interval, ``[start, end)``, and calls a function with it.
+    """Reads the changes committed in the run's interval, ``[start, end)``, and calls a function with them.
 
-    Which snapshots these are is kept with the task: a retry or a clear of the same run reads the same changes. With
-    ``into`` the rows that the function returns are appended to a table, in one commit that a retry does not repeat;
-    give that table a primary key, so that a cleared run writes its rows over what it wrote before.
+    The snapshot range is stored with the task, so a retry or clear of the run reads the same changes. With ``into``
+    the rows that the function returns are appended to a table, in one commit that a retry does not repeat. Give that
+    table a primary key, so that a cleared run replaces its earlier rows.
 
     :param process: ``package.module:function``, called as ``function(changes, **process_kwargs)`` with a
         ``pyarrow.RecordBatchReader`` of the table's columns and, last, the row kind (``+I``, ``-U``, ``+U``, ``-D``).
-        What it returns is the task's result and has to be JSON, or with ``into`` Arrow rows or None. (templated)
+        It returns the task's result, which has to be JSON, or with ``into`` an Arrow table or None. (templated)
     :param process_kwargs: keyword arguments for it. (templated)
     :param start: the interval's start, with its zone; None: the run's data interval or partition date. (templated)
     :param end: its end, given together with ``start``. (templated)
-    :param partition_hours: how long an interval a partition date begins, in runs of a partitioned DAG. (templated)
+    :param partition_hours: length of the interval that starts at a partition date, in a partitioned DAG. (templated)
     :param partition: ``{column: value}`` of every partition column: only changes of that partition, such as
         ``{"day": "{{ partition_key }}"}``. (templated)
-    :param mode: ``net``: at most one change a key; ``every``: what each commit changed. (templated)
+    :param mode: ``net``: at most one change per key; ``every``: the changes of each commit. (templated)
     :param into: the table that the function's rows are appended to. (templated)
     """
 
@@ -91,7 +91,7 @@ class ProcessChangesOperator(TableOperator):
         self.into = into
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Call the function with the changes and return the snapshots they lie between, and its result."""
+        """Call the function with the changes; return the snapshot range and the function's result."""
         checked_choice(self.mode, "mode", MODES)
         process = load_allowed_callable(checked_text(self.process, "process"))
         arguments = checked_mapping(self.process_kwargs, "process_kwargs")
@@ -134,7 +134,7 @@ class ProcessChangesOperator(TableOperator):
             for value, name in ((self.start, "start"), (self.end, "end"))
         )
         if start > end:
-            message = f"the interval from {start.isoformat()} to {end.isoformat()} goes backwards; swap start and end"
+            message = f"interval {start.isoformat()} to {end.isoformat()} ends before it starts; swap start and end"
             raise InvalidInputError(message)
         return start, end
 

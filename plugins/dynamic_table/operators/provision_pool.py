@@ -1,4 +1,4 @@
-"""Makes a pool of Airflow's; one that is there is left as it is."""
+"""Creates an Airflow pool; an existing pool is never changed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["ProvisionPoolOperator"]
 
 
 class ProvisionPoolOperator(BaseOperator):
-    """Makes a pool through Airflow's own API; skipped where no slots are asked for.
+    """Creates a pool through Airflow's API; the task is skipped without ``slots``.
 
     :param pool_name: the pool's name. (templated)
-    :param slots: how many tasks may be in it at a time; None: no pool is wanted. (templated)
-    :param pool_description: what it is for.
-    :param airflow_conn_id: as who to ask; see ``dynamic_table.connection.airflow_api``.
+    :param slots: how many tasks may run in it at a time; None: create no pool. (templated)
+    :param pool_description: the pool's description.
+    :param airflow_conn_id: connection for Airflow's API; see ``dynamic_table.connection.airflow_api``.
     """
 
     template_fields: Sequence[str] = ("pool_name", "slots")
@@ -47,15 +47,15 @@ class ProvisionPoolOperator(BaseOperator):
         self.airflow_conn_id = airflow_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow hands it over
-        """Make it and return its name, slots and how one that was there differs."""
+        """Create it and return its name, slots and the difference from an existing pool."""
         if is_nothing(self.slots):
-            message = "no pool is asked for"
+            message = "no pool is configured"
             raise AirflowSkipException(message)
         name, slots = checked_text(self.pool_name, "pool_name"), checked_count(self.slots, "slots", least=1)
         pool = DeclaredPool(name, slots, self.pool_description, AirflowApi(self.airflow_conn_id))
         drift = pool.drift()
         for line in drift:
-            # Somebody has given it other slots by hand, which is what pools are for.
+            # Operators may change the slots of a pool by hand, so a difference is not an error.
             self.log.warning("%s; nothing was changed", line)
         pool.create()
         return {"pool": name, "slots": slots, "drift": drift}

@@ -1,4 +1,4 @@
-"""Creates a table with both its stores; one that is there is compared with what is declared, never changed."""
+"""Creates a table with both its stores; an existing table is compared with its declaration, never changed."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ ON_DRIFT = ("fail", "warn")
 
 
 class ProvisionTableOperator(TableOperator):
-    """Creates a dynamic table; one that is there already is left as it is, and must be as declared.
+    """Creates a dynamic table; an existing table is not changed and has to match the declaration.
 
-    Where it is not, the differences (columns, types, keys, partition columns, options, comment) are listed in the
-    error, or with ``on_drift="warn"`` in the log and the result.
+    If it does not match, the error lists the differences (columns, types, keys, partition columns, options, comment);
+    with ``on_drift="warn"`` the log and the result do.
 
     :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
-    :param ddl: instead of the columns and all that follows up to ``comment``: a statement ``CREATE TABLE ...`` for the
-        same table; ``{% include "orders.sql" %}`` takes it from a file beside the DAG. (templated)
-    :param primary_key: the key's columns; none: rows have no identity. (templated)
+    :param ddl: instead of ``columns``, ``primary_key``, ``partition_by``, ``options`` and ``comment``: a statement
+        ``CREATE TABLE ...``; ``{% include "orders.sql" %}`` reads it from a file next to the DAG. (templated)
+    :param primary_key: the key's columns; none: an append-only table. (templated)
     :param partition_by: the partition columns. (templated)
-    :param options: table options; what is not given comes from the connection, then from the defaults. (templated)
-    :param comment: what the table is for. (templated)
-    :param on_drift: what to do about a table that is not as declared: ``fail`` or ``warn``. (templated)
-    :param table_pool_slots: how many tasks may rewrite files of the table at a time: makes Airflow's pool
-        ``dynamic_table.<db>.<table>`` with so many slots, which compaction, reprocessing, drops and publications of
-        the table then use. None: no pool is looked for. A pool that is there keeps its slots. (templated)
-    :param airflow_conn_id: as who to ask Airflow for the pool; see ``dynamic_table.connection.airflow_api``.
+    :param options: table options, which override the connection's. (templated)
+    :param comment: the table's comment. (templated)
+    :param on_drift: ``fail`` or ``warn`` if the table differs from the declaration. (templated)
+    :param table_pool_slots: how many tasks may rewrite files of the table at a time: creates Airflow's pool
+        ``dynamic_table.<db>.<table>`` with that many slots, which compaction, reprocessing, drops and publications of
+        the table then use. None: create no pool. An existing pool keeps its slots. (templated)
+    :param airflow_conn_id: connection for Airflow's API; see ``dynamic_table.connection.airflow_api``.
     """
 
     template_fields: Sequence[str] = (
@@ -92,7 +92,7 @@ class ProvisionTableOperator(TableOperator):
         self.airflow_conn_id = airflow_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Create the table and return its name, columns, location, and how it differs from what is declared."""
+        """Create the table and return its name, columns, location and differences from the declaration."""
         from storage_lib.catalog.table_drift import table_drift
 
         checked_choice(self.on_drift, "on_drift", ON_DRIFT)
@@ -110,7 +110,7 @@ class ProvisionTableOperator(TableOperator):
         if drift and not is_new:
             table = catalog.load_table(self.table)
         else:
-            # Of a table that is there, too: its log is made if it lacks one.
+            # Also for an existing table: creates its log if that is missing.
             table = catalog.create_table(self.table, declared, if_not_exists=True)
         facts: dict[str, Any] = {
             "location": table.location,
@@ -118,11 +118,11 @@ class ProvisionTableOperator(TableOperator):
             "drift": list(drift),
         }
         facts |= {"pool": pool.name} if pool else {}
-        # Only a new table is news.
+        # Only creating a table is an event.
         return announce(context, table=self.table, op="provision", version=0 if is_new else None, **facts)
 
     def _pool(self) -> DeclaredPool | None:
-        """Return the pool that is asked for, if one is."""
+        """Return the configured pool, if any."""
         if is_nothing(self.table_pool_slots):
             return None
         slots = checked_count(self.table_pool_slots, "table_pool_slots", least=1)
@@ -130,7 +130,7 @@ class ProvisionTableOperator(TableOperator):
         return DeclaredPool(table_pool(self.table), slots, what, AirflowApi(self.airflow_conn_id))
 
     def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
-        """A form may declare the table; nobody who opens or reads it is to send credentials or run code by that."""
+        """Refuse options that make readers of the table send credentials or run code: a form may declare the table."""
         from storage_lib.spark.sink.sink_spec import refuse_other_servers
 
         _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
@@ -146,7 +146,7 @@ class ProvisionTableOperator(TableOperator):
         lines = "\n".join(f"  {line}" for line in drift)
         message = f"table {self.table} is not as declared:\n{lines}\n"
         if self.on_drift == "fail":
-            remedy = "Nothing was changed: change the declaration, or alter the table so that they agree."
+            remedy = "Nothing was changed. Change the declaration or alter the table, so that they agree."
             raise AlreadyExistsError(message + remedy)
         self.log.warning("%sNothing was changed.", message)
 
@@ -171,12 +171,12 @@ class ProvisionTableOperator(TableOperator):
         from storage_lib.errors import InvalidInputError
         from storage_lib.sql import declared_table
 
-        beside = ("columns", "primary_key", "partition_by", "options", "comment")
-        if said := next((name for name in beside if not is_nothing(getattr(self, name) or None)), None):
-            message = f"table {self.table}: {said} and ddl both say what it shall be; leave one of them out."
+        replaced = ("columns", "primary_key", "partition_by", "options", "comment")
+        if said := next((name for name in replaced if not is_nothing(getattr(self, name) or None)), None):
+            message = f"table {self.table}: {said} and ddl can't be given together; remove one of them."
             raise InvalidInputError(message)
         parts, declared = declared_table(text)
         if self.table.split(".")[-len(parts) :] != list(parts):
-            message = f"ddl creates {'.'.join(parts)}, but the task is about {self.table}; name the same table."
+            message = f"ddl creates {'.'.join(parts)}, but the task's table is {self.table}; use the same name."
             raise InvalidInputError(message)
         return declared

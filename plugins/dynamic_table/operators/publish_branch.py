@@ -1,4 +1,4 @@
-"""Makes a table show what a branch of it shows."""
+"""Publishes a branch: fast-forwards its table to the branch's content."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["PublishBranchOperator"]
 class PublishBranchOperator(TableOperator):
     """Fast-forwards a table to a branch, in one snapshot, and deletes the branch.
 
-    Refused if rows of the table changed since the branch was made (compactions are no change): clear the run from the
-    task that makes the branch.
+    Fails if rows of the table changed since the branch was created (compaction changes no rows). In that case, clear
+    the run from the task that creates the branch.
 
     :param branch: the branch's name. (templated)
-    :param change_tracking: write the difference into the log as well; None: where the table has a log. (templated)
-    :param keep_branch: leave the branch. (templated)
+    :param change_tracking: also write the difference into the log; None: if the table has a log. (templated)
+    :param keep_branch: do not delete the branch. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "branch", "change_tracking", "keep_branch")
@@ -46,7 +46,7 @@ class PublishBranchOperator(TableOperator):
         self.keep_branch = keep_branch
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Publish it and return the new snapshot's id; None if the table showed the same already."""
+        """Publish it and return the new snapshot's id, or None if the table had the same content already."""
         from storage_lib.errors import NotFoundError
 
         name = checked_text(self.branch, "branch")
@@ -59,6 +59,6 @@ class PublishBranchOperator(TableOperator):
                 try:
                     table.branches.delete(name)
                 except NotFoundError:
-                    self.log.info("Branch %s is gone already: an earlier try deleted it", name)
+                    self.log.info("Branch %s does not exist any more: an earlier try deleted it", name)
         version = snapshot.id if snapshot else None
         return announce(context, table=self.table, op="publish", version=version, branch=name)

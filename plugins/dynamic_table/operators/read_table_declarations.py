@@ -1,4 +1,4 @@
-"""Reads the file that declares tables, for tasks that are mapped over them."""
+"""Reads the file that declares tables, for mapped tasks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["ReadTableDeclarationsOperator"]
 
 
 class ReadTableDeclarationsOperator(BaseOperator):
-    """Returns one ``ProvisionTableOperator``'s arguments per table; everything wrong in the file is told here.
+    """Returns the arguments of one ``ProvisionTableOperator`` per table; an invalid file fails this task.
 
-    :param source: a YAML file, relative to the DAG file's folder or in full, or ``package.module:function`` that
-        returns the same mapping. (templated)
+    :param source: path of a YAML file, absolute or relative to the DAG file's folder, or a function
+        ``package.module:function`` that returns the same mapping. (templated)
     """
 
     template_fields: Sequence[str] = ("source",)

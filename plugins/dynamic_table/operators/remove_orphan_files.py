@@ -1,4 +1,4 @@
-"""Removes files of a table that nothing refers to."""
+"""Removes orphan files of a table."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ SHOWN_MAX = 20
 
 
 class RemoveOrphanFilesOperator(TableOperator):
-    """Deletes what killed writers left behind: files that no snapshot, tag or branch needs.
+    """Deletes files that no snapshot, tag or branch refers to, such as files of crashed writers.
 
-    Give ``older_than_hours`` more time than the longest write takes: files of a commit in the making belong to no
-    snapshot yet.
+    ``older_than_hours`` has to exceed the longest write: files of a write in progress belong to no snapshot yet.
 
-    :param older_than_hours: younger files stay. (templated)
-    :param list_only: tell which they are and delete none. (templated)
+    :param older_than_hours: keep younger files. (templated)
+    :param list_only: list the files without deleting them. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "older_than_hours", "list_only")
@@ -43,7 +42,7 @@ class RemoveOrphanFilesOperator(TableOperator):
         self.list_only = list_only
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Delete them and return how many there were. Repeating it is harmless: it makes no commit."""
+        """Delete them and return their number. Idempotent: it makes no commit."""
         list_only = checked_flag(self.list_only, "list_only")
         hours = checked_number(self.older_than_hours, "older_than_hours")
         found = self.hook.load_table(self.table).maintenance.remove_orphan_files(

@@ -1,4 +1,4 @@
-"""Writes partitions anew from their source."""
+"""Recomputes partitions from their source and overwrites them."""
 
 from __future__ import annotations
 
@@ -37,22 +37,21 @@ ON_EMPTY = ("fail", "skip", "clear")
 
 
 class ReprocessPartitionsOperator(EngineOperator):
-    """Replaces partitions by what a function or a query returns for them, each in one commit.
+    """Replaces each partition, in one commit, by the rows that a function or query returns for it.
 
-    Whatever a stream commits to a partition afterwards wins over the rows written here. By default the log hears
-    nothing of it.
+    Later commits of a stream to the partition override the rows written here. By default the log receives no changes.
 
     :param partitions: the partitions, ``[{column: value}, ...]``. (templated)
     :param rows: the source, ``package.module:function``, called as ``function(partition, **rows_kwargs)``; it returns
-        an Arrow table with the table's columns. With ``engine="spark"`` it is called with ``spark=`` as well, and
-        returns a data frame of Spark. (templated)
-    :param query: instead, a SELECT over the connection's tables, run by Spark; ``{column}`` in it is the partition's
-        value, quoted. (templated)
-    :param rows_kwargs: keyword arguments for it. (templated)
-    :param change_tracking: write the difference between old and new content into the log as well. (templated)
-    :param on_empty: what to do with a partition for which the source has no rows: ``fail`` and ``skip`` leave it as
-        it is, ``clear`` empties it; the task itself is skipped when all its partitions are. (templated)
-    :param branch: write to this branch, which has to be there; None: to the table itself. (templated)
+        an Arrow table with the table's columns. With ``engine="spark"`` it is also called with ``spark=`` and returns
+        a Spark data frame. (templated)
+    :param query: instead, a SELECT over the connection's tables, run by Spark; ``{column}`` in it is replaced by the
+        partition's value, quoted. (templated)
+    :param rows_kwargs: keyword arguments of ``rows``. (templated)
+    :param change_tracking: also write the difference between old and new content into the log. (templated)
+    :param on_empty: if the source has no rows for a partition: ``fail`` and ``skip`` do not change it, ``clear``
+        empties it. The task is skipped if all its partitions are. (templated)
+    :param branch: write to this existing branch; None: to the table itself. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -107,7 +106,7 @@ class ReprocessPartitionsOperator(EngineOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         checked_choice(self.on_empty, "on_empty", ON_EMPTY)
         self._check_source()
-        # Before a source works for hours on what the table can't take.
+        # Check before the source runs, which may take hours.
         for partition in partitions:
             check_partitioned_by(self.dynamic_table, partition)
         by_spark = not is_nothing(self.query) or self.uses_spark(0)
@@ -147,13 +146,13 @@ class ReprocessPartitionsOperator(EngineOperator):
         from storage_lib.errors import InvalidInputError
 
         if is_nothing(self.rows) == is_nothing(self.query):
-            message = f"Say one of rows ({self.rows!r}) and query ({self.query!r}) to write {self.table} from."
+            message = f"Give either rows ({self.rows!r}) or query ({self.query!r}) as the source of {self.table}."
             raise InvalidInputError(message)
         if not is_nothing(self.rows):
             load_allowed_callable(checked_text(self.rows, "rows"))
 
     def _replace(self, partition: Mapping[str, str], arguments: Mapping[str, Any]) -> tuple[Any, int] | None:
-        """Overwrite it with the function's rows; None if it is left as it is."""
+        """Overwrite it with the function's rows; None if it is not changed."""
         import pyarrow as pa
 
         rows = self._called(partition)
@@ -166,14 +165,14 @@ class ReprocessPartitionsOperator(EngineOperator):
     def _by_spark(
         self, spark: SparkSession, partition: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> tuple[Any, int] | None:
-        """Likewise with a data frame, which is computed once and kept until it is written."""
+        """Overwrite it with a data frame, which is computed once and cached until it is written."""
         from pyspark.sql import DataFrame
 
         from storage_lib.spark import write
 
         rows = self._called(partition, spark=spark) if is_nothing(self.query) else self._asked(spark, partition)
         if not isinstance(rows, DataFrame):
-            raise self._wrong_rows(rows, "a data frame of Spark")
+            raise self._wrong_rows(rows, "a Spark data frame")
         kept = rows.persist()
         try:
             count = kept.count()
@@ -209,13 +208,13 @@ class ReprocessPartitionsOperator(EngineOperator):
         return InvalidInputError(f"{self._source} returned a {type(rows).__name__}; it has to return {wanted}.")
 
     def _may_be_emptied(self, partition: Mapping[str, str]) -> bool:
-        """A partition becomes empty only if that was asked for."""
+        """Handle a partition without rows by ``on_empty``; returns whether to empty it."""
         from storage_lib.errors import InvalidInputError
 
         if self.on_empty == "clear":
             return True
         label = partition_label([partition])
-        message = f"{self._source} has no rows for {label} of {self.table}, so it stays as it is."
+        message = f"{self._source} has no rows for {label} of {self.table}, so it was not changed."
         if self.on_empty == "skip":
             self.log.warning(message)
             return False

@@ -1,4 +1,4 @@
-"""Makes a table show again what it showed before."""
+"""Rolls a table back to an earlier snapshot."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["RollbackTableOperator"]
 
 
 class RollbackTableOperator(TableOperator):
-    """Goes back to an older snapshot, by a new one: nothing is lost, and going back can be taken back.
+    """Restores an older snapshot's content in a new snapshot; no snapshot is lost, so a rollback can be undone.
 
-    Say exactly one of ``snapshot_id`` and ``tag``.
+    Give exactly one of ``snapshot_id`` and ``tag``.
 
-    :param snapshot_id: the snapshot to go back to. (templated)
-    :param tag: the tag to go back to. (templated)
-    :param change_tracking: tell streams what changed by that; None: where the table has a log. (templated)
+    :param snapshot_id: the snapshot to restore. (templated)
+    :param tag: the tag to restore. (templated)
+    :param change_tracking: write the difference into the log; None: if the table has a log. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "snapshot_id", "tag", "change_tracking")
@@ -45,13 +45,13 @@ class RollbackTableOperator(TableOperator):
         self.change_tracking = change_tracking
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Go back and return the new snapshot's id, None if the table shows that already."""
+        """Roll back and return the new snapshot's id, or None if the table has that content already."""
         from storage_lib.errors import InvalidInputError
 
         snapshot_id = None if is_nothing(self.snapshot_id) else checked_count(self.snapshot_id, "snapshot_id", least=1)
         tag = None if is_nothing(self.tag) else checked_text(self.tag, "tag")
         if (snapshot_id is None) == (tag is None):
-            message = f"Say one of snapshot_id ({self.snapshot_id!r}) and tag ({self.tag!r}) to go back to."
+            message = f"Give either snapshot_id ({self.snapshot_id!r}) or tag ({self.tag!r}) to roll back to."
             raise InvalidInputError(message)
         tracking = None if is_nothing(self.change_tracking) else checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)

@@ -22,20 +22,20 @@ __all__ = ["SqlOperator"]
 
 
 class SqlOperator(CatalogOperator):
-    """Runs statements one after the other, in one session over a Spark of its own; the first error ends it.
+    """Runs statements in order, in one session with its own Spark; stops at the first error.
 
-    What INSERT, DELETE, UPDATE and MERGE commit is committed once, however often Airflow tries the task again: a retry
-    runs all statements, and finds what was committed before. Statements that make or drop something should say IF
-    [NOT] EXISTS. A stream that a statement starts is waited for; for one that never ends there is StreamSinkOperator.
+    INSERT, DELETE, UPDATE and MERGE commit exactly once: a retry runs all statements again and skips those that were
+    committed before. Write IF [NOT] EXISTS in statements that create or drop something. The task waits for a stream
+    that a statement starts; for streams that never end use StreamSinkOperator.
 
-    :param sql: a statement, several with semicolons between them, a list of them, or the name of a ``.sql`` file.
+    :param sql: a statement, several separated by semicolons, a list of them, or the name of a ``.sql`` file.
         (templated)
-    :param database: what names without a database mean. (templated)
-    :param settings: what SET would say before the first statement. (templated)
-    :param max_rows: rows of the last statement that go into the result, the first ones. (templated)
-    :param master: where Spark runs, a master that is allowed (``spark_settings``); None: on the connection's master,
-        else on all of the worker's cores. (templated)
-    :param spark_conf: settings of Spark that are allowed (``spark_settings``). (templated)
+    :param database: the database of names without one. (templated)
+    :param settings: settings to SET before the first statement. (templated)
+    :param max_rows: maximum number of rows of the last statement in the result. (templated)
+    :param master: Spark's master; has to be allowed (``spark_settings``). None: the connection's master, or else all
+        of the worker's cores. (templated)
+    :param spark_conf: Spark settings; each has to be allowed (``spark_settings``). (templated)
     """
 
     template_fields: Sequence[str] = ("sql", "database", "settings", "max_rows", "master", "spark_conf")
@@ -63,14 +63,14 @@ class SqlOperator(CatalogOperator):
         self.spark_conf: Any = spark_conf
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the statements and return what each said, and the first rows of the last."""
+        """Run the statements and return the result of each, and the first rows of the last."""
         from storage_lib.sql import parse, statements_of
 
         text = self._text()
         max_rows = checked_count(self.max_rows, "max_rows")
         statements = statements_of(text)
         for each in statements:
-            # Before Spark is started, which takes a while.
+            # Check before Spark starts, which takes seconds.
             parse(each.text, first_line=each.first_line)
         done: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ class SqlOperator(CatalogOperator):
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """A session that ends with the task, and with it its Spark, unless that was here before."""
+        """Session of the task; its end stops Spark unless Spark was running before."""
         from pyspark.sql import SparkSession
 
         from storage_lib.spark import session as spark_session
@@ -112,7 +112,7 @@ class SqlOperator(CatalogOperator):
 
 
 def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a statement said, small, and its first rows as JSON has them."""
+    """Summary of a statement's result, with its first rows as JSON values."""
     if result.stream is not None:
         result.stream.awaitTermination()
     facts: dict[str, Any] = {
@@ -128,12 +128,12 @@ def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[st
 
 
 def _shown(text: str) -> str:
-    """A statement for the log: none that says a secret."""
+    """The statement's text for the log, hidden if it may contain a secret."""
     from storage_lib.schema.options.table_options import names_a_secret
 
-    return "(not shown, as it may say a secret)" if names_a_secret(text) else text.strip()
+    return "(not shown, because it may contain a secret)" if names_a_secret(text) else text.strip()
 
 
 def _quoted(text: str) -> str:
-    """As a text in SQL."""
+    """Return the value as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

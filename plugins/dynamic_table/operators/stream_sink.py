@@ -1,4 +1,4 @@
-"""Keeps a stream flowing into a table: the sink is a process of its own that this task starts, watches and stops."""
+"""Runs a streaming sink into a table: a separate process that the task starts, monitors and stops."""
 
 from __future__ import annotations
 
@@ -63,40 +63,40 @@ SINK_COMMAND = (sys.executable, "-m", "storage_lib.spark.streaming_sink")
 
 
 class SinkFailedError(AirflowException):
-    """The sink ended by itself, or no longer answers, and has nowhere to note that: another try starts it again."""
+    """The sink ended or is lost, and its failures can't be counted in a state store: the next try starts it again."""
 
 
 class StreamSinkOperator(ResumableJobMixin, TableOperator):
-    """Runs a streaming sink into a table until somebody stops it.
+    """Runs a streaming sink into a table until a user stops it.
 
-    The sink outlives the worker, the scheduler and the triggerer: another try finds it by the id in the task's state
+    The sink outlives the worker, the scheduler and the triggerer: the next try finds it by the id in the task's state
     store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
     table has one sink at a time.
 
-    A sink that fails by something that may pass (an outage, a lost turn) is started again from its checkpoint after
-    seconds to minutes. That uses up no try, for a stream may run for years: the task fails once the sink has failed
-    more often in a row, no batch finished in between, than the task has ``retries``.
+    After a transient failure (an outage, a lost lease) the sink is restarted from its checkpoint after seconds to
+    minutes. A restart does not use up a try, because a stream may run for years: the task fails once the sink has
+    failed more than ``retries`` times in a row without finishing a batch.
 
     :param table: ``database.table`` to write into. (templated)
-    :param source: what to read: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
-        perhaps ``schema`` and ``options``. (templated)
-    :param select: Spark SQL expressions over the source's columns; none: all as they are. (templated)
-    :param trigger_seconds: a micro-batch every so often; 0: batch after batch. (templated)
-    :param max_rows_per_trigger: the largest micro-batch. (templated)
-    :param available_now: write what is there now, then end. (templated)
-    :param write_options: hints for the write. (templated)
-    :param master: Spark's master, one that is allowed (``spark_settings``), like ``local[2]``; None: the connection's,
-        else what Spark is configured with. (templated)
-    :param spark_conf: Spark's settings, those that are allowed (``spark_settings``). (templated)
-    :param jobs_directory: where jobs and checkpoints live; default: the connection's extra ``jobs_directory``, else
-        ``dynamic_table_jobs`` in Airflow's home. (templated)
+    :param source: the source: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
+        optionally ``schema`` and ``options``. (templated)
+    :param select: Spark SQL expressions over the source's columns; None: all columns unchanged. (templated)
+    :param trigger_seconds: seconds between micro-batches; 0: no pause between them. (templated)
+    :param max_rows_per_trigger: maximum rows of a micro-batch. (templated)
+    :param available_now: process the data available at the start, then end. (templated)
+    :param write_options: options of the write. (templated)
+    :param master: Spark's master, such as ``local[2]``; has to be allowed (``spark_settings``). None: the connection's
+        master, or else Spark's configuration. (templated)
+    :param spark_conf: Spark settings; each has to be allowed (``spark_settings``). (templated)
+    :param jobs_directory: directory of jobs and checkpoints; default: the connection's extra ``jobs_directory``, or
+        else ``dynamic_table_jobs`` in Airflow's home. (templated)
     :param deferrable: wait in the triggerer instead of on a worker.
-    :param poll_seconds: how often to look at the sink.
-    :param stale_seconds: how long its heartbeat may stand still before it counts as lost.
-    :param report_seconds: how often to write heartbeat, lag and last commit into the log and the XCom ``sink``; None:
-        never. A deferred task takes a worker for a moment to do so.
+    :param poll_seconds: seconds between checks of the sink.
+    :param stale_seconds: age in seconds at which the heartbeat is stale and the sink counts as lost.
+    :param report_seconds: seconds between reports of heartbeat, lag and last commit to the log and the XCom ``sink``;
+        None: no reports. A deferred task occupies a worker for a moment for each report.
     :param stop_timeout_seconds: how long to wait for an earlier sink that is being stopped.
-    :param command: what to start, for a sink that lives in another Python environment.
+    :param command: the command to start, for a sink in another Python environment.
     """
 
     template_fields: Sequence[str] = (
@@ -160,12 +160,12 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         self._killed = False
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Start the sink, or find the one that an earlier try started, and wait until it ends."""
-        # The mixin hands out a result only for a job that it submitted itself, not for one that it attached to.
+        """Start the sink, or attach to the one that an earlier try started, and wait for its end."""
+        # The mixin returns a result only for a job that it submitted itself, not for one that it attached to.
         return self.execute_resumable(context) or self._conclude(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> dict[str, Any]:
-        """Go on after the trigger has fired."""
+        """Resume after the trigger has fired."""
         self._job = SinkJob(Path(event["directory"]))
         if event["state"] == REPORT_DUE:
             self._tell(context)
@@ -176,7 +176,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         return self._conclude(context)
 
     def on_kill(self) -> None:
-        """Stop the sink: somebody ended the task while it held a worker. What runs here goes on for some seconds."""
+        """Stop the sink: a user ended the task while it held a worker. This process keeps running for some seconds."""
         self._killed = True
         if self._job:
             self._job.request_stop(BY_HAND)
@@ -184,11 +184,11 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     # -- ResumableJobMixin: the id of a job is its directory
 
     def submit_job(self, context: Context) -> str:
-        """Start the sink; refuse while another task's writes the table.
+        """Start the sink; fails while another task's sink writes to the table.
 
-        A try that died before its job's id was stored has left a job that is this task's all the same.
+        If an earlier try crashed before it stored the job's id, attach to its job.
         """
-        self.hook.load_table(self.table)  # a wrong name fails here, not in a process that nobody reads
+        self.hook.load_table(self.table)  # an invalid name fails here rather than in the detached process
         wanted = self._wanted()
         shown, secret, environment = secrets_apart(self.hook.options, self.hook.secret_keys)
         table_directory = jobs_root(self.hook, self.jobs_directory) / self.table
@@ -198,10 +198,10 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
                 if self._spec(last, wanted, catalog_options=shown, secret_options=secret).to_json() == last.told():
                     self._job = last
                     return str(last.directory)
-                last.request_stop("it is wanted otherwise")
+                last.request_stop("its declaration has changed")
             self._wait_for_predecessor(last)
             self._job = open_job_directory(table_directory, owner=owner)
-            if self._killed:  # killed later than this, the job finds the wish to stop in its directory
+            if self._killed:  # from now on, a kill leaves a stop request in the job's directory
                 message = f"The task was ended before the sink of {self.table} was started"
                 raise AirflowFailException(message)
             spec = self._spec(self._job, wanted, catalog_options=shown, secret_options=secret)
@@ -214,21 +214,21 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         return SinkJob(Path(str(external_id))).report().state
 
     def is_job_active(self, status: str) -> bool:
-        """Tell whether the job can be attached to again."""
+        """Return whether the job can be attached to again."""
         return SinkState(status).is_active
 
     def is_job_succeeded(self, status: str) -> bool:
-        """Tell whether the job has ended as it was told to."""
+        """Return whether the job has ended as requested."""
         return SinkState(status) is SinkState.STOPPED
 
     def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
-        """Wait for the job's end: in the triggerer if deferrable (this does not return then), else here."""
+        """Wait for the job's end, here or, if deferrable, in the triggerer (then this does not return)."""
         self._job = SinkJob(Path(str(external_id)))
         if (store := context.get("task_state_store")) is not None:
-            # The mixin's own entry is forgotten after thirty days, and with it whose sink it is.
+            # The mixin's own entry, which names the sink's owner, expires after thirty days.
             store.set(self.external_id_key, external_id, retention=NEVER_EXPIRE)
         if self.deferrable:
-            # The mixin has stored the id by now, so a deferred task finds its job again as well.
+            # The mixin has stored the id by now, so that a deferred task finds its job again.
             self.defer(
                 trigger=StreamSinkTrigger(
                     directory=str(self._job.directory),
@@ -251,40 +251,40 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         self._check_stopped(report.state, context)
 
     def get_job_result(self, external_id: JsonValue, context: Context) -> dict[str, Any]:
-        """Return the result of a job that has ended well."""
+        """Return the result of a job that has succeeded."""
         self._job = SinkJob(Path(str(external_id)))
         return self._conclude(context)
 
     @property
     def job(self) -> SinkJob:
-        """The job that this task watches."""
+        """The job that this task monitors."""
         if self._job is None:
-            message = f"Task {self.task_id} watches no sink yet"
+            message = f"Task {self.task_id} has no sink yet"
             raise RuntimeError(message)
         return self._job
 
     def _sink_owner(self, context: Context) -> str:
-        """Say whose the sinks are that this task starts and may attach to."""
+        """Return the owner of the sinks that this task starts and may attach to."""
         return task_instance_name(context)
 
     def _release_path(self, context: Context) -> str | None:  # noqa: ARG002  others have one
-        """Say which file's existence hands the running sink to another task."""
+        """Return the file whose existence hands the running sink over to another task."""
         return None
 
     def _tell(self, context: Context) -> None:
-        """Say how the sink is: heartbeat, lag and last commit."""
+        """Report the sink's heartbeat, lag and last commit."""
         facts = sink_facts(self.job, lambda: self.hook.load_table(self.table))
         tell_sink(self.table, facts)
         context["ti"].xcom_push(key=SINK_FACTS_KEY, value=facts)
 
     def _check_stopped(self, state: SinkState, context: Context) -> None:
-        """Raise for a job that ended otherwise than by being told to; what is raised starts it again, if that helps."""
+        """Raise for a job that ended without a request; after a transient failure the exception restarts the sink."""
         if state is SinkState.STOPPED:
             return
-        self.job.kill()  # a lost job that still has a process must not write beside its successor
+        self.job.kill()  # a lost job that still has a process must not write in parallel with its successor
         heartbeat = self.job.report().heartbeat
         error = heartbeat.get("error")
-        # The reason first: the UI cuts the line.
+        # The reason comes first, because the UI truncates the line.
         reason = error or self.job.log_tail()
         message = f"Sink {state}: {reason}\nThe sink of {self.table} in {self.job.directory}"
         if is_permanent(error):
@@ -293,13 +293,13 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
             raise SinkFailedError(message)
         failures = count_failure(context, got_on=heartbeat.get("batch_id") is not None)
         if failures > (retries := self.retries or 0):
-            message += f"\nIt failed {failures} times and finished no batch in between; the task has {retries} retries"
+            message += f"\nIt failed {failures} times without finishing a batch; the task has {retries} retries"
             raise AirflowFailException(message)
         self.log.error("%s\nIt is started again (%d of %d times in a row)", message, failures, retries)
         raise start_again_later(context, failures)
 
     def _conclude(self, context: Context) -> dict[str, Any]:
-        """Forget the job, or clearing the finished task would do nothing, and return what it did."""
+        """Return the job's result and forget the job: otherwise clearing the finished task would do nothing."""
         if (store := context.get("task_state_store")) is not None:
             store.delete(self.external_id_key)
         forget_failures(context)
@@ -309,7 +309,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
     def _wanted(self) -> dict[str, Any]:
-        """Return the part of the specification that the arguments say; an InvalidInputError refuses a wrong one."""
+        """Return the part of the specification that the arguments give; raises InvalidInputError for invalid ones."""
         return {
             "warehouse": self.hook.warehouse,
             "table": self.table,
@@ -342,16 +342,16 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         )
 
     def _wait_for_predecessor(self, job: SinkJob | None) -> None:
-        """Wait for a sink that is stopping; an AirflowFailException refuses to start beside one that is not."""
+        """Wait for a sink that is stopping; raises AirflowFailException if one is running."""
         deadline = time.monotonic() + self.stop_timeout_seconds
         while job and not (report := job.report()).state.is_ended:
             if report.state.is_active:
                 message = (
-                    f"{self.table} has a sink already ({job.directory}). End the task that watches it, "
-                    f"or, if none does, create the file {job.stop_path}."
+                    f"{self.table} has a sink already ({job.directory}). End the task that monitors it, "
+                    f"or, if there is none, create the file {job.stop_path}."
                 )
                 raise AirflowFailException(message)
             if time.monotonic() > deadline:
-                self.log.warning("The sink in %s does not end; it is killed", job.directory)
+                self.log.warning("The sink in %s does not end; killing it", job.directory)
                 job.kill()
             time.sleep(0.2)

@@ -1,7 +1,7 @@
-"""One sink for every stream that a file declares: who reads it, who keeps a sink, who waits for the file to change.
+"""Operators that run one sink for every stream in a file: one reads it, one runs a sink, one watches for changes.
 
-A run's tasks watch the sinks until the file changes. Then the run hands them over: its tasks end, the sinks go on, and
-the next run attaches to those that are still wanted as they are, starts what is new and stops what is gone.
+A run's tasks monitor the sinks until the file changes. Then the run hands them over: its tasks end, the sinks keep
+running, and the next run attaches to the unchanged ones, starts new ones and stops those that were removed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ RELEASES = ".released"  # of the jobs' directory: a file for each run that has h
 
 
 class ReadStreamsOperator(CatalogOperator):
-    """Returns ``SuperviseSinkOperator``'s arguments of every declared stream, and stops the sinks of all others.
+    """Returns ``SuperviseSinkOperator``'s arguments for every declared stream, and stops sinks of removed streams.
 
-    Only those that earlier runs of this DAG started: a sink of somebody else's is left alone.
+    It stops only sinks that earlier runs of this DAG started.
 
-    :param source: a YAML file, relative to the DAG file's folder or in full, or ``package.module:function``.
+    :param source: path of a YAML file, absolute or relative to the DAG file's folder, or ``package.module:function``.
         (templated)
     """
 
@@ -48,7 +48,7 @@ class ReadStreamsOperator(CatalogOperator):
         self.source = source
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Read them; everything that is wrong in the file is told here, and no sink is touched then."""
+        """Read the streams; an invalid file fails this task before any sink is stopped."""
         streams = read_streams(checked_text(self.source, "source"), Path(context["dag"].folder))
         wanted = {stream["table"] for stream in streams}
         self.log.info("%s declares %d stream(s): %s", self.source, len(streams), ", ".join(sorted(wanted)))
@@ -56,13 +56,13 @@ class ReadStreamsOperator(CatalogOperator):
             job = newest_job(directory)
             is_ours = job is not None and job.owner == _owner(context["ti"].dag_id, directory.name)
             if job is not None and is_ours and directory.name not in wanted and job.report().state.is_active:
-                self.log.info("%s is no longer declared: its sink in %s is stopped", directory.name, job.directory)
+                self.log.info("%s is no longer declared: stopping its sink in %s", directory.name, job.directory)
                 job.request_stop("it is no longer declared")
         return streams
 
 
 class SuperviseSinkOperator(StreamSinkOperator):
-    """Keeps one table's sink running until its run hands it over; whichever run of the DAG, the sink is the same."""
+    """Runs one table's sink until the DAG run hands it over to the next run, which attaches to the same sink."""
 
     def _sink_owner(self, context: Context) -> str:
         return _owner(context["ti"].dag_id, self.table)
@@ -72,14 +72,14 @@ class SuperviseSinkOperator(StreamSinkOperator):
 
 
 class AwaitStreamChangesOperator(CatalogOperator):
-    """Waits, without a worker, until other streams are declared than ``streams``; then hands over the run's sinks.
+    """Waits, without a worker, until the declared streams differ from ``streams``, then hands over the run's sinks.
 
-    A file that can't be read is no change: its error is in the log, and the sinks go on.
+    A file that can't be read does not count as a change: its error is logged, and the sinks keep running.
 
     :param source: as for `ReadStreamsOperator`. (templated)
-    :param streams: what that returned. (templated)
-    :param poll_seconds: how often to look whether the file was touched.
-    :param look_seconds: how often to read it in any case; a function's answer can't be told otherwise.
+    :param streams: the result of `ReadStreamsOperator`. (templated)
+    :param poll_seconds: seconds between checks of the file's modification.
+    :param look_seconds: seconds after which the source is read in any case, which detects changes of a function.
     """
 
     template_fields: Sequence[str] = ("source", "streams")
@@ -95,11 +95,11 @@ class AwaitStreamChangesOperator(CatalogOperator):
         self.look_seconds = look_seconds
 
     def execute(self, context: Context) -> str:
-        """Compare; wait for the file to be touched while there is no difference."""
+        """Compare; without a difference, wait until the file is modified."""
         return self._compare(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:  # noqa: ARG002  says nothing more
-        """Compare again after the file was touched."""
+        """Compare again after the file was modified."""
         return self._compare(context)
 
     def _compare(self, context: Context) -> str:
@@ -107,11 +107,11 @@ class AwaitStreamChangesOperator(CatalogOperator):
 
         source, folder = checked_text(self.source, "source"), Path(context["dag"].folder)
         path = folder / source
-        stamp = file_stamp(path)  # before it is read: what is written meanwhile is seen at the next look
+        stamp = file_stamp(path)  # before reading, so that the next check detects a write in between
         try:
             is_changed = _fingerprint(read_streams(source, folder)) != _fingerprint(self.streams or [])
         except InvalidInputError as wrong:
-            self.log.error("The sinks go on as they were declared before: %s", wrong)  # noqa: TRY400  it says it all
+            self.log.error("The sinks keep running as declared before: %s", wrong)  # noqa: TRY400  the message suffices
             is_changed = False
         if not is_changed:
             trigger = FileChangeTrigger(
@@ -121,7 +121,7 @@ class AwaitStreamChangesOperator(CatalogOperator):
         release = _release_of(context, self.hook)
         release.parent.mkdir(parents=True, exist_ok=True)
         release.touch()
-        self.log.info("Other streams are declared now; the next run takes over the sinks")
+        self.log.info("The declared streams have changed; the next run takes over the sinks")
         return str(release)
 
 

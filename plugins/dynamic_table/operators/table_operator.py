@@ -1,4 +1,4 @@
-"""What all operators have in common: the connection, and the table that they work on."""
+"""Base classes of all operators: the connection and the table."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["CatalogOperator", "TableOperator", "TaskEndedError"]
 
 
 class TaskEndedError(AirflowException):
-    """A person ended the task, or its worker has to go; where the task has tries left, the next one begins anew."""
+    """A user ended the task, or its worker is shutting down; if tries are left, the next one starts from scratch."""
 
 
 class CatalogOperator(BaseOperator):
-    """Base of the operators that look at the tables of a connection.
+    """Base of the operators that access the tables of a connection.
 
     :param dynamic_table_conn_id: the connection.
     """
@@ -35,16 +35,16 @@ class CatalogOperator(BaseOperator):
 
     @cached_property
     def hook(self) -> DynamicTableHook:
-        """The way to the tables."""
+        """The hook that opens the tables."""
         return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def on_kill(self) -> None:
-        """End what runs here by an exception, so that it takes back its uncommitted files, its turn and its Spark.
+        """End ``execute`` by an exception, so that it deletes uncommitted files, releases its lease and stops Spark.
 
-        Airflow calls this in the midst of the work, would go on with that, and kills the process seconds later.
+        Airflow calls this from a signal handler, would then resume ``execute``, and kills the process seconds later.
         """
         if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
-            return  # which has ended the work already
+            return  # which has ended ``execute`` already
         message = f"Task {self.task_id} was ended before it was done"
         raise TaskEndedError(message)
 
@@ -57,7 +57,7 @@ class TableOperator(CatalogOperator):
     """
 
     template_fields: Sequence[str] = ("table",)
-    # Whether what it does is an asset event of the table.
+    # Whether the operator emits asset events of the table.
     announces: ClassVar[bool] = False
 
     def __init__(self, *, table: str, **kwargs: Any) -> None:
@@ -65,11 +65,11 @@ class TableOperator(CatalogOperator):
         self.table = table
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Tell OpenLineage which table this is about; asked only where its provider is installed."""
+        """Return the table for OpenLineage; called only if its provider is installed."""
         return self._lineage(None)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """Tell which snapshot came of it as well."""
+        """Return the table and the new snapshot for OpenLineage."""
         result = task_instance.xcom_pull(task_ids=self.task_id, map_indexes=task_instance.map_index)
         return self._lineage(result.get("version") if isinstance(result, dict) else None)
 

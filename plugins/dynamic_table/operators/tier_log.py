@@ -1,4 +1,4 @@
-"""Brings the files of a table up to its log."""
+"""Tiers a table's log into its files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["TierLogOperator"]
 
 
 class TierLogOperator(TableOperator):
-    """Makes files of what is in the log only, for a table with ``log.consistency=eventual``.
+    """Writes log records that are not in the files yet into files, for a table with ``log.consistency=eventual``.
 
-    Streams and batch writes do so themselves; this is for writers that do not, and for a moment of one's own choice,
-    such as just before a batch job reads the files. Each record gets into the files once, whoever else is at it.
+    Streams and batch writes tier on their own. Use this operator for other writers, or to tier at a certain time, such
+    as just before a batch job reads the files. Each record gets into the files once, even if others tier in parallel.
 
-    :param compact: compact afterwards what is due. (templated)
+    :param compact: run due compactions afterwards. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "compact")
@@ -40,7 +40,7 @@ class TierLogOperator(TableOperator):
         self.compact = compact
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Tier the log and return the snapshot's id, None if the files were up to it."""
+        """Tier the log and return the snapshot's id, or None if the files were up to date."""
         compact = checked_flag(self.compact, "compact")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:

@@ -35,21 +35,21 @@ LINES_MAX = 20  # that the table's page shows
 
 
 class DataQualityError(AirflowFailException):
-    """A critical expectation was not met; the same snapshot would fail again, so there is no second try."""
+    """A critical expectation was not met; the same snapshot would fail again, so the task is not retried."""
 
 
 class ValidateTableOperator(EngineOperator):
-    """Fails at once when a critical expectation is not met; one of less severity passes and is counted.
+    """Fails without retries if a critical expectation is not met; failures of lower severity are only counted.
 
-    Rows are read into this process's memory, or by Spark where they are too many for it (``engine``).
-    Results are kept by snapshot, with the pages of Great Expectations, to which the task's link *Data Docs* leads.
+    Rows are read into this process's memory, or by Spark if they are too large (``engine``).
+    Results are stored per snapshot, with Great Expectations' pages; the task's link *Data Docs* opens them.
 
     :param expectations: plain data, ``[{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id"},
-        "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. Or a file of them,
-        relative to the DAG's folder, or ``package.module:function``; None: ``expectations/<db>.<table>.yaml`` there.
-        (templated)
+        "severity": "critical"}, ...]``; severity ``critical`` (default), ``warning`` or ``info``. Or the path of a file
+        with them, relative to the DAG's folder, or ``package.module:function``. None:
+        ``expectations/<db>.<table>.yaml`` in the DAG's folder. (templated)
     :param partition: ``{column: value}`` of the partition to check; None: the whole table. (templated)
-    :param columns: read these only; None: all. (templated)
+    :param columns: read only these columns; None: all. (templated)
     :param snapshot_id: check this snapshot; None: the newest. (templated)
     :param branch: check this branch; None: the table itself. (templated)
     """
@@ -97,7 +97,7 @@ class ValidateTableOperator(EngineOperator):
                 message = f"{table.name} has no rows in {partition_label([partition])} at snapshot {snapshot_id}."
                 raise NotFoundError(message)
             if not row_count:
-                self.log.warning("%s is empty: whatever is expected of its values is met", table.name)
+                self.log.warning("%s is empty: all expectations of its values are met", table.name)
             expectations = expectations_of(self.expectations, self.table, Path(context["dag"].folder))
             docs = DataDocs(root=docs_root(self.hook), table=table.name)
             report = check_expectations(rows, expectations, docs=docs, run_name=f"snapshot-{snapshot_id}")
@@ -117,7 +117,7 @@ class ValidateTableOperator(EngineOperator):
         for line in report.lines:
             self.log.warning(line)
         if report.failed["critical"]:
-            message = f"{table.name} at snapshot {snapshot_id} is not as expected:\n" + "\n".join(report.lines)
+            message = f"{table.name} at snapshot {snapshot_id} fails its expectations:\n" + "\n".join(report.lines)
             raise DataQualityError(message)
         return announce(
             context,
@@ -134,7 +134,7 @@ class ValidateTableOperator(EngineOperator):
     def _rows(
         self, table: DynamicTable, partition: Mapping[str, Any] | None, snapshot_id: int | None
     ) -> Iterator[tuple[pa.Table | DataFrame, int]]:
-        """The rows to check, and how many they are: in Arrow, or as a data frame while its session lasts."""
+        """Return the rows to check and their number: in Arrow, or as a data frame while its session lasts."""
         where = partition_filter(table, partition) if partition else None
         columns = checked_names(self.columns, "columns") or None
         splits = table.new_read(filter=where, snapshot_id=snapshot_id).plan().splits()
@@ -153,7 +153,7 @@ class ValidateTableOperator(EngineOperator):
         return table_lineage(self.hook, reads=[self.table])
 
     def _link(self, context: Context, docs: DataDocs, page: str | None) -> None:
-        """Lead to the page at once: a task that fails next has its link, too."""
+        """Set the link to the page at once, so that a task that fails next has it as well."""
         if page is not None:
             self.docs_url = docs.url_of(page, self.dynamic_table_conn_id)
             context["ti"].xcom_push(key=self.operator_extra_links[0].xcom_key, value=self.docs_url)

@@ -1,1 +1,1 @@
-"""Pages in Airflow's UI: what every table's health is, and what one table holds. They only look."""
+"""Read-only pages in Airflow's UI: the health of all tables, and the details of one table."""

@@ -1,8 +1,8 @@
-"""What the list of tables shows: the health of every table of one connection, looked at side by side.
+"""Content of the list of tables: the health of every table of one connection, read in parallel.
 
-Opened tables are kept, so that a second look reads the newest snapshot's id of each and little more. No look waits for
-the slowest table: one that takes longer goes on in the background, and the next look shows it. So does what a log says:
-a store that is slow or a broker that is down must not hold up the page.
+Opened tables are cached, so that a second request reads little more than the newest snapshot's id of each. No request
+waits for the slowest table: a slow read continues in the background, and the next request shows its result. The same
+holds for the state of logs. So a slow store or a broker outage does not block the page.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class CatalogBoard:
     def __init__(
         self,
         catalog: Catalog,
-        beside: Callable[[str], Mapping[str, Any]] = lambda _: {},
+        related: Callable[[str], Mapping[str, Any]] = lambda _: {},
         secrets: Sequence[str] = (),
     ) -> None:
-        """Show the tables of ``catalog``; ``beside(name)`` says more about one, under names of its own.
+        """Show the tables of ``catalog``; ``related(name)`` returns additional fields of one.
 
-        No error that is shown holds one of the ``secrets``.
+        Errors are shown without the ``secrets``.
         """
         self._catalog = catalog
-        self._beside = beside
+        self._related = related
         self._secrets = secrets
         self._tables: dict[str, DynamicTable] = {}
         self._rows: dict[str, dict[str, Any]] = {}
@@ -57,9 +57,9 @@ class CatalogBoard:
         self._log_looks = ThreadPoolExecutor(LOG_LOOKS_AT_ONCE, thread_name_prefix="log-look")
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a table, by name. A table that can't be looked at has an ``error`` instead of its health.
+        """Return one row per table, by name. A table that can't be read has an ``error`` instead of its health.
 
-        Half a second after the call, ``is_late`` marks the rows that are not there yet, or are those of the last look.
+        Returns after at most half a second; ``is_late`` marks rows that are missing or those of an earlier request.
         """
         names = self._catalog.list_tables()
         with self._lock:
@@ -83,7 +83,7 @@ class CatalogBoard:
         return self._rows[name]
 
     def view(self, name: str) -> dict[str, Any]:
-        """Everything that the page of one table shows; a StorageError says what is wrong with it."""
+        """Return the content of one table's page; raises StorageError if the table can't be read."""
         table = self._table(name)
         snapshots = table.inspect.snapshots()
         files = table.inspect.files()
@@ -105,11 +105,11 @@ class CatalogBoard:
             "partition_count": partitions.num_rows,
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
-            **self._beside(name),
+            **self._related(name),
         }
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
-        """DESCRIBE, which asks the log as well: a broker that is down answers at a later look."""
+        """Result of DESCRIBE, which also queries the log; during a broker outage a later request shows the log."""
         from storage_lib.schema.options.secret_text import hidden_in
 
         with self._lock:
@@ -126,18 +126,18 @@ class CatalogBoard:
             table = self._table(name)
             health = _json_health(table.inspect.health())
             holder = table.inspect.lease_holder()
-            beside = self._beside(name)
+            related = self._related(name)
         except Exception as error:  # noqa: BLE001  one broken table must not hide the others
             self._forget(name)
             return {"name": name, "error": shown_error(error, self._secrets)}
-        return {"name": name, **health, "turn_held_by": holder, "log": self._log(name, table), **beside}
+        return {"name": name, **health, "lease_held_by": holder, "log": self._log(name, table), **related}
 
     def _table(self, name: str) -> DynamicTable:
         known = self._tables.get(name)
         if known is not None:
             try:
                 known.inspect.check_still_there()
-            except Exception:  # noqa: BLE001  dropped, or made anew: to be opened again, which says what is wrong
+            except Exception:  # noqa: BLE001  dropped or recreated: opening it again reports the cause
                 self._forget(name)
             else:
                 return known
@@ -158,7 +158,7 @@ class CatalogBoard:
 
 
 class _LogLook:
-    """What a table's log said last; asked again each time somebody looks, never twice at once."""
+    """Cached state of a table's log; refreshed by each request, with one query at a time."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = secrets
@@ -190,12 +190,12 @@ def _ask_log(table: DynamicTable, secrets: Sequence[str]) -> dict[str, Any]:
 
 
 def _json_health(health: TableHealth) -> dict[str, Any]:
-    # `asdict` copies every value deeply, which takes a while for some hundred tables.
+    # `asdict` makes deep copies, which is slow for some hundred tables.
     return {field.name: getattr(health, field.name) for field in fields(health)}
 
 
 def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By partition and bucket the levels with their files and bytes; most sorted runs first."""
+    """Levels of each partition and bucket with their files and bytes; buckets with most sorted runs first."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for each in levels:
         key = (each["partition"], each["bucket"])
@@ -212,7 +212,7 @@ def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _json_rows(table: Any) -> list[dict[str, Any]]:
-    """Rows whose values JSON has; others as text, moments in epoch milliseconds."""
+    """Rows with JSON values: timestamps as epoch milliseconds, other types as text."""
     return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
 
 

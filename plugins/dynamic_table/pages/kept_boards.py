@@ -1,4 +1,4 @@
-"""The boards that the pages keep: one per connection, and few; who is shown least recently goes first."""
+"""LRU cache of the pages' boards, one per connection."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.pages.beside_table import sink_beside, validation_beside
 from dynamic_table.pages.catalog_board import CatalogBoard
+from dynamic_table.pages.sink_and_validation import last_validation, sink_state
 from dynamic_table.quality.data_docs import docs_root
 from dynamic_table.sinks.sink_settings import jobs_root
 
@@ -35,19 +35,19 @@ class KeptBoards:
     def board(self, hook: DynamicTableHook) -> CatalogBoard:
         """Return the board of a hook's connection, replaced when its warehouse or options have changed.
 
-        One that is let go ends its threads once nobody looks at it any more: they live as long as the board.
+        The threads of an evicted board end when its last request has ended.
         """
         connection = hook.dynamic_table_conn_id
         jobs, docs = jobs_root(hook), docs_root(hook)
         made_of = (hook.warehouse, tuple(sorted(hook.options.items())), jobs, docs)
 
-        def beside(name: str) -> dict[str, Any]:
-            return {"sink": sink_beside(jobs, name), "validation": validation_beside(docs, name, connection)}
+        def related(name: str) -> dict[str, Any]:
+            return {"sink": sink_state(jobs, name), "validation": last_validation(docs, name, connection)}
 
         with self._lock:
             known = self._boards.get(connection)
             if known is None or known[0] != made_of:
-                known = (made_of, CatalogBoard(hook.get_conn(), beside, hook.secrets()))
+                known = (made_of, CatalogBoard(hook.get_conn(), related, hook.secrets()))
                 self._boards[connection] = known
             self._boards.move_to_end(connection)
             while len(self._boards) > self._boards_max:

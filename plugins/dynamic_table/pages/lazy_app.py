@@ -1,6 +1,7 @@
-"""The pages as an ASGI application that is imported by the first request: only the API server ever serves one.
+"""The pages as an ASGI application that is imported by the first request.
 
-Every process of Airflow loads plugins; FastAPI and Airflow's security would cost each of them a second and 29 MB.
+Every Airflow process loads plugins, but only the API server serves requests; importing FastAPI and Airflow's security
+would cost each process a second and 29 MB.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ __all__ = ["LazyApp"]
 
 
 class LazyApp:
-    """Hands every request to ``dynamic_table.pages.pages_app:app``."""
+    """Passes every request to ``dynamic_table.pages.pages_app:app``."""
 
     def __init__(self) -> None:
         self._app: Any = None

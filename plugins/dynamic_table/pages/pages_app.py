@@ -1,4 +1,4 @@
-"""The application behind the pages. Each request needs what Airflow asks of those who look at its assets.
+"""The pages' FastAPI application. Each request needs Airflow's permission to read assets.
 
     GET tables                       the list of tables          ?connection=dynamic_table_default
     GET table?name=db.table          one table
@@ -8,7 +8,7 @@
 
 Only connections that an administrator has published are opened (``published_connection``).
 
-It answers to GET only. What changes something is done by Airflow's own API, under the user's own permissions.
+It serves GET only. The pages change things through Airflow's own API, with the user's permissions.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STATIC = Path(__file__).with_name("static")
 STATIC_FILES = frozenset(path.name for path in STATIC.iterdir() if path.suffix in (".js", ".css"))
 INDEX = "index.html"
 NO_SUCH_PAGE = (
-    "There is no such page: its connection is not published, its table was not validated, or longer ago than is kept."
+    "Page not found: its connection is not published, or its table has no validation results, or they have expired."
 )
-# Values of tables are text to these pages, never markup; should one slip through, nothing would run it.
+# The pages show values as text, never as markup; should one slip through, the browser would not execute it.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'"
 
-# Great Expectations' pages hold their style; their scripts would come from elsewhere, and are not run.
+# Great Expectations' pages have inline styles; their scripts, which other servers host, are not executed.
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; sandbox"
 )
@@ -90,7 +90,7 @@ def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JS
 
 
 def _answered(connection: str, answer: Callable[[DynamicTableHook], Any]) -> JSONResponse:
-    """The answer, or what is wrong in the words that may be shown."""
+    """Return the answer, or the error in a form that may be shown."""
     from storage_lib.errors import NotFoundError
 
     try:
@@ -108,7 +108,7 @@ def _answered(connection: str, answer: Callable[[DynamicTableHook], Any]) -> JSO
 
 @app.get("/static/{name}")
 def static(name: str) -> FileResponse:
-    """A script or a style; not mounted as a folder, because that would ask nobody who he is."""
+    """A script or a style sheet; not a mounted folder, which would skip authentication."""
     if name not in STATIC_FILES:
         raise HTTPException(404)
     return FileResponse(STATIC / name, headers={"Cache-Control": "max-age=3600"})
@@ -116,7 +116,7 @@ def static(name: str) -> FileResponse:
 
 @app.get("/docs/{connection}/{table}/{page:path}")
 def data_docs(connection: str, table: str, page: str) -> Response:
-    """A page of a table's validations, their list, or what a page looks like."""
+    """A page of a table's validations, their list, or a style sheet."""
     try:
         docs = DataDocs(root=docs_root(published_hook(connection)), table=table)
     except NotPublishedError as error:

@@ -1,8 +1,8 @@
 """Which connections the pages may open: those that an administrator has published.
 
-Whoever may look at Airflow's assets may open the pages, and may name any connection in their address. So a connection
-is opened only if its type is ``dynamic_table`` and its extra says ``"publish_pages": true``, which takes the right to
-edit connections. For every other id the answer is the same, so that the pages do not tell which ids exist.
+Every user with permission to read assets may open the pages, with any connection id in the address. So a connection is
+opened only if its type is ``dynamic_table`` and its extra has ``"publish_pages": true``, which requires permission to
+edit connections. The answer is the same for all other ids, so that the pages do not reveal which ids exist.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def published_hook(connection: str) -> DynamicTableHook:
         found = BaseHook.get_connection(connection)
         hook = DynamicTableHook(dynamic_table_conn_id=connection, connection=found)
         is_published = found.conn_type == DynamicTableHook.conn_type and hook.extra.get(PUBLISH_FIELD) in (True, "true")
-    except Exception as error:  # noqa: BLE001  an unknown id, an invalid extra: any difference would tell which
+    except Exception as error:  # noqa: BLE001  a different answer would reveal whether the id exists
         _log.info("The pages cannot open connection %r: %s", connection, type(error).__name__)
         raise NotPublishedError(connection) from None
     if not is_published:

@@ -1,4 +1,4 @@
-"""An error in the words in which a page may show it."""
+"""Text of an error that a page may show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 def shown_error(error: Exception, secrets: Iterable[str] = ()) -> str:
-    """Return our own errors without ``secrets``; of another one the class only, for its text may hold anything."""
+    """Return a library error without ``secrets``; of others only the class, as the text may contain secrets."""
     from storage_lib.errors import StorageError
     from storage_lib.schema.options.secret_text import hidden_in
 

@@ -1,6 +1,6 @@
 """Which Python functions a form or a template may name.
 
-Whoever may trigger a DAG chooses what its form says, so a task calls only functions of the modules that the setting
+Every user who may trigger a DAG fills in its form, so a task calls only functions of the modules that the setting
 ``[dynamic_table] callable_modules`` lists. The setting belongs to Airflow's configuration, which only an administrator
 changes; the task checks it in the worker, right before it imports the module.
 
@@ -72,7 +72,7 @@ class _Allowed:
         return DAGS_FOLDER in self.entries and self._is_below_a_folder(parts[0])
 
     def _is_below_a_folder(self, package: str) -> bool:
-        """Whether all files of a top-level module or package lie there. Looking for it imports nothing."""
+        """Whether all files of a top-level module or package are in one of the folders. Imports nothing."""
         try:
             spec = find_spec(package)
         except (ImportError, ValueError):
@@ -83,7 +83,7 @@ class _Allowed:
         return bool(places) and all(place is not None and self._holds_file(Path(place)) for place in places)
 
     def _holds_file(self, place: Path) -> bool:
-        # A folder may be a link that is switched at each deployment; Python has imported from either name.
+        # A deployment may switch a folder by a symbolic link, so accept the link's path and its target.
         return any(
             place.absolute().is_relative_to(folder.absolute()) or place.resolve().is_relative_to(folder.resolve())
             for folder in self.folders
@@ -92,7 +92,7 @@ class _Allowed:
 
 def _dags_folders() -> tuple[Path, ...]:
     folders = [conf.get("core", "dags_folder", fallback="")]
-    with suppress(RuntimeError, KeyError, AttributeError):  # outside of a task there is no context
+    with suppress(RuntimeError, KeyError, AttributeError):  # outside a task the context is missing
         folders.append(str(get_current_context()["ti"].bundle_instance.path))  # type: ignore[attr-defined]
     return tuple(Path(folder) for folder in folders if folder)
 

@@ -1,9 +1,9 @@
-"""Refuses requests to Airflow's API server that name another host than its own.
+"""Rejects requests to Airflow's API server whose Host header names another host.
 
 A web page can point a name of its own at 127.0.0.1 (DNS rebinding) and then read an API server on this machine from
-the visitor's browser. Such a request carries the page's host name. The check is on where ``[api] base_url`` names a
-loopback address, and wherever ``[dynamic_table] allowed_hosts`` lists host names; it is off for a server with a public
-name, which a proxy in front of it may call by others.
+the visitor's browser. Such a request carries the page's host name. The check is enabled if ``[api] base_url`` is a
+loopback address or if ``[dynamic_table] allowed_hosts`` lists host names. It is disabled for a server with a public
+name, because a proxy in front of it may use other names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AllowedHosts:
     """An ASGI middleware: Starlette's check of the Host header, with Airflow's configuration."""
 
     def __init__(self, app: ASGIApp) -> None:
-        # Every process of Airflow imports this module; only the API server makes the middleware.
+        # Every Airflow process imports this module; only the API server creates the middleware.
         from starlette.middleware.trustedhost import TrustedHostMiddleware
 
         self._checked = TrustedHostMiddleware(app, allowed_hosts(), www_redirect=False)
@@ -43,7 +43,7 @@ def allowed_hosts() -> list[str]:
     own = urlsplit(conf.get("api", "base_url", fallback="") or "").hostname or ""
     if not listed and not _is_loopback(own):
         return ["*"]
-    # Tasks reach the server by this address, which in a container network is another name.
+    # Tasks call the server by this address, which differs in a container network.
     workers = urlsplit(conf.get("core", "execution_api_server_url", fallback="") or "").hostname or ""
     named = (*listed, own, workers, *LOOPBACK)
     return list(

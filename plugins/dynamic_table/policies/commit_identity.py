@@ -1,7 +1,7 @@
-"""Who commits: the same answer on every try of a task, so that a commit whose answer was lost is found, not repeated.
+"""Commit identity of a task: the same on every try, so that a retry finds an earlier commit and does not repeat it.
 
-User = DAG, run, task and map index. Identifier = a token made at the first try and kept in the task's state store for
-the tries that Airflow makes by itself. A task that someone clears commits anew, whether it had succeeded or failed.
+User = DAG, run, task and map index. Identifier = a token that the first try creates; the task's state store keeps it
+for Airflow's automatic retries. A cleared task has a new identity and commits again, even if it had succeeded.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["CommitIdentity", "commit_identity", "task_instance_name"]
 
 TOKEN_KEY = "commit_identifier"  # noqa: S105  a name, not a secret
-# The UI and every JSON reader keep integers of this size exact; the last bits are left for the parts of one task.
+# The UI and JSON readers keep integers of this size exact; the last bits number the commits of one task.
 TOKEN_BITS = 40
 PARTS_MAX = 2**12
 
 
 class CommitArguments(TypedDict):
-    """The identity as keyword arguments of the library's calls."""
+    """Return the identity as keyword arguments of the library's calls."""
 
     commit_user: str
     commit_identifier: int
@@ -33,7 +33,7 @@ class CommitArguments(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitIdentity:
-    """A task instance's identity towards a table."""
+    """The commit identity of a task instance."""
 
     user: str
     token: int
@@ -45,12 +45,12 @@ class CommitIdentity:
 
 @contextmanager
 def commit_identity(context: Context) -> Iterator[CommitIdentity]:
-    """Give the identity of this task instance.
+    """Return the identity of this task instance.
 
-    Its token is kept even when all is done: until Airflow knows that, the task may be tried again.
+    The token is kept after the last commit: Airflow may retry the task until it has recorded the success.
     """
     store = context.get("task_state_store")
-    # Clearing a task raises its last possible try: that tells Airflow's own tries from a person's.
+    # Clearing a task raises its max_tries, which distinguishes a clear from an automatic retry.
     last_try = context["ti"].max_tries
     kept: Any = None if store is None else store.get(TOKEN_KEY)
     if isinstance(kept, dict) and kept["last_try"] == last_try:
@@ -63,6 +63,6 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
 
 
 def task_instance_name(context: Context) -> str:
-    """Return what names a task of a run, whichever try this is."""
+    """Return the name of a run's task, the same for all tries."""
     ti = context["ti"]
     return f"airflow/{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"

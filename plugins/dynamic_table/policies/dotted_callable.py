@@ -1,6 +1,6 @@
-"""A callable by its dotted path, ``package.module:function``: how a form names Python code.
+"""Loads a callable by its dotted path, ``package.module:function``.
 
-Only the path is checked here. For a path that a form or a template gives, use ``allowed_callable``.
+Checks only the path. For a path from a form or a template, use ``allowed_callable``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["load_callable", "module_and_name"]
 
 
 def module_and_name(path: str) -> tuple[str, str]:
-    """Return both halves of the path; an InvalidInputError refuses another form."""
+    """Return both halves of the path; raises InvalidInputError for another form."""
     from storage_lib.errors import InvalidInputError
 
     module, colon, name = path.partition(":")
@@ -26,7 +26,7 @@ def module_and_name(path: str) -> tuple[str, str]:
 
 
 def load_callable(path: str) -> Callable[..., Any]:
-    """Import and return it; an InvalidInputError says which half of the path is wrong."""
+    """Import and return the callable; raises InvalidInputError for an unknown module or name."""
     from storage_lib.errors import InvalidInputError
 
     module_name, name = module_and_name(path)

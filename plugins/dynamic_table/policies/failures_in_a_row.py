@@ -1,7 +1,7 @@
-"""How often a sink has failed since it last got on, kept in its task's state store.
+"""Number of failures of a sink since it last finished a batch, stored in its task's state store.
 
-Airflow counts the tries of a task over its whole life, and a stream's life is years: an outage here and there would use
-them up. So a sink that failed is started again within its try, and only failures without a batch between them count.
+Airflow counts a task's tries over its whole life, which may be years for a stream: occasional outages would use them
+up. So a failed sink is restarted within the same try, and only failures without a batch in between count.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FAILURES_KEY = "sink_failures"
 
 
 def count_failure(context: Context, *, got_on: bool) -> int:
-    """Note one more failure and return which one in a row it is; the first again if the sink ``got_on`` before it."""
+    """Count a failure and return the number in a row; 1 if the sink finished a batch before it (``got_on``)."""
     store: Any = context["task_state_store"]
     kept = store.get(FAILURES_KEY)
-    # Clearing a task raises its last possible try: who clears it wants to begin anew.
+    # Clearing a task raises its max_tries; a clear resets the count.
     last_try = context["ti"].max_tries
     before = kept["count"] if isinstance(kept, dict) and kept["last_try"] == last_try and not got_on else 0
     store.set(FAILURES_KEY, {"count": before + 1, "last_try": last_try})
@@ -33,12 +33,12 @@ def count_failure(context: Context, *, got_on: bool) -> int:
 
 
 def forget_failures(context: Context) -> None:
-    """Begin anew: the sink has ended as it was told to."""
+    """Reset the count: the sink has ended as requested."""
     if (store := context.get("task_state_store")) is not None:
         store.delete(FAILURES_KEY)
 
 
 def start_again_later(context: Context, failures: int) -> AirflowRescheduleException:
-    """Return what makes Airflow run the task again in a while, longer with every failure, without using up a try."""
+    """Return the exception that reschedules the task without using up a try; the delay grows with each failure."""
     delay = delay_before(DELAY_SECONDS["SinkFailedError"], failures, context)
     return AirflowRescheduleException(datetime.now(tz=UTC) + delay)  # type: ignore[no-untyped-call]  # Airflow's

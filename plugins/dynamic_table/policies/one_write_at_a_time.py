@@ -1,9 +1,9 @@
-"""Keeps the writes of Airflow's API server apart where its database is SQLite, which else stand still for each other.
+"""Serialises API-server writes on SQLite to avoid lock waits.
 
-SQLite has one lock for all writers. A request that has written keeps it until the event loop lets its commit run; the
-audit of the next request writes in the event loop itself, and waits there for that lock. Both wait until SQLite's
-patience ends: five seconds, and then an error, unless somebody made it longer. It takes two clicks at once, or one
-click while a task tells of itself. Databases that lock rows have no such lock to wait for, and are left alone.
+SQLite has one lock for all writers. A request that has written holds it until the event loop runs its commit, while
+the audit of the next request writes in the event loop itself and blocks there on the same lock. Both wait until
+SQLite's busy timeout (by default five seconds) and then fail. Two clicks at once are enough, or one click while a task
+reports its state. Databases with row locks do not need this.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 
 class OneWriteAtATime:
-    """An ASGI middleware: a request that may write begins when the one before it has been answered.
+    """An ASGI middleware: a request that may write starts after the previous one was answered.
 
-    It has come whole by then: a client that stands still in the middle of its request holds up nobody.
+    The request's body is received before, so that a client that stalls while sending blocks nobody.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -33,7 +33,7 @@ class OneWriteAtATime:
         self._turn = asyncio.Lock() if conf.get("database", "sql_alchemy_conn").startswith("sqlite") else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request pass, in its turn."""
+        """Process the request after those before it."""
         if self._turn is None or scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return
@@ -43,7 +43,7 @@ class OneWriteAtATime:
 
 
 async def _whole_request(receive: Receive) -> deque[Message]:
-    """Return what the client has sent once that is all, or the word that the client has gone."""
+    """Return the messages of the whole request body, or the message that the client has disconnected."""
     come = deque([await receive()])
     while come[-1].get("more_body"):
         come.append(await receive())

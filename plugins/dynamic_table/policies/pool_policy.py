@@ -1,8 +1,7 @@
-"""Puts tasks that rewrite a table into its pool, where provisioning has made one; Airflow calls it a cluster policy.
+"""Cluster policy that puts tasks that rewrite a table into the table's pool, if provisioning has created one.
 
-A pool is no template, and the table of a run is known only when there is a run; that of a mapped task's instance, only
-when the task before it has listed the tables. So this is asked for each task instance as it is made, by the scheduler
-or the API server.
+A task's ``pool`` can't be templated, and the table is known only when the run exists or, for a mapped task, when the
+upstream task has listed the tables. So the scheduler or the API server calls the policy for each new task instance.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ NAME = "dynamic_table.policies.pool_policy"
 
 
 def register() -> None:
-    """Make Airflow ask; a second time does nothing."""
+    """Register the policy with Airflow; idempotent."""
     import sys
 
     policies = settings.get_policy_plugin_manager()
     if not policies.has_plugin(NAME):
         policies.register(sys.modules[__name__], NAME)
-    # Airflow looks for policies only where there is an airflow_local_settings, and asks none otherwise.
+    # Airflow loads policies only if there is a module airflow_local_settings.
     settings.task_instance_mutation_hook.is_noop = False  # type: ignore[attr-defined]  # of a function
 
 
 @hookimpl
 def task_instance_mutation_hook(task_instance: TaskInstance, dag_run: DagRun | None) -> None:
-    """Put the instance into its table's pool; without a run, nothing is known of the table yet."""
+    """Put the instance into its table's pool; before the run exists the table is unknown."""
     task: Any = getattr(task_instance, "task", None)
     if task is None or dag_run is None:
         return
@@ -48,23 +47,23 @@ def task_instance_mutation_hook(task_instance: TaskInstance, dag_run: DagRun | N
     defaults = {key: parameters[key] for key in ("table",) if key in parameters}
     mapped = mapped_table(task, task_instance.map_index, lambda told_by: _told(told_by, dag_run))
     for pool in pools_of(task, dag_run.conf or {}, defaults, mapped):
-        # A task in a pool that does not exist would never be started.
+        # A task in a missing pool would never start.
         if _exists(pool, dag_run):
             task_instance.pool = pool
             return
 
 
 def mapped_table(task: Any, index: int, told: Callable[[Any], object]) -> object:
-    """Return the table that the ``index``-th instance of a mapped task is for; None where that can't be told.
+    """Return the table of the ``index``-th instance of a mapped task; None if it can't be determined.
 
-    ``told`` returns what an earlier task has returned.
+    ``told`` returns the result of an upstream task.
     """
     if not task.is_mapped or index < 0:
         return None
     given = task.expand_input.value
     if isinstance(given, Mapping):
         if set(given) != {"table"}:
-            return None  # each with each: the index tells nothing of the table alone
+            return None  # a cross product: the index alone does not determine the table
         given = given["table"]
     listed = given if isinstance(given, list | tuple) else told(given)
     if not isinstance(listed, list) or index >= len(listed):
@@ -74,7 +73,7 @@ def mapped_table(task: Any, index: int, told: Callable[[Any], object]) -> object
 
 
 def _told(told_by: Any, dag_run: DagRun) -> object:
-    """Return the XCom that a task's output stands for; None for what is made of one, or lies elsewhere."""
+    """Return the XCom that a task's output refers to; None for values derived from one or from elsewhere."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
@@ -100,7 +99,7 @@ def _exists(pool: str, dag_run: DagRun) -> bool:
 
 
 def _asked(dag_run: DagRun, question: Select[Any]) -> object:
-    """Ask within the run's own session: Airflow forbids any other here."""
+    """Query within the run's own session: Airflow forbids any other here."""
     from sqlalchemy.orm import object_session
 
     session = object_session(dag_run)

@@ -1,7 +1,7 @@
-"""Which Spark master and which settings of Spark a form or a template may name.
+"""Spark masters and Spark settings that a form or a template may use.
 
-A setting of Spark can load any class into the driver, and a foreign master receives the job with the connection's
-secrets. So a task takes only masters and settings that cannot do this, and those that an administrator has added:
+A Spark setting can load any class into the driver, and an untrusted master receives the job with the connection's
+secrets. So a task accepts only masters and settings that cannot do this, and those that an administrator has added:
 
     [dynamic_table] spark_masters      masters, such as spark://host:7077; `local` stands for every local master. The
                                        connection's spark_master is always allowed.
@@ -63,15 +63,15 @@ SAFE_KEYS = frozenset(
         "task.maxFailures",
     )
 )
-"""Numbers, sizes, durations and switches: how much of the machine a job takes, and how its plan is made."""
+"""Numbers, sizes, durations and switches that control a job's resources and plan."""
 
 _LOCAL_MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?")
-# Sizes become part of a JVM's command line.
+# Sizes become part of the JVM's command line.
 _SAFE_VALUE = re.compile(r"[\w.+:/%-]{1,100}", re.ASCII)
 
 
 def checked_master(value: object, hook: DynamicTableHook) -> str | None:
-    """Return the master that was given, else the connection's; an InvalidInputError refuses one that is not allowed."""
+    """Return the given master, or else the connection's; raises InvalidInputError for one that is not allowed."""
     from storage_lib.errors import InvalidInputError
 
     of_connection = hook.spark_master
@@ -91,7 +91,7 @@ def checked_master(value: object, hook: DynamicTableHook) -> str | None:
 
 
 def checked_spark_conf(value: object) -> dict[str, str]:
-    """Return Spark's settings; an InvalidInputError refuses a secret, and one that is not allowed."""
+    """Return the checked Spark settings; raises InvalidInputError for secrets and settings that are not allowed."""
     from storage_lib.errors import InvalidInputError
 
     settings = checked_open_options(value, "spark_conf")
@@ -118,5 +118,5 @@ def _is_added(key: str, added: frozenset[str]) -> bool:
 
 def _entries(setting: str, default: str) -> frozenset[str]:
     text = conf.get("dynamic_table", setting, fallback=default) or ""
-    # local[2,4] holds a comma.
+    # local[2,4] contains a comma.
     return frozenset(re.sub(r",(?![^\[]*\])", " ", text).split())

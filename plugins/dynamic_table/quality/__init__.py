@@ -1,1 +1,1 @@
-"""Great Expectations on a table: its suites, its runs, the pages of its results."""
+"""Great Expectations for tables: suites, validation runs, and the pages of their results."""

@@ -1,4 +1,4 @@
-"""Where Great Expectations keeps its results and the pages that it makes of them: a project of its own per table.
+"""Storage of Great Expectations' results and pages: one project per table.
 
 <docs>/<db>.<table>/gx/uncommitted/validations/.../snapshot-7/<time>/....json      the result
 <docs>/<db>.<table>/last.json                                                     the last validation, for the pages
@@ -36,14 +36,14 @@ RESULTS_MAX = 100
 
 
 def docs_root(hook: DynamicTableHook) -> Path:
-    """Return the directory of all projects: the connection's extra ``docs_directory``, else one in Airflow's home."""
+    """Return the directory of all projects: the connection's extra ``docs_directory``, or one in Airflow's home."""
     chosen = hook.extra.get("docs_directory")
     return Path(chosen) if chosen else Path(AIRFLOW_HOME) / "dynamic_table_docs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDocs:
-    """What is kept of one table's validations."""
+    """Stored results and pages of one table's validations."""
 
     root: Path
     table: str
@@ -60,7 +60,7 @@ class DataDocs:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let one validation at a time write the project, and leave no more than the newest results."""
+        """Lock the project for one validation at a time; delete all but the newest results at the end."""
         self.project.mkdir(parents=True, exist_ok=True)
         with (self.project / "turn.lock").open("w") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
@@ -79,14 +79,14 @@ class DataDocs:
         return str(pages[-1].relative_to(self.site)) if pages else None
 
     def note_last(self, facts: Mapping[str, Any]) -> None:
-        """Keep what the pages show of a validation, in place of the one before."""
+        """Store the summary of a validation for the pages, replacing the previous one."""
         self.project.mkdir(parents=True, exist_ok=True)
         aside = self.project / f"last.{secrets.token_hex(4)}"
         aside.write_text(json.dumps(facts), encoding="utf-8")
         aside.replace(self.project / "last.json")
 
     def last(self) -> dict[str, Any] | None:
-        """Return what was noted last; None if the table was never validated."""
+        """Return the summary of the last validation; None if the table was never validated."""
         try:
             noted = json.loads((self.project / "last.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -94,16 +94,16 @@ class DataDocs:
         return noted if isinstance(noted, dict) else None
 
     def url_of(self, page: str, connection: str) -> str:
-        """Return where the plugin shows the page."""
+        """Return the page's address in the plugin."""
         base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
         return f"{base}/dynamic-tables/docs/{quote(connection)}/{quote(self.table)}/{quote(page)}"
 
 
 class DataDocsLink(BaseOperatorLink):
-    """The button of a validation's task that opens what was found; the task itself says where that is."""
+    """The button of a validation's task that opens the results; the task stores the address."""
 
     name = "Data Docs"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  Airflow's signature
-        """Return it; nothing before the table has been checked."""
+        """Return the address; empty before the table has been checked."""
         return getattr(operator, "docs_url", None) or ""

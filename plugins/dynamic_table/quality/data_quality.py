@@ -1,4 +1,4 @@
-"""Great Expectations on rows in Arrow or of Spark: which expectations are not met, as lines a person can read.
+"""Runs Great Expectations on Arrow or Spark rows; reports unmet expectations as readable lines.
 
 Imported inside functions: Great Expectations takes seconds to import, and DAG files import this package.
 """
@@ -27,18 +27,18 @@ __all__ = ["QualityReport", "check_expectations"]
 
 SEVERITIES = ("critical", "warning", "info")
 KEYS = ("type", "kwargs", "severity")
-# What Great Expectations writes beside them into an exported suite; it changes nothing here.
+# Further keys that Great Expectations writes into an exported suite; they have no effect here.
 REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
-# What Great Expectations calls the table's rows; a source of its project is of one engine for good.
+# Names of the data sources in Great Expectations; the engine of a source can't be changed.
 ARROW_SOURCE, SPARK_SOURCE, ASSET = "table", "spark", "rows"
-# Put by it into every page that it makes.
+# Great Expectations puts this into every page.
 CUSTOM_STYLE = Path("gx", "plugins", "custom_data_docs", "styles", "data_docs_custom_styles.css")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityReport:
-    """How many expectations were checked, how many failed by severity, and one line per failure."""
+    """Number of expectations checked, number of failures by severity, and one line per failure."""
 
     checked: int
     failed: Mapping[str, int]
@@ -48,9 +48,9 @@ class QualityReport:
 def check_expectations(
     rows: pa.Table | DataFrame, expectations: object, *, docs: DataDocs | None = None, run_name: str = "check"
 ) -> QualityReport:
-    """Check ``[{"type", "kwargs", "severity"}, ...]``; an InvalidInputError names one that can't be checked.
+    """Check ``[{"type", "kwargs", "severity"}, ...]``; raises InvalidInputError for one that can't be checked.
 
-    With ``docs`` the result is kept there under ``run_name``, and a page is made of it.
+    With ``docs``, the result is stored there under ``run_name`` and rendered as a page.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -67,7 +67,7 @@ def check_expectations(
 def _results(
     rows: pa.Table | DataFrame, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
 ) -> list[dict[str, Any]]:
-    """Run Great Expectations quietly and bring its answer into a plain form, in the order asked."""
+    """Run Great Expectations without its output; return results as plain data, in the order of the expectations."""
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
@@ -83,7 +83,7 @@ def _results(
 
 
 def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run_name: str) -> Any:
-    """Validate in the table's project: the result is stored there, and its page and the index are made."""
+    """Validate in the table's project, which stores the result and renders its page and the index."""
     import great_expectations as gx
     from great_expectations.core.run_identifier import RunIdentifier
     from great_expectations.data_context.types.resource_identifiers import (
@@ -104,7 +104,7 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run
         run_id=run,
         batch_identifier=f"{ARROW_SOURCE if _is_arrow(rows) else SPARK_SOURCE}-{ASSET}",
     )
-    # Only these, and the index: what was found before has its pages already.
+    # Only the new result and the index: earlier results have their pages already.
     context.build_data_docs(resource_identifiers=[of_suite, of_result])
     return validation
 
@@ -134,7 +134,7 @@ def _is_arrow(rows: pa.Table | DataFrame) -> TypeGuard[pa.Table]:
 
 
 def _built(spec: Mapping[str, Any]) -> Any:
-    """Return the expectation itself: a suite made of plain data only logs those that it does not understand."""
+    """Return the expectation object: a suite built from plain data only logs invalid expectations."""
     from great_expectations.exceptions.exceptions import ExpectationNotFoundError
     from great_expectations.expectations.registry import get_expectation_impl
 
@@ -190,7 +190,7 @@ def _listed(expectations: object) -> list[Any]:
 
 
 def _checked(spec: object) -> dict[str, Any]:
-    """Return the expectation with its severity; an InvalidInputError tells what is wrong with it."""
+    """Return the expectation with its severity; raises InvalidInputError if it is malformed."""
     from storage_lib.errors import InvalidInputError
 
     if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
@@ -203,6 +203,6 @@ def _checked(spec: object) -> dict[str, Any]:
         message = f"The kwargs of {spec['type']} are {kwargs!r}; they have to be a mapping like {{'column': 'id'}}."
         raise InvalidInputError(message)
     if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
-        message = f"Severity {severity!r} of {spec['type']} is none of {', '.join(SEVERITIES)}."
+        message = f"Severity {severity!r} of {spec['type']} is invalid; use one of {', '.join(SEVERITIES)}."
         raise InvalidInputError(message)
     return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity}

@@ -1,4 +1,4 @@
-"""A table's validations as one page, newest first: Great Expectations' own list is made by a script; none may run."""
+"""List of a table's validations, newest first; replaces Great Expectations' own list, which needs scripts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _row(docs: DataDocs, page: Path) -> str:
 
 
 def _is_met(docs: DataDocs, page: Path) -> bool | None:
-    """Whether the result that the page was made of says so; None where it can't be read."""
+    """Whether the page's result is a success; None if it can't be read."""
     try:
         result = json.loads((docs.site.parents[1] / page.with_suffix(".json")).read_text(encoding="utf-8"))
         return bool(result["success"])

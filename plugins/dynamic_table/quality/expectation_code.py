@@ -1,8 +1,8 @@
-"""Expectations that hold code, which only an author of DAGs may write.
+"""Detects expectations that contain code, which only DAG authors may write.
 
-Great Expectations hands a row condition to ``pandas.DataFrame.query``, which calls any Python function, and the text of
-a query to Spark, which runs any statement. So neither may come from a form. They may stand in a file of expectations,
-or come from a function: both are named, and their authors are those of the DAGs.
+Great Expectations passes a row condition to ``pandas.DataFrame.query``, which can call any Python function, and the
+text of a query to Spark, which executes any statement. So neither may come from a form. Files of expectations and
+functions may contain them, because DAG authors write both.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ NO_NAME = frozenset("()'\"`;@\\")
 
 
 def refuse_code(expectations: object) -> None:
-    """Raise InvalidInputError for expectations that hold code; other mistakes in them are left to others."""
+    """Raise InvalidInputError for expectations that contain code; does not check them otherwise."""
     from storage_lib.errors import InvalidInputError
 
     for key, value in _pairs(expectations):
         if _is_code(key, value):
             message = (
-                f"the expectations that were given hold {key}={value!r}, which may run code, and a form may give them: "
-                "write these expectations into a file beside the DAG, such as expectations/database.table.yaml, or let "
-                "a function return them, and name that"
+                f"the given expectations contain {key}={value!r}, which may run code and is not allowed from a form: "
+                "write them into a file next to the DAG, such as expectations/database.table.yaml, or let "
+                "a function return them, and give its name"
             )
             raise InvalidInputError(message)
 

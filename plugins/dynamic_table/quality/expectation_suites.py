@@ -1,10 +1,10 @@
-"""A table's expectations in a file of its own, ``expectations/<db>.<table>.yaml`` (or ``.json``) beside the DAGs.
+"""A table's expectations in a file, ``expectations/<db>.<table>.yaml`` (or ``.json``) next to the DAGs.
 
     - type: expect_column_values_to_not_be_null
       kwargs: {column: id}
       severity: critical        # fails the task; warning and info are counted
 
-A suite that Great Expectations has exported does as well: a mapping with ``expectations``.
+A suite exported by Great Expectations, a mapping with ``expectations``, is accepted as well.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def expectations_of(named: object, table: str, folder: Path) -> Any:
-    """Return the expectations: those given, those of the file or function named, else those of the table's own file.
+    """Return the expectations: those given, those of the given file or function, or those of the table's own file.
 
-    A relative path begins in ``folder``, the DAG file's. An InvalidInputError tells which file is missing, and refuses
-    code in expectations that are given as they are.
+    A relative path is resolved against ``folder``, the DAG file's. Raises InvalidInputError for a missing file, and
+    for code in expectations that are given as plain data.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -50,5 +50,5 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
 def _listed(suite: Any, where: Path | str) -> Any:
     listed = suite.get("expectations") if isinstance(suite, Mapping) else suite
     if not isinstance(listed, list | tuple) or not listed:
-        raise refusal(str(where), "holds no list of expectations such as [{type: expect_..., kwargs: {column: id}}]")
+        raise refusal(str(where), "contains no list of expectations such as [{type: expect_..., kwargs: {column: id}}]")
     return listed

@@ -1,4 +1,4 @@
-"""Sensors that wait until a table is as somebody wants it, on a worker or, deferrable, in the triggerer."""
+"""Sensors that wait until a table meets a condition, on a worker or, if deferrable, in the triggerer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["LogLagSensor", "PartitionSensor", "SinkHealthSensor", "SnapshotSenso
 
 
 class TableSensor(BaseSensorOperator):
-    """Base of the sensors that look at one table. What was seen is the task's result.
+    """Base of the sensors of one table. The task's result describes the table when the condition was met.
 
     :param table: ``database.table``. (templated)
     :param dynamic_table_conn_id: the connection.
@@ -64,11 +64,11 @@ class TableSensor(BaseSensorOperator):
 
     @cached_property
     def hook(self) -> DynamicTableHook:
-        """The way to the table."""
+        """The hook that opens the table."""
         return DynamicTableHook(dynamic_table_conn_id=self.dynamic_table_conn_id)
 
     def condition(self) -> Condition:
-        """Return what is waited for, from the rendered arguments; an InvalidInputError refuses them."""
+        """Return the condition from the rendered arguments; raises InvalidInputError for invalid ones."""
         raise NotImplementedError
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  Airflow's signature
@@ -79,7 +79,7 @@ class TableSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=look.is_met, xcom_value=dict(look.result))
 
     def execute(self, context: Context) -> Any:
-        """Wait here, or look once and leave the rest to the triggerer."""
+        """Wait here, or check once and defer to the triggerer."""
         if not self.deferrable:
             return super().execute(context)
         first = self.poke(context)
@@ -97,7 +97,7 @@ class TableSensor(BaseSensorOperator):
         return first.xcom_value
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Return what the trigger saw, or fail with what it met."""
+        """Return the trigger's result, or raise its error."""
         if "error" in event:
             message = f"{event['error']}: {event['message']}"
             raise AirflowFailException(message)
@@ -109,10 +109,10 @@ class TableSensor(BaseSensorOperator):
 
 
 class PartitionSensor(TableSensor):
-    """Waits until a partition is there and has rows.
+    """Waits until a partition exists and has rows.
 
     :param partition: ``{column: value}``. (templated)
-    :param min_rows: at least so many rows in its files, before versions of one key are merged. (templated)
+    :param min_rows: minimum number of rows in its files, before versions of a key are merged. (templated)
     """
 
     template_fields: Sequence[str] = (*TableSensor.template_fields, "partition", "min_rows")
@@ -130,11 +130,10 @@ class PartitionSensor(TableSensor):
 
 
 class SnapshotSensor(TableSensor):
-    """Waits for a snapshot newer than one, or than a moment; with neither, for the first.
+    """Waits for a snapshot newer than a given snapshot or time; with neither, for the first snapshot.
 
     :param newer_than_snapshot: a snapshot's id. (templated)
-    :param newer_than: a moment, such as ``{{ data_interval_end }}``: a datetime or its ISO text with a zone.
-        (templated)
+    :param newer_than: a time, such as ``{{ data_interval_end }}``: a datetime or its ISO text with a zone. (templated)
     """
 
     template_fields: Sequence[str] = (*TableSensor.template_fields, "newer_than_snapshot", "newer_than")
@@ -162,7 +161,7 @@ class SnapshotSensor(TableSensor):
 class LogLagSensor(TableSensor):
     """Waits until a table's files have caught up with its log (``log.consistency=eventual``).
 
-    :param max_records: so many records may be in the log and not in the files. (templated)
+    :param max_records: maximum number of log records that are not in the files yet. (templated)
     """
 
     template_fields: Sequence[str] = (*TableSensor.template_fields, "max_records")
@@ -177,14 +176,14 @@ class LogLagSensor(TableSensor):
 
 
 class SinkHealthSensor(TableSensor):
-    """Waits until the table's sink is healthy: it runs, has finished a batch, and is not too far behind.
+    """Waits until the table's sink is healthy: it runs, has finished a batch, and does not lag too much.
 
-    Give it a ``timeout`` and ``soft_fail=False``, and it is an alarm.
+    With a ``timeout`` and ``soft_fail=False`` it serves as an alarm.
 
-    :param heartbeat_age_max: the oldest heartbeat of a healthy sink, in seconds. (templated)
-    :param lag_max: so many records may be in its topic and not in the table; None: not asked. (templated)
-    :param commit_age_max: how far the newest commit may lie back, in seconds; None: not asked. (templated)
-    :param jobs_directory: where the sinks live, as for ``StreamSinkOperator``. (templated)
+    :param heartbeat_age_max: maximum age of the heartbeat in seconds. (templated)
+    :param lag_max: maximum number of records in its topic that are not in the table; None: no limit. (templated)
+    :param commit_age_max: maximum age of the newest commit in seconds; None: no limit. (templated)
+    :param jobs_directory: directory of the sinks, as for ``StreamSinkOperator``. (templated)
     """
 
     template_fields: Sequence[str] = (

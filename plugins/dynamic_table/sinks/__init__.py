@@ -1,1 +1,1 @@
-"""Streaming sinks as processes that outlive their tasks: started, watched through files, stopped."""
+"""Streaming sinks as processes that outlive their tasks, controlled and monitored through files."""

@@ -16,8 +16,8 @@ OF_OTHERS = 0o077
 def make_private_directory(directory: Path, *, exist_ok: bool = True) -> None:
     """Create the directory, and every missing one above it, with mode 0700.
 
-    One that exists and belongs to us is closed to others: an earlier version created it open. Raises FileExistsError
-    for one that exists, unless ``exist_ok``.
+    An existing directory of ours is restricted to mode 0700: an earlier version created it with an open mode. Raises
+    FileExistsError if it exists, unless ``exist_ok``.
     """
     if not directory.parent.exists():
         make_private_directory(directory.parent)
@@ -32,7 +32,7 @@ def make_private_directory(directory: Path, *, exist_ok: bool = True) -> None:
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a file for writing, created with mode 0600; what was there is replaced by a new file."""
+    """Open a new file with mode 0600 for writing; replaces an existing one."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
 

@@ -1,4 +1,4 @@
-"""What is known of a table's sink, small enough for an XCom: its heartbeat, its lag, the table's last commit."""
+"""State of a table's sink as a small XCom value: heartbeat, lag, and the table's last commit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction
 
 
 def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag: bool = True) -> dict[str, Any]:
-    """Return them. Ages are in seconds; the heartbeat's is by the clock that its file's time comes from.
+    """Return the state. Ages are in seconds; the heartbeat's age is by the clock of its file system.
 
-    ``lag`` counts records of a foreign topic that are not in the table yet; None where the source is a table. What
-    can't be asked now, be it the table itself, is told as ``unknown``, and is no reason to fail: the sink may be well.
+    ``lag`` counts records of an external topic that are not in the table yet; None if the source is a table. If the
+    topic or the table can't be read, ``unknown`` has the reason; that is not an error, since the sink may be healthy.
     """
     from storage_lib.errors import StorageError
 

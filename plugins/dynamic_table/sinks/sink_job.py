@@ -1,16 +1,16 @@
-"""A streaming sink as a process of its own: started by a task, outliving it, watched through a file.
+"""A streaming sink as a separate process, which a task starts and monitors through files, and which outlives the task.
 
-    <jobs>/<table>/sources/<source>/checkpoint/   Spark's, shared by all jobs with that source: they continue each other
+    <jobs>/<table>/sources/<source>/checkpoint/   Spark's, shared by all jobs with that source: each resumes the last
     <jobs>/<table>/start.lock         held by the task that starts a job
     <jobs>/<table>/job-0001/          one job
-        owner                         whose it is: the task of a DAG run
-        spec.json                     what it was told to do; secrets come in its environment
-        process.json                  its pid, and when that process started: a pid may be used again
-        heartbeat.json                what it says of itself, replaced atomically
-        stop                          made by whoever wants it to end cleanly; says why
+        owner                         the task of a DAG run that owns the job
+        spec.json                     the job's specification; secrets are in its environment
+        process.json                  its pid and the process's start time, since pids are reused
+        heartbeat.json                the job's own report, replaced atomically
+        stop                          requests a clean end; contains the reason
         log.txt                       its output
 
-Only their owner may read these files and directories. Knows neither Airflow nor the library.
+The files and directories are readable by their owner only. Imports neither Airflow nor the library.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 JOBS_KEPT = 100
-# What it execs keeps its pid. Who started it may be killed before anybody can find the job again: it has no "go" then.
+# `exec` keeps the pid. If the starting process is killed before the job can be found again, "go" never arrives.
 WHEN_TOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sink")
 BY_HAND = "a person ended or cleared the task"
 SINK_JOB_KEY = "sink_job"  # of a task's state store
 
 
 class SinkState(StrEnum):
-    """What a job is doing. STOPPING is not active: nobody may reattach to a job that is about to end.
+    """State of a job. STOPPING is not active: no task may reattach to a job that is about to end.
 
-    CANCELLED is STOPPED because a person ended or cleared its task: if the task runs again, a new job is wanted.
+    CANCELLED is STOPPED by a user who ended or cleared its task: if the task runs again, it starts a new job.
     """
 
     STARTING = "starting"
@@ -68,18 +68,18 @@ class SinkState(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Whether the job works and is meant to go on."""
+        """Whether the job runs and is not being stopped."""
         return self in (SinkState.STARTING, SinkState.RUNNING)
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing more will come from the job."""
+        """Whether the job has ended."""
         return not self.is_active and self is not SinkState.STOPPING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkReport:
-    """What is known of a job at one moment; ``heartbeat`` is what it last wrote of itself."""
+    """State of a job at one time; ``heartbeat`` is the job's last report."""
 
     state: SinkState
     heartbeat: Mapping[str, Any] = field(default_factory=dict)
@@ -87,18 +87,18 @@ class SinkReport:
 
 @dataclass(frozen=True, slots=True)
 class SinkJob:
-    """The job that lives in ``directory``."""
+    """The job in ``directory``."""
 
     directory: Path
 
     @property
     def spec_path(self) -> Path:
-        """What the job is told to do."""
+        """The file of the job's specification."""
         return self.directory / "spec.json"
 
     @property
     def heartbeat_path(self) -> Path:
-        """Where the job tells how it is."""
+        """The file of the job's heartbeat."""
         return self.directory / "heartbeat.json"
 
     @property
@@ -108,12 +108,12 @@ class SinkJob:
 
     @property
     def log_path(self) -> Path:
-        """The job's output."""
+        """The file of the job's output."""
         return self.directory / "log.txt"
 
     @property
     def owner(self) -> str:
-        """Whose job this is; empty where nobody said so."""
+        """The job's owner; empty if unknown."""
         return _text_of(self.directory / "owner") or ""
 
     @property
@@ -121,14 +121,14 @@ class SinkJob:
         return self.directory / "process.json"
 
     def told(self) -> str | None:
-        """Return what the job was told to do; None before it was."""
+        """Return the job's specification; None before it is written."""
         return _text_of(self.spec_path)
 
     def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
         """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's.
 
-        It begins once its process can be found again, and never does if we die before: nobody would know of it, and
-        the next try would start another one beside it.
+        The job begins only after its pid is stored. If this process crashes before, the job never begins: otherwise
+        the next try, which could not find it, would start a second one in parallel.
         """
         write_private(self.spec_path, spec_json)
         with open_private(self.log_path) as log:
@@ -141,15 +141,15 @@ class SinkJob:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # Not ours to wait for: without this Python warns that the process is still running.
+        # We never wait for this process; without this Python warns that it is still running.
         process.returncode = 0
         known = {"pid": process.pid, "started": _started(process.pid)}
         write_private(self._process_path, json.dumps(known))
         process.communicate(b"go\n")
 
     def report(self) -> SinkReport:
-        """Say how the job is, from its heartbeat and from whether its process lives."""
-        lives = self._lives()  # asked first: a job that writes its last heartbeat and then ends is not lost
+        """Return the job's state, from its heartbeat and its process."""
+        lives = self._lives()  # check the process first: a job that writes its last heartbeat and then ends is not lost
         heartbeat = _json_of(self.heartbeat_path)
         said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
         if said is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
@@ -163,7 +163,7 @@ class SinkJob:
         return SinkReport(state=said, heartbeat=heartbeat)
 
     def request_stop(self, reason: str) -> None:
-        """Ask the job to finish its batch and end. The file comes first, so that nobody reattaches meanwhile."""
+        """Ask the job to finish its batch and end. The file is written first, so that no task reattaches."""
         if not self.directory.is_dir():
             return
         write_private(self.stop_path, reason)
@@ -172,7 +172,7 @@ class SinkJob:
                 os.kill(self._process()["pid"], signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the job at once; for a job that no longer answers. A commit is atomic, so this loses nothing."""
+        """Kill a job that no longer responds. Commits are atomic, so no data is lost."""
         if self._lives():
             with suppress(ProcessLookupError):
                 os.killpg(self._process()["pid"], signal.SIGKILL)
@@ -194,10 +194,10 @@ class SinkJob:
 
 
 class SinkWatch:
-    """Looks at a job again and again, and calls it lost when its heartbeat stands still too long.
+    """Polls a job and reports it as lost if its heartbeat does not change for too long.
 
-    Time is this watcher's own (monotonic): clocks of two machines are never compared. ``grace_seconds`` is what a
-    job may take until its first heartbeat.
+    Measures time by its own monotonic clock; never compares clocks of two machines. ``grace_seconds`` is the time
+    that a job may take until its first heartbeat.
     """
 
     def __init__(self, job: SinkJob, *, stale_seconds: float, grace_seconds: float = 180) -> None:
@@ -208,7 +208,7 @@ class SinkWatch:
         self._last_change = time.monotonic()
 
     def look(self) -> SinkReport:
-        """Return the job's report, LOST if its heartbeat is stale."""
+        """Return the job's state, LOST if its heartbeat is stale."""
         report = self.job.report()
         now = time.monotonic()
         if report.heartbeat != self._last_heartbeat:
@@ -220,15 +220,15 @@ class SinkWatch:
 
 
 def newest_job(table_directory: Path) -> SinkJob | None:
-    """Return the job that was started last for a table."""
+    """Return the newest job of a table."""
     jobs = _numbered_jobs(table_directory)
     return jobs[max(jobs)] if jobs else None
 
 
 def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
-    """Make the next job's directory, for ``owner``, and remove those of jobs that ended long before.
+    """Create the next job's directory, for ``owner``, and remove old directories of ended jobs.
 
-    Making it is atomic: of two starters at once one takes the next number.
+    Creation is atomic: two concurrent starters get different numbers.
     """
     make_private_directory(table_directory)
     jobs = _numbered_jobs(table_directory)
@@ -247,7 +247,7 @@ def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
 
 @contextmanager
 def turn_to_start(table_directory: Path) -> Iterator[None]:
-    """Let one task at a time look for a table's sink and start one; who comes second finds what the first started."""
+    """Hold the lock for finding or starting a table's sink; a second task then finds the sink of the first."""
     make_private_directory(table_directory)
     lock = os.open(table_directory / "start.lock", os.O_WRONLY | os.O_CREAT, 0o600)
     with os.fdopen(lock, "w") as turn:
@@ -261,13 +261,13 @@ def _numbered_jobs(table_directory: Path) -> dict[int, SinkJob]:
 
 
 def _number_of(directory: Path) -> int | None:
-    """Return which job lives there, None for what is no job's; as text the 10000th would come before the 9999th."""
+    """Return the number of the job in a directory, None for other names; numbers sort correctly beyond 9999."""
     number = directory.name.removeprefix("job-")
     return int(number) if number.isdecimal() else None
 
 
 def _text_of(path: Path) -> str | None:
-    """Return the file's text; None where there is no file."""
+    """Return the file's text; None if it does not exist."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _text_of(path: Path) -> str | None:
 
 
 def _json_of(path: Path) -> dict[str, Any]:
-    """Return the file's object; nothing where there is no file yet."""
+    """Return the file's JSON object; empty if it does not exist yet."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
@@ -284,7 +284,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 
 def _started(pid: int) -> int:
-    """Return when the process started (ticks since boot); 0 if there is none, or only its zombie."""
+    """Return the process's start time (ticks since boot); 0 if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,8 @@
-"""Stops the sink of a task that a person has ended while nobody watched it.
+"""Stops the sink of a task that a user has ended while neither a worker nor a trigger was monitoring it.
 
-A deferred task has no worker, and until the triggerer has taken it over (a second or two, or as long as no triggerer
-runs) no trigger either. Airflow tells the plugins' listeners where the state is written: in its API server, and in its
-scheduler when a worker has died for the last time.
+A deferred task has no worker and, until a triggerer has taken it over (a second or two, or longer if none runs), no
+trigger either. Airflow calls the plugins' listeners in the process that writes the state: in its API server, and in
+its scheduler after the last crash of a worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def on_task_instance_success(task_instance: TaskInstance) -> None:
 
 @hookimpl
 def on_task_instance_failed(task_instance: TaskInstance) -> None:
-    """Stop the sink of a task that was marked as failed; one that will be tried again keeps it."""
+    """Stop the sink of a task that was marked as failed, unless the task will be retried."""
     _stop_sink_of(task_instance)
 
 
@@ -42,7 +42,7 @@ def on_task_instance_skipped(task_instance: TaskInstance) -> None:
 
 
 def _stop_sink_of(task_instance: TaskInstance) -> None:
-    # A worker has an object of another class, without the database; it ends its sink itself.
+    # A worker passes another class, without database access; it stops its sink itself.
     if type(task_instance).__module__ != "airflow.models.taskinstance" or task_instance.state not in ENDED:
         return
     directory = _sink_job_of(task_instance)
@@ -51,7 +51,7 @@ def _stop_sink_of(task_instance: TaskInstance) -> None:
 
 
 def _sink_job_of(task_instance: TaskInstance) -> str | None:
-    """Return what the operator has put into the task's state store; it forgets a job that has ended."""
+    """Return the operator's entry in the task's state store; empty after the job has ended."""
     from airflow.state import TaskScope, get_state_backend
 
     scope = TaskScope(

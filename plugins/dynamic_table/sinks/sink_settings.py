@@ -1,4 +1,4 @@
-"""What an operator says about its sink, as the library's `SinkSpec`, with the secrets kept out of the file."""
+"""Converts an operator's arguments to the library's `SinkSpec`, keeping secrets out of the file."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = [
     "secrets_apart",
 ]
 
-# Spark finds these before it runs anything: the query itself is wrong.
+# Spark raises these before it runs anything: the query itself is invalid.
 STATE_DIRECTORY = "scan.normalize.state-directory"
 WRONG_QUERIES = ("AnalysisException", "ParseException")
 
 
 def jobs_root(hook: DynamicTableHook, chosen: str | None = None) -> Path:
-    """Return the directory of all sinks: the one chosen, the connection's, or one in Airflow's home."""
+    """Return the directory of all sinks: the given one, the connection's, or one in Airflow's home."""
     directory = chosen or hook.extra.get("jobs_directory")
     return Path(directory) if directory else Path(AIRFLOW_HOME) / "dynamic_table_jobs"
 
 
 def checked_source(source: object) -> SinkSource:
-    """Return what an operator's ``source`` says; an InvalidInputError names the key that is wrong."""
+    """Parse an operator's ``source``; an InvalidInputError names the invalid key."""
     from storage_lib.errors import InvalidInputError
     from storage_lib.spark.sink.sink_spec import SinkSource
 
@@ -49,7 +49,7 @@ def checked_source(source: object) -> SinkSource:
         raise InvalidInputError(message)
     options = checked_open_options(given.get("options"), "source['options']")
     if STATE_DIRECTORY in options:
-        message = f"source['options'] names {STATE_DIRECTORY}: a sink keeps its state beside its checkpoint"
+        message = f"source['options'] names {STATE_DIRECTORY}: a sink keeps its state next to its checkpoint"
         raise InvalidInputError(message)
     return SinkSource(
         kind=checked_text(given.get("kind"), "source['kind']"),
@@ -60,9 +60,9 @@ def checked_source(source: object) -> SinkSource:
 
 
 def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
-    """Return where the sinks of a table that read a source keep their checkpoint.
+    """Return the checkpoint directory of a table's sinks for one source.
 
-    A checkpoint knows one source. A sink that changes to another one and back goes on where it was with each.
+    Each source has its own checkpoint. A sink that switches to another source and back resumes where it was with each.
     """
     name = str(source.options.get("source", source.name))
     readable = re.sub(r"[^\w.-]", "_", f"{source.kind}-{name}", flags=re.ASCII)[:100]
@@ -71,15 +71,15 @@ def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
 
 
 def checked_open_options(value: object, argument: str) -> dict[str, str]:
-    """Return options of which none is a secret: what a sink is told lies in a file, and in Airflow's database."""
+    """Return the options; raises InvalidInputError for secrets, as they are stored in a file and Airflow's database."""
     from storage_lib.errors import InvalidInputError
     from storage_lib.schema.options.table_options import is_secret_option
 
     options = checked_options(value, argument)
     if secret := next((key for key, text in options.items() if is_secret_option(key, text)), None):
         message = (
-            f"{argument} names {secret}, which is a secret, and would lie in a file, or holds one: give it to the "
-            "connection (Spark's own to the configuration of Spark)."
+            f"{argument} names {secret}, which is or contains a secret and would be stored in a file: move it to the "
+            "connection (secrets of Spark to Spark's configuration)."
         )
         raise InvalidInputError(message)
     return options
@@ -88,10 +88,10 @@ def checked_open_options(value: object, argument: str) -> dict[str, str]:
 def secrets_apart(
     options: Mapping[str, str], also_secret: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Split options into open ones, ``{option: variable}`` for the secret ones, and ``{variable: value}``.
+    """Split options into plain ones, ``{option: variable}`` for the secret ones, and ``{variable: value}``.
 
-    ``also_secret`` are keys that count as secret whatever they are called. The first two results may lie on disk; the
-    third goes into the environment of the sink's process.
+    ``also_secret`` are further keys to treat as secret. The first two results may be stored on disk; the third is for
+    the environment of the sink's process.
     """
     from storage_lib.schema.options.table_options import is_secret_option
 
@@ -102,7 +102,7 @@ def secrets_apart(
 
 
 def is_permanent(error: Any) -> bool:
-    """Tell whether a heartbeat's ``error``, which begins with its class, would only come again."""
+    """Return whether a heartbeat's ``error``, which starts with its class, is permanent."""
     from storage_lib import errors
 
     name = str(error or "").partition(":")[0].strip()

@@ -1,1 +1,1 @@
-"""What waits without holding a worker slot."""
+"""Triggers: waits that hold no worker slot."""

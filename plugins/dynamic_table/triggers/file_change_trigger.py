@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a file is touched; what is in it is for the task to read."""
+"""Waits in the triggerer until a file is modified; the task reads the content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["FileChangeTrigger", "file_stamp"]
 
 
 def file_stamp(path: Path) -> str:
-    """Return what changes when the file does; nothing where there is none."""
+    """Return a stamp that changes when the file does; empty if the file does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -22,12 +22,12 @@ def file_stamp(path: Path) -> str:
 
 
 class FileChangeTrigger(DeferralTrigger):
-    """Fires once, when the file has another stamp or after ``look_seconds``.
+    """Fires once, when the file's stamp differs or after ``look_seconds``.
 
-    :param path: the file; one that is not there has a stamp, too.
-    :param stamp: the stamp that it had.
-    :param poll_seconds: how often to look.
-    :param look_seconds: fire after so long in any case.
+    :param path: the file; a missing file has a stamp as well.
+    :param stamp: the known stamp.
+    :param poll_seconds: seconds between checks.
+    :param look_seconds: seconds after which to fire in any case.
     """
 
     def __init__(self, *, path: str, stamp: str, poll_seconds: float, look_seconds: float) -> None:
@@ -38,7 +38,7 @@ class FileChangeTrigger(DeferralTrigger):
         self.look_seconds = look_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what builds this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -50,7 +50,7 @@ class FileChangeTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Look until it is another."""
+        """Poll until the stamp differs."""
         deadline = time.monotonic() + self.look_seconds
         stamp = self.stamp
         while stamp == self.stamp and time.monotonic() < deadline:

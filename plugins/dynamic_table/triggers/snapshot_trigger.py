@@ -1,9 +1,9 @@
-"""Tells Airflow of every commit to a table, whoever made it: for assets that are watched.
+"""Asset watcher that emits an event for every commit to a table, by any engine.
 
     orders = Asset("shop.orders", watchers=[AssetWatcher(name="commits", trigger=SnapshotTrigger(table="shop.orders"))])
     with DAG("after_orders", schedule=[orders]): ...
 
-Commits of our own operators announce themselves; this is for those of streams and of other engines.
+Our operators emit events of their own commits; the watcher also covers streams and other engines.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES", "SnapshotTrigger"]
 
 CHANGES = ("APPEND", "OVERWRITE")
-"""The kinds of commits that change what a table shows; COMPACT and ANALYZE do not."""
+"""The kinds of commits that change a table's content; COMPACT and ANALYZE do not."""
 
 WATERMARK = "snapshot_id"  # of the asset's state store
 EVENTS_AT_ONCE = 100
 
 
 class SnapshotTrigger(BaseEventTrigger):
-    """Fires once for each new snapshot, in their order, from the one on that is the newest at the first start.
+    """Fires once for each snapshot committed after the first start, in order.
 
-    An event's payload is ``{"table", "version", "kind", "rows", "partitions"}``. The last snapshot that was told is
-    kept with the asset, so that a restarted triggerer goes on after it; snapshots that expired meanwhile are skipped.
+    An event's payload is ``{"table", "version", "kind", "rows", "partitions"}``. The last snapshot reported is stored
+    with the asset, so that a restarted triggerer resumes after it; snapshots that expired meanwhile are skipped.
 
     :param table: ``database.table``.
-    :param kinds: the kinds of commits to tell of.
+    :param kinds: the kinds of commits to report.
     :param dynamic_table_conn_id: the connection.
-    :param poll_seconds: how often to look.
+    :param poll_seconds: seconds between checks.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SnapshotTrigger(BaseEventTrigger):
         self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what builds this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -70,7 +70,7 @@ class SnapshotTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look for ever."""
+        """Poll for ever."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         told = await self._kept()
         while True:
@@ -88,7 +88,7 @@ class SnapshotTrigger(BaseEventTrigger):
         return int(str(kept)) if kept is not None else None
 
     def _look(self, connection: Connection, told: int | None) -> tuple[int | None, list[dict[str, Any]]]:
-        """The last snapshot that was looked at, and what to tell. Nothing ends a watch: the next look may succeed."""
+        """Return the last snapshot examined and the events. Errors are logged: the next check may succeed."""
         from storage_lib.errors import StorageError
 
         try:
@@ -96,10 +96,10 @@ class SnapshotTrigger(BaseEventTrigger):
             snapshot = table.new_read().plan().snapshot
             newest = 0 if snapshot is None else snapshot.id
             if told is None or newest < told:
-                return newest, []  # the first look, or a table made anew
+                return newest, []  # the first check, or a recreated table
             commits = table.inspect.commits(after=told, limit=EVENTS_AT_ONCE)
         except StorageError as error:
-            self.log.warning("Table %s can't be looked at now: %s", self.table, error)
+            self.log.warning("Table %s can't be read now: %s", self.table, error)
             return told, []
         payloads = [
             {

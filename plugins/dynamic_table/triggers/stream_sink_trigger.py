@@ -1,4 +1,4 @@
-"""Waits for a streaming sink without holding a worker slot, and stops it when a person ends its task."""
+"""Monitors a streaming sink without holding a worker slot, and stops it when a user ends its task."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dynamic_table.triggers.deferral_trigger import DeferralTrigger
 
 __all__ = ["RELEASED", "REPORT_DUE", "StreamSinkTrigger"]
 
-# Beside the states in which a job ends.
+# Further event states, in addition to those in which a job ends.
 REPORT_DUE = "report due"
 RELEASED = "released"
 
 
 class StreamSinkTrigger(DeferralTrigger):
-    """Fires once: when the job has ended or is lost, when a report is due, or when the job is somebody else's to watch.
+    """Fires once: when the job has ended or is lost, when a report is due, or when the job is handed over.
 
     :param directory: the job's directory.
-    :param poll_seconds: how often to look.
-    :param stale_seconds: how long a heartbeat may stand still.
-    :param report_seconds: fire after so long in any case; None: never.
-    :param release_path: a file whose existence says that another task watches the job from now on.
+    :param poll_seconds: seconds between checks.
+    :param stale_seconds: age in seconds at which a heartbeat is stale.
+    :param report_seconds: seconds after which to fire for a report; None: never.
+    :param release_path: a file whose existence hands the job over to another task.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class StreamSinkTrigger(DeferralTrigger):
         self.release_path = release_path
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what builds this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -57,7 +57,7 @@ class StreamSinkTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Look until there is something to tell."""
+        """Poll until there is an event."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
         told = await asyncio.to_thread(self._look, watch, began)
@@ -76,5 +76,5 @@ class StreamSinkTrigger(DeferralTrigger):
         return REPORT_DUE if is_due else None
 
     async def on_kill(self) -> None:
-        """Stop the job cleanly: somebody marked the task or cleared it; a restarted triggerer does not come here."""
+        """Stop the job cleanly after a user marked or cleared the task; not called when a triggerer restarts."""
         await asyncio.to_thread(SinkJob(Path(self.directory)).request_stop, BY_HAND)

@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a table is as somebody wants it."""
+"""Waits in the triggerer until a table meets a condition."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["TableConditionTrigger"]
 
 
 class TableConditionTrigger(DeferralTrigger):
-    """Fires once: when the condition is met, or when a look at the table fails for good.
+    """Fires once: when the condition is met, or when a check of the table fails permanently.
 
     :param table: ``database.table``.
-    :param condition: what ``table_conditions.spelled`` made of it.
+    :param condition: the condition as ``table_conditions.spelled`` returns it.
     :param dynamic_table_conn_id: the connection.
-    :param poll_seconds: how often to look.
+    :param poll_seconds: seconds between checks.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TableConditionTrigger(DeferralTrigger):
         self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what builds this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -50,7 +50,7 @@ class TableConditionTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Look until it is met. An outage is waited for; anything else is told to the task, which fails by it."""
+        """Poll until the condition is met. Outages are waited for; other errors are passed to the task, which fails."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         payload = await asyncio.to_thread(self._look, connection)
         while payload is None:
@@ -59,14 +59,14 @@ class TableConditionTrigger(DeferralTrigger):
         return payload
 
     def _look(self, connection: Connection) -> dict[str, Any] | None:
-        """What to tell the task; None: look again. Runs in a thread, where no connection can be asked for."""
+        """Return the event; None: check again. Runs in a thread, which can't fetch connections."""
         from storage_lib.errors import RetryableError, StorageError
 
         try:
             table = DynamicTableHook(connection=connection).load_table(self.table)
             look = condition_of(self.condition).look(table)
         except RetryableError as error:
-            self.log.warning("Table %s can't be looked at now: %s", self.table, error)
+            self.log.warning("Table %s can't be read now: %s", self.table, error)
             return None
         except StorageError as error:
             return {"error": type(error).__name__, "message": str(error)}

@@ -73,7 +73,7 @@ class TableDescription:
             else moment_text(_last_modified(snapshot, entries if partition else [])),
             "watermark": "" if snapshot is None or snapshot.watermark is None else moment_text(snapshot.watermark),
             "newest snapshot": "" if snapshot is None else str(snapshot.id),
-            "turn held by": self._lease.holder() or "",
+            "lease held by": self._lease.holder() or "",
             "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
         }
 

@@ -77,15 +77,15 @@ def test_a_function_may_declare_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("tables: {a.b: {primary_key: [id]}}", "table a.b has no columns; add"),
         ("tables: {a.b: {columns: {on: INT}}}", "table a.b: columns is {True: 'INT'}; it has to be a mapping"),
         ("tables: {a.b: {columns: {id: INT}, primary_key: id}}", "table a.b: primary_key is 'id'; it has to be a list"),
-        ("tables: {a.b: {columns: {id: INT}, partition_by: [day]}}", "partition_by names 'day', which is no column"),
+        ("tables: {a.b: {columns: {id: INT}, partition_by: [day]}}", "partition_by names the unknown column 'day'"),
         ("tables: {a.b: {columns: {id: INTEGR}}}", "table a.b, column id: "),
         (
             "tables: {a.b: {columns: {id: INT}, options: {log.kafka.sasl.plain.password: x}}}",
             "give it to the connection",
         ),
-        ("tables:\n  a.b: {columns: {id: INT}}\n  a.b: {columns: {id: INT}}", "line 3: 'a.b' is there twice"),
-        ("tables: {a.b: {columns: {id: INT, id: INT}}}", "line 1: 'id' is there twice"),
-        ("tables: [", "is no YAML"),
+        ("tables:\n  a.b: {columns: {id: INT}}\n  a.b: {columns: {id: INT}}", "line 3: duplicate key 'a.b'"),
+        ("tables: {a.b: {columns: {id: INT, id: INT}}}", "line 1: duplicate key 'id'"),
+        ("tables: [", "is not YAML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
@@ -97,7 +97,7 @@ def test_what_is_wrong_in_a_file_is_told_with_its_place(tmp_path: Path, text: st
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"nowhere\.yaml is no file"):
+    with pytest.raises(InvalidInputError, match=r"nowhere\.yaml does not exist"):
         read_declarations("nowhere.yaml", tmp_path)
 
 

@@ -21,7 +21,7 @@ from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.file_store.compact import CompactionTask, FileStoreCompact
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:

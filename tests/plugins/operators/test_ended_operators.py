@@ -21,7 +21,7 @@ from dynamic_table.operators.table_operator import CatalogOperator
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
 from tests.support.ended_operator import ENDED, KINDS, run_until_ended
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.processes import lives
 from tests.support.spark_topics import produce
 

@@ -20,7 +20,7 @@ from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_s
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError
 from tests.support import light_sink
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 from tests.support.task_context import DictStore, task_context
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def test_a_tables_expectations_are_in_the_file_of_its_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xff\xfe\x00", "is no text in UTF-8"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
         (b"", "holds no list of expectations"),
         (b"expectations:", "holds no list of expectations"),
         (b"expectation: [{type: expect_x}]", "holds no list of expectations"),

@@ -16,7 +16,7 @@ import pytest
 from dynamic_table.sinks import sink_job
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
 from tests.support import light_sink
-from tests.support.patience import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -228,7 +228,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'a');
 --> last-modified | <moment>
 --> watermark |
 --> newest snapshot | 3
---> turn held by |
+--> lease held by |
 --> options | bucket=1, dynamic-table.uuid=<uuid>, log.system=none, partition.legacy-name=false, snapshot.num-retained.max=2147483647, snapshot.num-retained.min=2147483647, write-only=true
 SELECT partition, level FROM t$files ORDER BY partition, level;
 --> partition | level

@@ -99,7 +99,7 @@ DESCRIBE TABLE EXTENDED orders;
 --> last-modified |
 --> watermark |
 --> newest snapshot |
---> turn held by |
+--> lease held by |
 --> options | bucket=2, column.cents.comment=as the bank has it, column.cents.expression=amount * 100, dynamic-table.uuid=<uuid>, file.format=orc, log.system=none, partition.legacy-name=false, snapshot.num-retained.max=2147483647, snapshot.num-retained.min=2147483647, watermark.create_time=5 SECOND
 
 -- case: a primary key on a column

@@ -95,7 +95,7 @@ DESCRIBE EXTENDED t PARTITION (dt = 'c', hr = 1);
 --> last-modified | <moment>
 --> watermark |
 --> newest snapshot | 6
---> turn held by |
+--> lease held by |
 --> options | bucket=1, dynamic-table.uuid=<uuid>, log.system=none, partition.legacy-name=false, snapshot.num-retained.max=2147483647, snapshot.num-retained.min=2147483647
 TRUNCATE TABLE t PARTITION (dt = 'c');
 --> default.t: snapshot 7

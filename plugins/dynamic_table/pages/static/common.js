@@ -1,4 +1,4 @@
-// What both pages share. Values are set as text, never as markup: names and errors come from tables.
+// Functions of both pages. Values are set as text, never as markup: names and errors come from tables.
 "use strict";
 
 const parameters = new URLSearchParams(location.search);
@@ -6,7 +6,7 @@ const connection = parameters.get("connection") || "dynamic_table_default";
 const base = location.pathname.replace(/\/dynamic-tables\/.*$/, "");
 
 function followTheme() {
-  // Airflow keeps the choice here; its page and this one share an origin.
+  // Airflow stores the choice of theme here; its pages and ours share an origin.
   const chosen = localStorage.getItem("theme");
   const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
@@ -59,7 +59,7 @@ function age(millis) {
 function moment(millis) { return millis ? new Date(millis).toISOString().replace("T", " ").slice(0, 19) + " UTC" : ""; }
 
 function every(seconds, act) {
-  // One at a time, and not for a page that nobody looks at.
+  // One request at a time, and none while the page is hidden.
   let busy = false;
   async function turn() {
     if (busy || document.hidden) return;
@@ -75,7 +75,7 @@ function showError(place, error) {
   place.replaceChildren(...(error ? [element("div", { className: "message", role: "alert", textContent: error.message || String(error) })] : []));
 }
 
-// ---- a DAG's form, filled in, sent through Airflow's own API under the user's own permissions ----------------------
+// ---- a DAG's form with given values, submitted through Airflow's API with the user's permissions ----------------------
 
 async function openForm(dagId, filled) {
   const details = await asked(`${base}/api/v2/dags/${encodeURIComponent(dagId)}/details`);
@@ -86,7 +86,7 @@ async function openForm(dagId, filled) {
     const value = name in filled ? filled[name] : param.value;
     let input;
     if (schema.enum) input = element("select", {}, ...schema.enum.map((each) => element("option", { textContent: String(each), value: JSON.stringify(each), selected: each === value })));
-    else if (types.includes("boolean") && types.includes("null")) input = element("select", {}, ...[[null, "as the table says"], [true, "yes"], [false, "no"]].map(([each, text]) => element("option", { textContent: text, value: JSON.stringify(each), selected: each === (value ?? null) })));
+    else if (types.includes("boolean") && types.includes("null")) input = element("select", {}, ...[[null, "the default of the table"], [true, "yes"], [false, "no"]].map(([each, text]) => element("option", { textContent: text, value: JSON.stringify(each), selected: each === (value ?? null) })));
     else if (types.includes("boolean")) input = element("input", { type: "checkbox", checked: value === true });
     else if (isLines(types, schema)) input = element("textarea", { rows: 3, value: (value || []).join("\n") });
     else if (schema.format === "multiline") input = element("textarea", { rows: 5, value: value || "" });
@@ -130,12 +130,12 @@ function valueOf(name, input, types, schema) {
   if (input.type === "number") return Number(text);
   if (isLines(types, schema)) return text.split("\n").map((line) => line.trim()).filter((line) => line);
   if (types.includes("object") || types.includes("array")) {
-    try { return JSON.parse(text); } catch { throw new Error(`${schema.title || name} is no JSON`); }
+    try { return JSON.parse(text); } catch { throw new Error(`${schema.title || name} is not JSON`); }
   }
   return text;
 }
 
-// What stands beside a table: its sink and its last validation; each may be null.
+// State of a table's sink and last validation; each may be null.
 const SINK_GRADES = { failed: "bad", lost: "bad", silent: "bad", starting: "warn", stopping: "warn" };
 function sinkText(sink) { return sink ? sink.state : ""; }
 function sinkGrade(sink) { return sink ? SINK_GRADES[sink.state] || (sink.compaction_error || sink.tiering_error ? "warn" : "") : ""; }

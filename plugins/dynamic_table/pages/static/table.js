@@ -20,7 +20,7 @@ function drawCards(view) {
     card("last compaction", health.compaction_millis ? `${age(health.compaction_millis)} ago` : "never"),
     card("log", describe["log.system"] === "none" ? "none" : (describe["log end"] || "").startsWith("unknown") ? "unreachable" : lag === undefined ? "in step" : `${count(Number(lag))} behind`,
       (describe["log end"] || "").startsWith("unknown") ? "bad" : ""),
-    card("turn held by", describe["turn held by"] || "nobody"),
+    card("lease held by", describe["lease held by"] || "nobody"),
     card("sink", sinkText(view.sink) || "none", sinkGrade(view.sink)),
     card("validated", validationText(view.validation) || "never", validationGrade(view.validation)),
     card("tags, branches", `${view.tags.length}, ${view.branches.length}`),
@@ -76,7 +76,7 @@ function drawPartitions(view) {
   if (!columns.length) { byId("partitions").replaceChildren(element("p", { className: "faint", textContent: "The table has no partitions." })); return; }
   const rows = [...view.partitions].sort((left, right) => partitionText(left, columns).localeCompare(partitionText(right, columns), undefined, { numeric: true }));
   const largest = Math.max(1, ...rows.map((row) => row._bytes));
-  const told = element("p", { className: "faint", role: "status", textContent: `${view.partition_count} partitions; the darker, the larger. Choose one to see it.` });
+  const told = element("p", { className: "faint", role: "status", textContent: `${view.partition_count} partitions; the darker, the larger. Click one for details.` });
   const cells = rows.map((row) => {
     const text = `${partitionText(row, columns)}: ${count(row._rows)} rows, ${count(row._files)} files, ${bytes(row._bytes)}`;
     const share = 20 + Math.round((80 * row._bytes) / largest);
@@ -97,7 +97,7 @@ function drawBeside(view) {
       ...(validation.url ? [element("a", { href: validation.url, target: "_blank", rel: "noopener", textContent: "Data Docs" })] : [])));
     if (validation.lines.length) told.push(element("ul", {}, ...validation.lines.map((line) => element("li", { textContent: line }))));
   }
-  byId("beside").replaceChildren(...(told.length ? told : [element("p", { className: "faint", textContent: "No sink, and never validated." })]));
+  byId("related").replaceChildren(...(told.length ? told : [element("p", { className: "faint", textContent: "No sink, no validation." })]));
 }
 
 function drawDescription(view) {
@@ -126,8 +126,8 @@ async function drawRuns() {
       return element("tr", {}, element("td", { textContent: moment(Date.parse(event.timestamp)), dataset: { label: "When" } }), element("td", { dataset: { label: "Run" } }, run), element("td", { textContent: extra.op || "", dataset: { label: "What" } }), element("td", { className: "number", textContent: extra.version ?? "", dataset: { label: "Snapshot" } }));
     });
     const head = element("thead", {}, element("tr", {}, ...["When", "Run", "What", "Snapshot"].map((title) => element("th", { scope: "col", textContent: title, className: title === "Snapshot" ? "number" : "" }))));
-    byId("runs").replaceChildren(rows.length ? element("table", { className: "stacked" }, head, element("tbody", {}, ...rows)) : element("p", { className: "faint", textContent: "No run of Airflow has announced a commit to this table." }));
-  } catch (error) { byId("runs").replaceChildren(element("p", { className: "faint", textContent: `Not to be seen: ${error.message}` })); }
+    byId("runs").replaceChildren(rows.length ? element("table", { className: "stacked" }, head, element("tbody", {}, ...rows)) : element("p", { className: "faint", textContent: "No Airflow task has reported a commit to this table." }));
+  } catch (error) { byId("runs").replaceChildren(element("p", { className: "faint", textContent: `Asset events can't be read: ${error.message}` })); }
 }
 
 let drawn = null;

@@ -11,7 +11,7 @@ const COLUMNS = [
   { key: "compaction_millis", title: "Compacted", number: true, shown: (row) => (row.compaction_millis ? `${age(row.compaction_millis)} ago` : "never") },
   { key: "validated", title: "Validated", number: true, shown: (row) => validationText(row.validation), grade: (row) => validationGrade(row.validation) },
   { key: "sink_state", title: "Sink", shown: (row) => sinkText(row.sink), grade: (row) => sinkGrade(row.sink) },
-  { key: "turn_held_by", title: "Turn held by", shown: (row) => row.turn_held_by || "" },
+  { key: "lease_held_by", title: "Lease held by", shown: (row) => row.lease_held_by || "" },
 ];
 const LOOKS_MAX = 10;
 const state = { rows: [], sort: "name", descending: false };
@@ -34,7 +34,7 @@ function draw() {
   const wanted = byId("search").value.trim().toLowerCase();
   const rows = state.rows
     .map((row) => ({ ...row, validated: row.validation ? row.validation.millis : null, sink_state: sinkText(row.sink) }))
-    .filter((row) => !wanted || [row.name, row.error, row.turn_held_by, row.sink_state].some((text) => (text || "").toLowerCase().includes(wanted)));
+    .filter((row) => !wanted || [row.name, row.error, row.lease_held_by, row.sink_state].some((text) => (text || "").toLowerCase().includes(wanted)));
   rows.sort((left, right) => {
     const [one, two] = [sortValue(left, state.sort), sortValue(right, state.sort)];
     const order = typeof one === "string" && typeof two === "string" ? one.localeCompare(two, undefined, { numeric: true }) : one < two ? -1 : one > two ? 1 : 0;
@@ -59,7 +59,7 @@ function drawRow(row) {
 }
 
 async function refresh() {
-  // Tables that take longer follow at once, not with the next turn; one that hangs does not keep the others busy.
+  // Ask again at once for tables that are late instead of at the next interval; LOOKS_MAX limits this for one that hangs.
   for (let look = 0; look < LOOKS_MAX; look += 1) {
     await lookOnce();
     if (!state.rows.some((row) => row.is_late)) break;

@@ -1,7 +1,7 @@
-"""What stands beside a table and is told by files: its sink's heartbeat and its last validation.
+"""State of a table's sink and of its last validation, read from their files.
 
-The API server may see neither the sink's process nor its host, so that here only the heartbeat counts. Both are read in
-well under a millisecond, and are None where there is nothing, or where the directory is not this machine's.
+The API server may run on another host than the sink, so only the heartbeat file is used, not the process. Each read
+takes less than a millisecond and returns None if the file is missing or the directory is not on this machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dynamic_table.sinks.sink_job import newest_job
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["sink_beside", "validation_beside"]
+__all__ = ["last_validation", "sink_state"]
 
 STALE_SECONDS = 120
 OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction_error", "tiering_error")
 ENDED = ("stopped", "cancelled", "failed", "lost")
 
 
-def sink_beside(jobs: Path, table: str) -> dict[str, Any] | None:
-    """Return the newest sink's ``state``, ``age_seconds`` of its heartbeat, and what that says.
+def sink_state(jobs: Path, table: str) -> dict[str, Any] | None:
+    """Return the newest sink's ``state``, ``age_seconds`` of its heartbeat, and the heartbeat's fields.
 
-    A sink that works and has said nothing for two minutes is ``silent``.
+    The state of an active sink is ``silent`` if its heartbeat is older than two minutes.
     """
     job = newest_job(jobs / table)
     if job is None:
@@ -44,8 +44,8 @@ def sink_beside(jobs: Path, table: str) -> dict[str, Any] | None:
     return {"state": state, "job": job.directory.name, "age_seconds": round(age, 1), **told}
 
 
-def validation_beside(docs: Path, table: str, connection: str) -> dict[str, Any] | None:
-    """Return the last validation's snapshot, time, counts and lines, and where its page is."""
+def last_validation(docs: Path, table: str, connection: str) -> dict[str, Any] | None:
+    """Return the last validation's snapshot, time, counts and lines, and the address of its page."""
     kept = DataDocs(root=docs, table=table)
     last = kept.last()
     if last is None:
