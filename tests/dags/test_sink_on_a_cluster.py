@@ -17,10 +17,10 @@ from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.sinks.sink_job import SinkJob, SinkState
 from storage_lib import open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
-from tests.support.waiting import wait_until
 from tests.support.spark_cluster import QUICK_EXECUTORS, spark_cluster
 from tests.support.spark_topics import produce
 from tests.support.task_context import DictStore, task_context
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka

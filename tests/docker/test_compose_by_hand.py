@@ -22,8 +22,8 @@ from local_kafka import LocalKafka
 from local_postgres import LocalPostgres, find_programs
 from local_process import LOOPBACK, free_port
 from local_s3 import PROGRAM as S3_PROGRAM
-from tests.support.waiting import wait_until
 from tests.support.spark_processes import clean_environment
+from tests.support.waiting import wait_until
 
 COMPOSE = yaml.safe_load((Path(__file__).parents[2] / "docker" / "compose.yaml").read_text())
 BESIDE_PYTHON = Path(sys.executable).parent

@@ -14,8 +14,8 @@ import pytest
 
 from airflow_rest import AirflowError, AirflowRest
 from local_airflow import LocalAirflow, _send, _start_ticks
-from tests.support.waiting import wait_until
 from tests.support.processes import lives
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.airflow
 

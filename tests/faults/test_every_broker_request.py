@@ -28,9 +28,9 @@ from tests.support.committed_orders import assert_every_start_leads_to_the_table
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.mortal_writer import USER, is_frozen, started
 from tests.support.orders_table import applied, content, orders
-from tests.support.waiting import wait_until
 from tests.support.request_trap import Moment, request_trap
 from tests.support.table_writing_process import own_rows
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 

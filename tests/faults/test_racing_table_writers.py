@@ -24,8 +24,8 @@ from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import content, orders, reopened, rows, streamed
-from tests.support.waiting import wait_until
 from tests.support.table_writing_process import own_rows
+from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
 

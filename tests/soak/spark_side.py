@@ -14,8 +14,8 @@ from pathlib import Path
 from storage_lib.catalog.catalog import Catalog
 from tests.soak.soak_model import SILENT, SPARK_QUERY_ID, SoakModel
 from tests.support.orders_table import COLUMNS
-from tests.support.waiting import wait_until
 from tests.support.spark_processes import REPOSITORY, clean_environment
+from tests.support.waiting import wait_until
 
 COPY_TABLE = "shop.copy"
 _FINISH_SECONDS = 180

@@ -23,9 +23,9 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from tests.support.fenced_blocks import sections
-from tests.support.waiting import wait_until
 from tests.support.spark_processes import REPOSITORY, clean_environment
 from tests.support.spark_topics import committed_values
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka

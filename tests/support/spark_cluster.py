@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from local_process import LOOPBACK, free_port
-from tests.support.waiting import wait_until
 from tests.support.spark_processes import QUICK, clean_environment
+from tests.support.waiting import wait_until
 
 __all__ = ["QUICK_EXECUTORS", "spark_cluster"]
 

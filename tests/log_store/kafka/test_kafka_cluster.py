@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from local_kafka import JARS, LocalKafka
 from storage_lib import DynamicTable, HybridSource, open_catalog
 from storage_lib.log_store.kafka.kafka_cluster import close_connections
-from tests.support.waiting import wait_until
 from tests.support.spark_topics import committed_changes
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -21,8 +21,8 @@ from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.file_store.compact import CompactionTask, FileStoreCompact
-from tests.support.waiting import wait_until
 from tests.support.task_context import DictStore, announced, task_context
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable

@@ -21,9 +21,9 @@ from dynamic_table.operators.table_operator import CatalogOperator
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
 from tests.support.ended_operator import ENDED, KINDS, run_until_ended
-from tests.support.waiting import wait_until
 from tests.support.processes import lives
 from tests.support.spark_topics import produce
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka

@@ -27,8 +27,8 @@ from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.stream_sink_trigger import REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
 from tests.support import light_sink
-from tests.support.waiting import wait_until
 from tests.support.task_context import DictStore, task_context
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,8 +20,8 @@ from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_s
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError
 from tests.support import light_sink
-from tests.support.waiting import wait_until
 from tests.support.task_context import DictStore, task_context
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
