@@ -2,8 +2,8 @@
 
     python3 docker/make_secrets.py
 
-Nobody but you may enter the folder; each container is shown the files that it needs, below ``/run/secrets``. One that
-you put there may end with a line's end, as editors write it: it is not part of the secret. Standard library only.
+The folder is accessible to you only; each container gets the files that it needs below ``/run/secrets``. A trailing
+newline in a file, as editors write it, is not part of the secret. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECRETS = Path(__file__).resolve().parent / "secrets"
 
 
 def make_secrets(folder: Path) -> list[Path]:
-    """Make what is not there yet, and return it."""
+    """Create the missing files and return them."""
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)  # one that somebody else has made
     made: list[Path] = []
@@ -27,7 +27,7 @@ def make_secrets(folder: Path) -> list[Path]:
     def secret(name: str, content: str) -> str:
         path = folder / name
         if not path.exists():
-            # Whole or not at all: half of one would stay as well.
+            # Written atomically: an incomplete file would be kept by the next run.
             new = folder / f"{name}.new"
             new.write_text(content, encoding="utf-8")
             new.replace(path)
@@ -38,7 +38,7 @@ def make_secrets(folder: Path) -> list[Path]:
 
     password = secret("postgres_password", secrets.token_urlsafe(24))
     secret("airflow_database", f"postgresql+psycopg2://airflow:{quote(password, safe='')}@postgres/airflow")
-    # What every driver, worker and executor of the cluster has to know, in the form in which Spark reads it.
+    # The secret of all drivers, workers and executors of the cluster, as Spark properties.
     secret(
         "spark-defaults.conf",
         f"spark.authenticate true\nspark.authenticate.secret {secrets.token_hex(32)}\n"
@@ -58,7 +58,7 @@ def make_secrets(folder: Path) -> list[Path]:
         "options": store,
         "secret_options": keys,
     }
-    # Users of Airflow: one for people, one for tasks that ask its API.
+    # Airflow's users: one for people, one for tasks that call its API.
     logins = json.loads(
         secret("airflow_passwords.json", json.dumps({user: secrets.token_urlsafe(16) for user in ("admin", "tasks")}))
     )
@@ -77,7 +77,7 @@ def make_secrets(folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """Make them, and say which."""
+    """Create the files and print their names."""
     for path in make_secrets(SECRETS):
         print(path)
 

@@ -1,8 +1,8 @@
-"""Pins the images of the compose stack: asks their registry for the digests, and notes them in ``.env``.
+"""Pins the images of the compose stack: gets the digests from the registry and writes them into ``.env``.
 
     python3 docker/pin_images.py          # needs docker with buildx, and the registry
 
-A tag can be moved to another image, a digest cannot. Commit the file: what is deployed later is what was tested now.
+A tag can be moved to another image, a digest cannot. Commit the file, so that later deployments use the tested images.
 Standard library only.
 """
 

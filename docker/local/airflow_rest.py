@@ -1,6 +1,6 @@
-"""A small client of Airflow's public REST API: what a demo or a test asks of a running Airflow.
+"""A small client of Airflow's public REST API for the demo and the tests.
 
-Only the standard library. It logs in by name and password, and keeps the token; without a name it sends none.
+Standard library only. It logs in by name and password and keeps the token; without a name it sends no token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNAUTHORIZED = 401
 
 
 class AirflowError(Exception):
-    """Airflow answered with an error, or what was waited for did not come in time."""
+    """Airflow answered with an error, or a wait timed out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class AirflowRest:
         partition_key: str | None = None,
         timeout: float = 300,
     ) -> str:
-        """Start a run, wait for it, return its id; an `AirflowError` tells which tasks failed."""
+        """Start a run, wait for it, return its id; an `AirflowError` names the failed tasks."""
         run_id = self.trigger(dag_id, conf=conf, partition_key=partition_key)
         self.check_success(dag_id, run_id, self.wait(dag_id, run_id, timeout=timeout))
         return run_id
@@ -127,7 +127,7 @@ class AirflowRest:
 
     def wait_for_backfill(self, dag_id: str, backfill_id: int, *, timeout: float = 600) -> dict[str, str]:
         """Wait until the backfill's runs are done; return the state of each by partition key or date."""
-        # Airflow makes all runs at once; that the backfill is complete it notes only every half minute.
+        # Airflow creates all runs at once, but marks the backfill as complete only every half minute.
         self.wait_until(
             lambda: FINISHED_STATES.issuperset(self._backfill_runs(dag_id, backfill_id).values()),
             f"backfill {backfill_id} of {dag_id}",
@@ -169,7 +169,7 @@ class AirflowRest:
         return str(self.task_states(dag_id, run_id)[task_id])
 
     def wait_until_watched(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 120) -> None:
-        """Wait until the triggerer has taken a deferred task over: only then does marking it reach its trigger."""
+        """Wait until the triggerer runs a deferred task: before that, marking the task does not reach its trigger."""
         self.wait_for_task(dag_id, run_id, task_id, "deferred", timeout=timeout)
         self.wait_until(
             lambda: any(
@@ -187,11 +187,11 @@ class AirflowRest:
         return sorted(found, key=lambda one: int(one["try_number"]))
 
     def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-        """Do what "Mark as success" (or ``failed``) does in the UI: a running task's job is stopped."""
+        """Mark a task as success (or ``failed``) as the UI does, which stops a running task's job."""
         self.patch(f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}", {"new_state": state})
 
     def clear(self, dag_id: str, run_id: str, *task_ids: str) -> None:
-        """Do what "Clear" does in the UI to tasks of a run (none named: all): what runs is stopped, and runs again."""
+        """Clear tasks of a run (by default all) as the UI does: running tasks are stopped and run again."""
         body: dict[str, Any] = {"dry_run": False, "dag_run_id": run_id, "only_failed": False}
         self.post(f"/dags/{dag_id}/clearTaskInstances", body | ({"task_ids": list(task_ids)} if task_ids else {}))
 
@@ -200,7 +200,7 @@ class AirflowRest:
         self._request("DELETE", f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}")
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Answer the question that a task waits with, as a person does under *Required actions*."""
+        """Answer a task that waits for a user, as under *Required actions* in the UI."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
         self.patch(path, {"chosen_options": [option], "params_input": {}})
 
@@ -232,11 +232,11 @@ class AirflowRest:
         return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
 
     def wait_until(self, happened: Callable[[], Any], what: str, *, timeout: float) -> None:
-        """Ask ``happened`` until it is true; an `AirflowError` names ``what`` did not come in ``timeout`` seconds."""
+        """Poll ``happened`` until it is true; an `AirflowError` names ``what`` if it takes over ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         while not happened():
             if time.monotonic() > deadline:
-                message = f"Waited {timeout:.0f} s in vain for {what}."
+                message = f"Timed out after {timeout:.0f} s waiting for {what}."
                 raise AirflowError(message)
             time.sleep(POLL_SECONDS)
 
@@ -274,7 +274,7 @@ class AirflowRest:
             message = f"{method} {path} answered {refused.code}: {refused.read().decode(errors='replace')}"
             raise AirflowError(message) from refused
         except urllib.error.URLError as silent:
-            message = f"{method} {path}: nobody answers at {self.base_url} ({silent.reason}). Was Airflow stopped?"
+            message = f"{method} {path}: no answer from {self.base_url} ({silent.reason}). Was Airflow stopped?"
             raise AirflowError(message) from silent
 
     def _token(self) -> str | None:

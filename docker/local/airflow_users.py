@@ -1,7 +1,7 @@
 """Users of the local Airflow and their passwords, generated once and kept in a file that only its owner can read.
 
-    admin   role ADMIN, for the person at the browser
-    tasks   role OP, for tasks that ask Airflow's API, by the connection ``airflow_api``
+    admin   role ADMIN, for the user at the browser
+    tasks   role OP, for tasks that call Airflow's API, by the connection ``airflow_api``
 
 The file is the one that Airflow's SimpleAuthManager reads; it stores passwords as text, which is why it and the folder
 around it are closed to other users. Standard library only.

@@ -1,11 +1,11 @@
-"""The whole life of a dynamic table on real data, run by Airflow: ``make demo``.
+"""Demo of a dynamic table's life cycle on real data, run by Airflow: ``make demo``.
 
     python docker/local/demo.py          # DAYS=31 DEMO_EXIT=0 AIRFLOW_PORT=8080 KAFKA_PORT=19092
     python docker/local/demo.py down
 
 Starts Kafka and Airflow (loopback only, below .local/demo), provisions ``demo.flights``, replays the flights that left
-New York in January 2013 into a topic, and lets Airflow do the rest. Ends with what was measured and with one question
-answered by three independent readers next to the truth; any difference is a non-zero exit code.
+New York in January 2013 into a topic, and lets Airflow do the rest. Ends with measured figures and with one query
+answered by three independent readers, compared with the CSV files; any difference is a non-zero exit code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WARM_UP_ROWS = 10 * LIVE_ROWS_PER_SECOND
 
 @dataclass(kw_only=True)
 class Demo:
-    """One run; each step says what it does and what came of it."""
+    """One run; each step prints what it does and its result."""
 
     settings: Settings
     started: float = field(default_factory=time.monotonic)
@@ -121,7 +121,7 @@ class Demo:
         self._say(f"replaying {backlog.height:,} changes of {self.settings.days} days into topic {TOPIC}")
         for _ in replay.send(backlog):
             pass
-        self._say("DAG stream: launch the sink, a Spark process of its own; the task only watches it")
+        self._say("DAG stream: launch the sink, a separate Spark process that the task monitors")
         run_id = rest.trigger("stream", conf={"table": TABLE, "source_name": TOPIC, "trigger_seconds": 0})
         before = time.monotonic()
 
@@ -160,7 +160,7 @@ class Demo:
     def _reprocess(self, rest: AirflowRest, table: DynamicTable) -> None:
         first, last = REPROCESSED
         self._say(
-            f"backfill of DAG reprocess: {first} to {last} anew from the CSV, joined with the weather, log untouched"
+            f"backfill of DAG reprocess: recompute {first} to {last} from the CSV and the weather, without the log"
         )
         offsets = None if table.log is None else table.log.latest_offsets()
         backfill = rest.backfill("reprocess", first=first.isoformat(), last=last.isoformat())
@@ -183,12 +183,12 @@ class Demo:
         rest.run("validate")
 
     def _stop_sink(self, rest: AirflowRest, run_id: str) -> None:
-        self._say("stopping the sink: its task is marked as success, as a person would in the UI")
+        self._say("stopping the sink by marking its task as success, as a user would in the UI")
         rest.mark("stream", run_id, "stream_sink", "success")
         rest.wait("stream", run_id, timeout=120)
 
     def _compare(self, table: DynamicTable) -> int:
-        self._say("asking three readers the same question")
+        self._say("running the same query by three readers")
         truth = _truth(self.settings.last_day)
         self.report.answers["the CSV files"] = answer_of_truth(truth)
         self.report.answers["our Arrow read in DuckDB"] = answer_of_duckdb(table)
@@ -219,7 +219,7 @@ class Demo:
 
 @contextmanager
 def _errors_into(log: Path) -> Iterator[None]:
-    """Send what this process and its JVM say on stderr into a file: Spark talks a lot while it starts."""
+    """Redirect stderr of this process and its JVM into a file: Spark writes many lines while it starts."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with log.open("ab") as file:
@@ -242,16 +242,16 @@ def _stack(settings: Settings) -> tuple[LocalKafka, LocalAirflow]:
 
 
 def _truth(last_day: date) -> pl.DataFrame:
-    """What the table has to hold in the end, from the CSV files alone."""
+    """The expected final content of the table, from the CSV files alone."""
     first, last = REPROCESSED
     reprocessed = [first + timedelta(days=n) for n in range((last - first).days + 1)]
-    anew = pl.concat([pl.DataFrame(flights_of_day({"flight_date": day.isoformat()})) for day in reprocessed])
+    recomputed = pl.concat([pl.DataFrame(flights_of_day({"flight_date": day.isoformat()})) for day in reprocessed])
     replayed = final_rows(flights(), FIRST_DAY, last_day).filter(~pl.col("flight_date").is_in([*reprocessed, DROPPED]))
-    return pl.concat([replayed, anew], how="diagonal")
+    return pl.concat([replayed, recomputed], how="diagonal")
 
 
 def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> pl.Series:
-    """Seconds from a change's departure into the source topic to its being readable in the table's log."""
+    """Seconds from sending a change to the source topic until it is readable in the table's log."""
     key = ["flight_date", "time_hour", "carrier", "flight"]
     nth = pl.int_range(pl.len()).over(key).alias("nth")
     left = sent.with_columns(pl.Series("sent_at", sent_at), nth).select(*key, "nth", "sent_at")
@@ -297,12 +297,12 @@ def main(arguments: list[str]) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("demo: interrupted; what it had started is stopped", file=sys.stderr)
+        print("demo: interrupted; all started processes are stopped", file=sys.stderr)
         return 130
 
 
 def _demo(settings: Settings) -> int:
-    """Begin with what an earlier demo has left stopped; leave nothing running unless it went well."""
+    """Stop the processes of an earlier demo first; leave processes running only after success."""
     _down(settings)
     settings.refuse_taken_ports()
     try:
@@ -314,7 +314,7 @@ def _demo(settings: Settings) -> int:
         _down(settings)
     else:
         rest = _stack(settings)[1].rest
-        print(f"Airflow is still there, look around: {rest.base_url}   (make down stops it)")
+        print(f"Airflow still runs: {rest.base_url}   (make down stops it)")
         print(f"Log in as user {rest.user} with password {rest.password}")
     return code
 

@@ -1,4 +1,4 @@
-"""What the demo found, as text."""
+"""The demo's results as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["DemoReport"]
 
 @dataclass(kw_only=True)
 class DemoReport:
-    """Gathered step by step; ``answers`` are by reader, then by origin: (flights that arrived, average delay)."""
+    """Results, collected step by step; ``answers`` by reader, then by origin: (flights that arrived, average delay)."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)
     ages: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class DemoReport:
 
     @property
     def agrees(self) -> bool:
-        """Whether every reader gave the same answer, and every row is as it should be."""
+        """Whether all readers gave the same answer and all rows are as expected."""
         answers = list(self.answers.values())
         return self.differing_rows == (0, 0) and all(answer == answers[0] for answer in answers)
 
@@ -44,7 +44,7 @@ class DemoReport:
             parts.append(f"  {reader:<28}{described}")
         missing, surplus = self.differing_rows
         verdict = (
-            "All answers agree, every row and column is as it should be." if self.agrees else "THE ANSWERS DIFFER."
+            "All answers agree, and every row and column is as expected." if self.agrees else "THE ANSWERS DIFFER."
         )
         parts += ["", f"  rows missing {missing}, rows too many {surplus}", "", verdict, ""]
         return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""What `make demo` was asked for, and what has to be free before it begins: its ports and its folder."""
+"""Settings of `make demo`, and checks that its ports and its folder are free."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PORTS = range(1024, 65_536)
 
 
 class DemoError(Exception):
-    """The demo can't go on; the text says what to do."""
+    """The demo can't continue; the text says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the environment asks for."""
+    """Settings from the environment."""
 
     days: int
     airflow_port: int
@@ -35,7 +35,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read ``DAYS``, ``AIRFLOW_PORT``, ``KAFKA_PORT`` and ``DEMO_EXIT``; a `DemoError` refuses what can't be."""
+        """Read ``DAYS``, ``AIRFLOW_PORT``, ``KAFKA_PORT`` and ``DEMO_EXIT``; a `DemoError` names an invalid value."""
         settings = cls(
             days=_number("DAYS", 31, DAYS),
             airflow_port=_number("AIRFLOW_PORT", 8080, PORTS),
@@ -49,15 +49,15 @@ class Settings:
 
     @property
     def last_day(self) -> date:
-        """The last day that is replayed."""
+        """The last day to replay."""
         return FIRST_DAY + timedelta(days=self.days - 1)
 
     def refuse_taken_ports(self) -> None:
-        """Raise a `DemoError` that names the port on which somebody else listens."""
+        """Raise a `DemoError` that names a port in use."""
         for name, port in (("AIRFLOW_PORT", self.airflow_port), ("KAFKA_PORT", self.kafka_port)):
             if not is_free(port):
                 message = (
-                    f"port {port} of {LOOPBACK} is in use; stop what listens there, or choose another: "
+                    f"port {port} of {LOOPBACK} is in use; stop the program that listens there, or choose another: "
                     f"make demo {name}={port + 1 if port + 1 in PORTS else port - 1}"
                 )
                 raise DemoError(message)
@@ -65,7 +65,7 @@ class Settings:
 
 @contextmanager
 def only_demo(home: Path) -> Iterator[None]:
-    """Hold ``home`` for one demo at a time: a second one would take down what the first has started.
+    """Lock ``home`` for one demo at a time: a second one would stop the processes of the first.
 
     The lock file is next to the folder, which a demo empties at its start; the lock ends with the process.
     """

@@ -81,7 +81,7 @@ def rewritten(text: str, origin: Path, place: str) -> str:
         elif (CHECKOUT / path).is_file():
             there = f"files/{path}"
         else:
-            return found[0]  # MkDocs reports the dead link
+            return found[0]  # MkDocs reports the broken link
         return f"{mark}[{label}]({os.path.relpath(there, Path(place).parent)}{anchor or ''})"
 
     pieces = CODE.split(text)

@@ -1,4 +1,4 @@
-"""Which Java runs Spark and Kafka here: JAVA_HOME's if that is set, else the one on PATH, as Spark itself chooses.
+"""Finds the Java that runs Spark and Kafka: JAVA_HOME's if set, or else the one on PATH, as Spark itself chooses.
 
 Standard library only and plain syntax: this runs before anything is installed, perhaps under an older Python.
 """
@@ -28,11 +28,11 @@ USUAL_PLACES = (
 
 
 class JavaMissingError(RuntimeError):
-    """No Java 17 or 21; the message says what was found and how to get one."""
+    """No Java 17 or 21 is installed; the message says what was found and how to install one."""
 
 
 def find_java() -> Path:
-    """Return the ``java`` that Spark would start too, so that what is checked here is what runs later."""
+    """Return the ``java`` that Spark would start, so that the check is of the one that runs later."""
     home = os.environ.get("JAVA_HOME")
     if home:
         return _checked(Path(home) / "bin" / "java", f"JAVA_HOME is {home}, but")
@@ -66,7 +66,7 @@ def _version(java: Path) -> int | None:
 
 
 def _remedy() -> str:
-    """Name a fitting Java that lies in one of the usual places, else say how to install one."""
+    """Name a suitable Java from one of the usual places, or else say how to install one."""
     for pattern in USUAL_PLACES:
         for java in sorted(Path("/").glob(pattern[1:])):
             if _version(java) in SUPPORTED:

@@ -8,8 +8,8 @@ The four components are started one by one rather than by ``airflow standalone``
 interfaces, which is fixed. The pids are kept in ``<home>/local_airflow.json``, so that ``down`` stops exactly
 what ``up`` started; streaming sinks that tasks launched are sessions of their own and are not touched.
 
-Who wants to use it logs in as ``admin``; the password is generated and kept in ``<home>/passwords.json``, as long as
-``home`` is kept. The folder is closed to other users of the machine.
+Log in as ``admin``; the generated password is in ``<home>/passwords.json``. Other users of the machine can't enter the
+folder.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class LocalAirflow:
         self._state_path.unlink(missing_ok=True)
 
     def kill(self, name: str) -> None:
-        """Let a component (``scheduler``, ``triggerer``, ...) die without a word; its children are left alone."""
+        """Kill a component (``scheduler``, ``triggerer``, ...), but not its children."""
         _send(self._state()["pids"][name], signal.SIGKILL)
 
     def restart(self, name: str) -> None:
@@ -130,7 +130,7 @@ class LocalAirflow:
         return _members(self._sessions()) if self._state_path.exists() else set()
 
     def settings(self) -> dict[str, str]:
-        """Return the environment for a command line that speaks of the Airflow that runs in ``home``."""
+        """Return the environment for commands that address the Airflow in ``home``."""
         return self._environment(self._state()["port"])
 
     @property
@@ -146,12 +146,12 @@ class LocalAirflow:
         return state
 
     def _sessions(self) -> set[int]:
-        """Return our components' pids, less those that meanwhile name somebody else's process (after a reboot)."""
+        """Return our components' pids, without those that other processes have taken over (after a reboot)."""
         state = self._state()
         return {pid for name, pid in state["pids"].items() if _start_ticks(pid) in (0, state["started"][name])}
 
     def _migrate(self, settings: Mapping[str, str]) -> None:
-        """Make or update the metadata database."""
+        """Create or migrate the metadata database."""
         log = self.home / "migrate.log"
         with log.open("w") as said:
             migrated = subprocess.run(
@@ -159,11 +159,11 @@ class LocalAirflow:
             )
         if migrated.returncode != 0:
             end = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
-            message = f"Airflow's database could not be made; the end of {log}:\n{end}"
+            message = f"Airflow's database could not be created; the end of {log}:\n{end}"
             raise AirflowError(message)
 
     def _start_component(self, name: str, state: dict[str, Any], settings: Mapping[str, str]) -> None:
-        """Start a component and note it in the state's file; one that can't be noted is ended, for `stop` lacked it."""
+        """Start a component and record it in the state file; kill it if that fails, as `stop` would not find it."""
         pid = self._launch(name, COMPONENTS[name], settings)
         try:
             state["pids"][name], state["started"][name] = pid, _start_ticks(pid)
@@ -175,7 +175,7 @@ class LocalAirflow:
             raise
 
     def _launch(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> int:
-        """Start a component as the leader of its own session, so that its whole family can be found again."""
+        """Start a component as the leader of its own session, so that all its processes can be found again."""
         with (self.home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 # Background processes of a shell ignore SIGINT, with which the triggerer stops its child.
@@ -187,7 +187,7 @@ class LocalAirflow:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # `stop` may be another process than this one; Python would warn that nobody waits for the component.
+        # `stop` may run in another process; without this, Python warns that the component is still running.
         process.returncode = 0
         return process.pid
 
@@ -202,7 +202,7 @@ class LocalAirflow:
             time.sleep(0.25)
 
     def _environment(self, port: int) -> dict[str, str]:
-        """Return the variables under which every component runs; nothing of an outer Airflow shines through."""
+        """Return the environment of every component, without variables of an outer Airflow."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         bundles = [
             {
@@ -255,14 +255,14 @@ def _airflow() -> list[str]:
 
 
 def _refuse_taken(port: int) -> None:
-    """Refuse a port on which somebody listens: his answers would be taken for our Airflow's."""
+    """Raise an error for a port in use: its answers would be taken for our Airflow's."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             message = (
-                f"Port {port} on 127.0.0.1 can't be had ({error.strerror}). `lsof -i :{port}` tells who listens there; "
+                f"Port {port} on 127.0.0.1 is not available ({error.strerror}). `lsof -i :{port}` shows the process; "
                 "end that, or choose another port."
             )
             raise AirflowError(message) from error
@@ -276,7 +276,7 @@ def _free_port() -> int:
 
 
 def _start_ticks(pid: int) -> int:
-    """Return when the process started, in ticks since boot; 0 when there is none, or one that nobody has buried."""
+    """Return the process's start time in ticks since boot; 0 if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -43,11 +43,11 @@ SETTINGS = {
 
 
 class LocalHdfsError(RuntimeError):
-    """The cluster did not come up; the message ends with what it said."""
+    """The cluster did not start; the message ends with its output."""
 
 
 class HdfsNotSetUpError(LocalHdfsError):
-    """The jars are not there; `make servers` fetches them."""
+    """The jars are missing; `make servers` fetches them."""
 
 
 class LocalHdfs(LocalServer):
@@ -64,7 +64,7 @@ class LocalHdfs(LocalServer):
     def port(self) -> int:
         """The NameNode's."""
         if self._port is None:
-            msg = f"The HDFS in {self.home} has not been started, so it has no address."
+            msg = f"The HDFS in {self.home} has not been started and has no address."
             raise LocalHdfsError(msg)
         return self._port
 
@@ -74,7 +74,7 @@ class LocalHdfs(LocalServer):
         return f"hdfs://{LOOPBACK}:{self.port}"
 
     def start(self, *, timeout: float = 120) -> Self:
-        """Start the cluster, empty, and return once it takes files."""
+        """Start an empty cluster and return once it accepts files."""
         java = find_java()
         if not any(self._jars.glob("hadoop-client-minicluster-*.jar")):
             msg = f"There are no Hadoop jars in {self._jars}. Run `make servers`."
@@ -102,5 +102,5 @@ class LocalHdfs(LocalServer):
         return self
 
     def stop(self) -> None:
-        """End it, at once: nobody will read its data. Does nothing when it is down."""
+        """Kill it: nobody will read its data. Does nothing if it is down."""
         self._process.end(signal.SIGKILL, 20)

@@ -35,15 +35,15 @@ JVM = (
 
 
 class LocalMetastoreError(RuntimeError):
-    """The metastore did not come up; the message ends with what it said."""
+    """The metastore did not start; the message ends with its output."""
 
 
 class MetastoreNotSetUpError(LocalMetastoreError):
-    """The jars are not there; `make setup` fetches them."""
+    """The jars are missing; `make setup` fetches them."""
 
 
 class LocalMetastore(LocalServer):
-    """A metastore whose tables stay in its folder. Not for several threads."""
+    """A metastore that keeps its tables in its folder. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, jars: Path | None = None) -> None:
         self.home = Path(home).resolve()
@@ -53,14 +53,14 @@ class LocalMetastore(LocalServer):
 
     @property
     def uri(self) -> str:
-        """As ``open_catalog`` and every Hive client want it."""
+        """Address for ``open_catalog`` and Hive clients."""
         if self._port is None:
             msg = f"The metastore in {self.home} has not been started, so it has no address."
             raise LocalMetastoreError(msg)
         return f"thrift://{LOOPBACK}:{self._port}"
 
     def start(self, *, timeout: float = 120) -> Self:
-        """Start it, on the port of last time if it had one, and return once it answers."""
+        """Start it, on its previous port if it had one, and return once it answers."""
         java = find_java()
         jars = self._jars or find_jars()
         if jars is None or not list(jars.glob("hive-metastore-*.jar")):
@@ -88,7 +88,7 @@ class LocalMetastore(LocalServer):
         return self
 
     def stop(self) -> None:
-        """End it; its tables stay in the folder. Does nothing when it is down."""
+        """Stop it; its tables stay in the folder. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def _answers(self) -> bool:

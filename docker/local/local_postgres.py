@@ -1,4 +1,4 @@
-"""One real PostgreSQL on this machine, without Docker, loopback only, with nothing made safe against power cuts.
+"""One real PostgreSQL on this machine, without Docker, loopback only, without protection against power cuts.
 
     with LocalPostgres(folder) as postgres:
         open_catalog(folder, {"metastore": "sql", "uri": postgres.uri})
@@ -27,21 +27,21 @@ __all__ = ["LocalPostgres", "LocalPostgresError", "PostgresNotSetUpError", "find
 DEBIANS = Path("/usr/lib/postgresql")
 NEEDED = ("initdb", "postgres", "pg_isready")
 USER = "dynamic"
-# PostgreSQL refuses to run as root; who is root gives its files to nobody, who may not enter root's folders.
+# PostgreSQL refuses to run as root. As root, we run it as user nobody, who can't enter root's folders.
 AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 NOBODY = 65534
 
 
 class LocalPostgresError(RuntimeError):
-    """PostgreSQL did not come up; the message ends with what it said."""
+    """PostgreSQL did not start; the message ends with its output."""
 
 
 class PostgresNotSetUpError(LocalPostgresError):
-    """The programs are not there."""
+    """The programs are missing."""
 
 
 class LocalPostgres(LocalServer):
-    """A database server whose data goes with it. Not for several threads."""
+    """A temporary database server. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, programs: Path | None = None) -> None:
         self.home = Path(home).resolve()
@@ -52,14 +52,14 @@ class LocalPostgres(LocalServer):
 
     @property
     def uri(self) -> str:
-        """Of a database of its own, as ``open_catalog`` wants it."""
+        """Address of its database for ``open_catalog``."""
         if self._port is None:
             msg = f"PostgreSQL in {self.home} has not been started, so it has no address."
             raise LocalPostgresError(msg)
         return f"postgresql://{USER}@{LOOPBACK}:{self._port}/postgres"
 
     def start(self, *, timeout: float = 60) -> Self:
-        """Start it, on the port and with the data of last time if it had any, and return once it answers."""
+        """Start it, with its previous port and data if any, and return once it answers."""
         programs = self._programs or find_programs()
         if programs is None or not all((programs / name).exists() for name in NEEDED):
             msg = "There is no PostgreSQL on this machine. Run `make servers`, which says how to get it."
@@ -98,11 +98,11 @@ class LocalPostgres(LocalServer):
         return self
 
     def stop(self) -> None:
-        """End it; its data stays for the next start. Does nothing when it is down."""
+        """Stop it; its data stays for the next start. Does nothing if it is down."""
         self._process.end(signal.SIGINT, 10)
 
     def __exit__(self, *error: object) -> None:
-        """End it, and delete its data."""
+        """Stop it and delete its data."""
         super().__exit__(*error)
         if self._data is not None:
             shutil.rmtree(self._data)
@@ -110,7 +110,7 @@ class LocalPostgres(LocalServer):
 
 
 def find_programs() -> Path | None:
-    """The folder of the system's PostgreSQL, the newest of Debian's; None if there is none."""
+    """The folder of the system's PostgreSQL programs, on Debian the newest; None if not installed."""
     for place in (*sorted(DEBIANS.glob("*/bin"), key=_release, reverse=True), *_on_path()):
         if all((place / name).exists() for name in NEEDED):
             return place

@@ -1,4 +1,4 @@
-"""A server process of ours on this machine: started apart from us, known by its pid, ended by its pid, alone.
+"""A server process on this machine, started detached, identified and stopped by its pid.
 
 ``identity`` distinguishes the process from another one with the same pid: a unique word of its command line, such as
 the path of its folder. Standard library only.
@@ -36,15 +36,15 @@ exec 3<&0
 server=$!
 echo "$server"
 """
-# The guard reads from a pipe whose other end only we hold. When we end, in whatever way, it reads the pipe's end, and
-# kills the server if that process is still the one of this identity.
+# The guard reads from a pipe whose other end only we hold. When our process ends for any reason, the guard reads the
+# end of the pipe and kills the server, if that process still has this identity.
 GUARD = """
 { read -r _ <&3; ps -ww -o command= -p "$server" | grep -qF "$identity" && kill -9 "$server"; } >/dev/null 2>&1 &
 """
 
 
 class LocalProcess:
-    """One server; ``home`` keeps its pid file and its log. Ends with us, however we end, unless ``outlives_us``."""
+    """One server; ``home`` has its pid file and log. Ends when our process ends, unless ``outlives_us``."""
 
     def __init__(self, home: Path, identity: str, *, name: str, outlives_us: bool = False) -> None:
         self.log_file = home / f"{name}.log"
@@ -66,7 +66,7 @@ class LocalProcess:
         script = LAUNCH if self._outlives_us else LAUNCH + GUARD
         reading, writing = os.pipe()
         with os.fdopen(reading) as pipe:
-            # A session of its own: Ctrl-C in the terminal is for us, who then stop the server in order.
+            # Its own session: Ctrl-C in the terminal reaches only us, and we then stop the server cleanly.
             launched = subprocess.run(
                 ["sh", "-c", script, str(self.log_file), self._identity, *(str(word) for word in command)],
                 stdin=pipe,
@@ -84,7 +84,7 @@ class LocalProcess:
     ) -> None:
         """Return once ``answers()``; if the server has ended, or it is past the ``deadline`` (monotonic), raise.
 
-        The ``error`` says what happened to ``what`` and ends with the server's last words; nothing is left running.
+        The ``error`` says what happened to ``what`` and ends with the server's last output; the server is killed.
         """
         while not answers():
             ended = self.pid is None
@@ -92,7 +92,7 @@ class LocalProcess:
                 time.sleep(0.05)
                 continue
             self.end(signal.SIGKILL, 30)
-            happened = "ended as soon as it was started" if ended else "did not answer in time"
+            happened = "ended right after its start" if ended else "did not answer in time"
             raise error(f"{what} {happened}. The end of {self.log_file}:\n{self.last_words()}")
 
     def end(self, how: signal.Signals, timeout: float) -> None:
@@ -117,7 +117,7 @@ class LocalProcess:
 
 
 class LocalServer(ABC):
-    """A kind of server run as one ``LocalProcess``; as a context manager it is up inside the block."""
+    """A server run as one ``LocalProcess``; as a context manager it runs inside the block."""
 
     _process: LocalProcess
 
@@ -138,7 +138,7 @@ class LocalServer(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it. Does nothing when it is down."""
+        """Stop it. Does nothing if it is down."""
 
 
 def _command_of(pid: int) -> str:
@@ -187,8 +187,8 @@ def is_free(port: int) -> bool:
 def free_port(*but: int) -> int:
     """A free port other than ``but``, below those that the system gives to clients.
 
-    A client that keeps reconnecting to a dead server on one of its own range may be given just that port, connect to
-    itself, and so hold the port that the server wants back.
+    A client that keeps reconnecting to a stopped server on a port of the ephemeral range may be given that very port,
+    connect to itself, and so occupy the port when the server restarts.
     """
     start = uuid.uuid4().int
     return next(

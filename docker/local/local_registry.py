@@ -29,15 +29,15 @@ JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class LocalRegistryError(RuntimeError):
-    """The registry did not come up; the message ends with what it said."""
+    """The registry did not start; the message ends with its output."""
 
 
 class RegistryNotSetUpError(LocalRegistryError):
-    """The program is not there; `make servers` fetches it."""
+    """The program is missing; `make servers` fetches it."""
 
 
 class LocalRegistry(LocalServer):
-    """A registry that forgets when it ends, which is with the process that started it. Not for several threads."""
+    """An in-memory registry that ends with the process that started it. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, app: Path = APP) -> None:
         self.home = Path(home).resolve()
@@ -54,11 +54,11 @@ class LocalRegistry(LocalServer):
         return f"http://{LOOPBACK}:{self._port}/apis/ccompat/v7"
 
     def start(self, *, timeout: float = 120) -> Self:
-        """Start the registry, on the port of last time if it had one, and return once it answers."""
+        """Start the registry, on its previous port if it had one, and return once it answers."""
         java = find_java()
         programs = list(self._app.glob("*-runner.jar"))
         if not programs:
-            msg = f"There is no schema registry in {self._app}. Run `make servers`."
+            msg = f"The schema registry is not installed in {self._app}. Run `make servers`."
             raise RegistryNotSetUpError(msg)
         self.home.mkdir(parents=True, exist_ok=True)
         self._port = self._port or free_port()
@@ -78,7 +78,7 @@ class LocalRegistry(LocalServer):
         return self
 
     def stop(self) -> None:
-        """End it, and with it all that it knew. Does nothing when it is down."""
+        """Stop it; its schemas are lost. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def _answers(self) -> bool:

@@ -29,15 +29,15 @@ REGION = "us-east-1"
 
 
 class LocalS3Error(RuntimeError):
-    """The server did not come up; the message ends with what it said."""
+    """The server did not start; the message ends with its output."""
 
 
 class S3NotSetUpError(LocalS3Error):
-    """The program is not there; `make servers` builds it."""
+    """The program is missing; `make servers` builds it."""
 
 
 class LocalS3(LocalServer):
-    """A server in ``home`` on a free port; ends with the process that started it. Not for use by several threads."""
+    """A server in ``home`` on a free port; ends with the process that started it. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, program: Path = PROGRAM) -> None:
         self.home = Path(home).resolve()
@@ -58,7 +58,7 @@ class LocalS3(LocalServer):
 
     @property
     def options(self) -> dict[str, str]:
-        """What ``open_catalog`` wants to know."""
+        """Options for ``open_catalog``."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.region": REGION,
@@ -67,7 +67,7 @@ class LocalS3(LocalServer):
         }
 
     def start(self, *, timeout: float = 30) -> Self:
-        """Start the server, on the port of last time if it had one, and return once it answers."""
+        """Start the server, on its previous port if it had one, and return once it answers."""
         if not self._program.exists():
             msg = f"There is no {self._program}. Run `make servers`."
             raise S3NotSetUpError(msg)
@@ -81,11 +81,11 @@ class LocalS3(LocalServer):
         return self
 
     def stop(self) -> None:
-        """End it; its data stays. Does nothing when it is down."""
+        """Stop it; its data stays. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket: to this server a folder."""
+        """Create a bucket: a folder of this server."""
         (self._data / name).mkdir(exist_ok=True)
 
     def _answers(self) -> bool:

@@ -61,7 +61,7 @@ LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-pai
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
-FORMER_NAME = "dynamic-tables"  # an environment from before version 0.2 has the project under this name, too
+FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go checks its sum, and those of all it is made of
 OLDEST, NEWEST = (3, 11), (3, 13)
 
@@ -80,7 +80,7 @@ then run the same command again; or put uv on PATH, which does without."""
 
 
 class SetupError(RuntimeError):
-    """Setup cannot go on; the message says what a person can do about it."""
+    """Setup cannot continue; the message says what to do."""
 
 
 def main(arguments: list[str]) -> None:
@@ -136,9 +136,9 @@ def set_up_servers(java: Path) -> None:
 
 
 def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
-    """Run ``act`` unless the stamp in ``place`` is the wanted one; tell whether it ran.
+    """Run ``act`` unless the stamp in ``place`` is the wanted one; return whether it ran.
 
-    While it runs there is no stamp.
+    The stamp is deleted before it runs.
     """
     stamp_path = place / stamp
     found = stamp_path.read_text() if stamp_path.exists() else ""
@@ -359,7 +359,7 @@ def environment_for_uv() -> dict[str, str]:
 def run(*command: object, output: Path | None = None) -> None:
     """Run a command, saying every few seconds that it still does; on failure, show what it said and raise.
 
-    It inherits our turn: should we be killed, the next setup waits until this command has ended too.
+    It inherits our lock: if we are killed, the next setup waits until this command has ended.
     """
     words = [str(word) for word in command]
     log = output or LOCAL / "setup.log"
@@ -398,7 +398,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def use_a_fitting_python() -> None:
-    """Go on in a fitting Python from PATH when this one is not; with none, say how to get one."""
+    """Restart in a suitable Python from PATH if this one is not; if there is none, say how to install one."""
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):

@@ -1,4 +1,4 @@
-"""Follows a table's stream in a thread and notes when each change became readable."""
+"""Reads a table's stream in a thread and records when each change became readable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.005
 
 
 class TableFollower:
-    """Reads every change from now on; ``changes`` are in the order in which they came."""
+    """Reads every change from now on; ``changes`` are in order of arrival."""
 
     def __init__(self, table: DynamicTable) -> None:
         self._table = table
@@ -27,24 +27,24 @@ class TableFollower:
         self._thread = threading.Thread(target=self._follow, name="table-follower", daemon=True)
 
     def start(self) -> TableFollower:
-        """Begin with the table as it is."""
+        """Start after the table's current content."""
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop reading; what has been read stays."""
+        """Stop reading; keeps the changes read so far."""
         self._stop.set()
         self._thread.join()
 
     @property
     def count(self) -> int:
-        """Changes read so far; raises what made the reader fail."""
+        """Number of changes read so far; raises the reader's error if it failed."""
         if self._failure is not None:
             raise self._failure
         return self._count
 
     def wait_for(self, count: int, *, timeout_seconds: float, progress: object = None) -> None:
-        """Wait until ``count`` changes have been read; ``TimeoutError`` says how many were."""
+        """Wait until ``count`` changes have been read; a ``TimeoutError`` has the number read."""
         deadline = time.monotonic() + timeout_seconds
         while self.count < count:
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""One question to the same table, answered by three readers that share no code, and by the CSV files themselves."""
+"""One query on the same table, answered by three readers that share no code, and by the CSV files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answer_of_spark(table: DynamicTable) -> Answer:
 
 
 def answer_of_paimon(table: DynamicTable) -> Answer:
-    """The files alone, read by pypaimon-rust, which is not ours."""
+    """The files alone, read by pypaimon-rust, an independent implementation."""
     from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415  only this answer needs it
 
     warehouse = table.location.removesuffix(f"/{table.name.replace('.', '.db/', 1)}")
@@ -59,7 +59,7 @@ def answer_of_truth(rows: pl.DataFrame) -> Answer:
 
 
 def differences(table: DynamicTable, truth: pl.DataFrame) -> tuple[int, int]:
-    """Rows of the truth that the table lacks, and rows of the table that the truth lacks; every column counts."""
+    """Numbers of missing rows and of surplus rows in the table; all columns are compared."""
     names = [field.name for field in table.schema.fields]
     rows = pl.DataFrame(table.to_arrow())
     expected = truth.select(names).cast(rows.schema)

@@ -121,7 +121,7 @@ def test_a_database_that_can_not_be_made_is_told_with_what_airflow_said(
 ) -> None:
     monkeypatch.setattr("local_airflow._airflow", lambda: ["sh", "-c", "echo disk full; exit 1"])
 
-    with pytest.raises(AirflowError, match=r"(?s)database could not be made.*migrate\.log.*disk full"):
+    with pytest.raises(AirflowError, match=r"(?s)database could not be created.*migrate\.log.*disk full"):
         LocalAirflow(home=tmp_path / "airflow").start()
     assert not (tmp_path / "airflow" / "local_airflow.json").exists()
 
@@ -130,7 +130,7 @@ def test_an_airflow_that_was_stopped_meanwhile_is_told_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         port = somebody.getsockname()[1]
 
-    with pytest.raises(AirflowError, match=rf"nobody answers at http://127\.0\.0\.1:{port}.*Was Airflow stopped"):
+    with pytest.raises(AirflowError, match=rf"no answer from http://127\.0\.0\.1:{port}.*Was Airflow stopped"):
         AirflowRest(f"http://127.0.0.1:{port}").run_state("provision", "run")
 
 
