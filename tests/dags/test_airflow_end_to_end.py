@@ -102,7 +102,7 @@ def test_partitions_are_dropped_only_when_somebody_approves(
 
     run = rest.trigger("drop_old_partitions", conf=named)
     rest.wait_for_task("drop_old_partitions", run, "approve_drop", "awaiting_input")
-    # Whoever answers before the scheduler knows that the worker has gone makes Airflow ask once more.
+    # An answer that arrives before the scheduler has seen the end of the worker makes Airflow ask again.
     gone = f"executor event with state success for .*task_id='approve_drop', run_id='{re.escape(run)}'"
     wait_until(lambda: re.search(gone, (airflow.home / "scheduler.log").read_text()))
     before = table.to_arrow().num_rows
@@ -128,7 +128,7 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     for one in (1, 2):
         for table in (catalog.load_table(name), unpooled):
             table.append(pa.table({"day": ["a", "b"], "id": [one] * 2}, schema=DAILY))
-    # A share of a compaction is no smaller than a bucket.
+    # The smallest share of a compaction is one bucket.
     form_of_care = {"tables": [name, unpooled.name], "full": True, "retain_last": 9, "gib_per_task": 1e-9}
     maintained = rest.run("maintain", conf=form_of_care)
     other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
@@ -193,7 +193,7 @@ def test_people_who_click_at_once_do_not_wait_for_each_other(rest: AirflowRest) 
         for _ in range(20):
             rest.patch("/dags/publish", {"is_paused": False})
 
-    # The first few would stand still for SQLite's 60 s of patience, and be told that nobody answers.
+    # Otherwise the first few would block for SQLite's busy timeout of 60 s and fail.
     with ThreadPoolExecutor(2) as pool:
         for person in [pool.submit(click) for click in (trigger_and_delete, pause)]:
             person.result()
@@ -273,7 +273,7 @@ def test_marking_a_task_that_nobody_watches_stops_its_sink_too(
     rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable
 ) -> None:
     ready(rest, "light_stream_deferred")
-    # Killed, and not held: one that stands still in the midst of a write holds SQLite's one lock, and all writers wait.
+    # Killed rather than stopped: a process stopped during a write holds SQLite's only lock, and all writers wait.
     airflow.kill("triggerer")
     try:
         run = rest.trigger("light_stream_deferred")
@@ -313,7 +313,7 @@ def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_t
     ready(rest, "wait_for_a_snapshot", "after_a_commit")
     run = rest.trigger("wait_for_a_snapshot")
     rest.wait_for_task("wait_for_a_snapshot", run, "wait", "deferred")
-    # A watch begins with what is there: commits are told once it has.
+    # A watcher starts after the current snapshot: commits are reported once it has started.
     told = 0
 
     def is_told() -> bool:
@@ -324,7 +324,7 @@ def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_t
             return False
         return True
 
-    rest.wait_until(is_told, "the watcher to tell of a commit", timeout=120)
+    rest.wait_until(is_told, "the watcher to report a commit", timeout=120)
 
     assert rest.wait("wait_for_a_snapshot", run) == "success"
     assert rest.result("wait_for_a_snapshot", run, "wait")["version"] >= 2

@@ -1,6 +1,6 @@
 """A drill: many at once in a real Airflow whose database is PostgreSQL. ``make drill``.
 
-Thirty partitions are written anew by a backfill while a stream flows into the same table and compactions fire; fifty
+A backfill overwrites thirty partitions while a stream flows into the same table and compactions fire; fifty
 tables are maintained in one run.
 """
 
@@ -80,7 +80,7 @@ def catalog(crowded: LocalAirflow) -> Catalog:
 
 
 class Shop:
-    """Writes changes of two rows a day into a topic, round after round, until it is told to end after a whole one."""
+    """Writes changes of two rows a day into a topic, round after round, until it is stopped, after a complete one."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self._servers, self._topic = servers, topic
@@ -115,7 +115,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     rest, began = crowded.rest, time.monotonic()
     for dag_id in ("provision", "stream", "reprocess", "maintain", "lost_race_daily"):
         rest.wait_for_dag(dag_id)
-    # By its DAG, as people do: Airflow fails one of two tasks that are the first to tell of a table in one moment.
+    # By its DAG, as users do: Airflow fails one of two tasks that emit a table's first event at the same moment.
     columns = "(day STRING, id BIGINT, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day) WITH ('bucket' = '1')"
     made = {"table": "crowd.daily", "ddl": f"CREATE TABLE crowd.daily {columns}"}
     rest.run("provision", conf=made)
@@ -133,7 +133,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
         full = {"tables": ["crowd.daily"], "full": True, "retain_last": 500}
         maintained = [rest.run("maintain", conf=full, timeout=900)]
         states = rest.wait_for_backfill("reprocess", backfill, timeout=1800)
-        # Only now: beside four overwrites at a time it may lose more races than it has retries.
+        # Only now: in parallel with four overwrites it may have more commit conflicts than retries.
         raced = rest.trigger("lost_race_daily")
         raced_state = rest.wait("lost_race_daily", raced, timeout=900)
         maintained.append(rest.run("maintain", conf=full, timeout=900))
@@ -152,7 +152,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     wanted = Counter((day, one) for day in DAYS for one in (1, 2, 100, 200))
     assert Counter(rows_of(table)) == wanted
     assert replayed(table) == {(day, one) for day in DAYS for one in (1, 2)}
-    # A compaction of thirty partitions beside four overwrites keeps those that nobody overwrote meanwhile.
+    # A compaction of thirty partitions in parallel with four overwrites keeps those not overwritten meanwhile.
     tried = [rest.tries("maintain", run, "compact_table", map_index=0) for run in maintained]
     assert [attempts[-1]["state"] for attempts in tried] == ["success"] * 2
     print(f"30 days, {shop.rounds} rounds of 60 changes, {table.context.file_store.snapshots.latest_id()} snapshots, "
@@ -170,7 +170,7 @@ def load(airflow: LocalAirflow) -> str:
 
 
 def cpu_seconds(session: int) -> float:
-    """Of all living processes of a session and of their dead children."""
+    """Of all running processes of a session and of their ended children."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

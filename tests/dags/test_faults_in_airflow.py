@@ -1,4 +1,4 @@
-"""A drill: what is killed in the middle of every kind of operator, and what a person may do to it, in a real Airflow.
+"""A drill: kill processes in the middle of every kind of operator, and act on their tasks, in a real Airflow.
 
 ``make drill``. After each blow the table is what it would have been without it: truth equals files, each commit is
 there once, and nothing is left running.
@@ -125,7 +125,7 @@ def check(catalog: Catalog, name: str) -> None:
 
 
 class Round:
-    """One run of the DAG, each of its tasks standing still at ``point``."""
+    """One run of the DAG, each of its tasks blocked at ``point``."""
 
     def __init__(self, airflow: LocalAirflow, catalog: Catalog, name: str, point: str) -> None:
         self.airflow, self.name, self._held = airflow, name, airflow.home / "held"
@@ -135,13 +135,13 @@ class Round:
         paths = [self._held / f"{name}.{kind}" for kind in KINDS]
         airflow.rest.wait_until(
             lambda: all(path.exists() and path.read_text() for path in paths),
-            f"all operators of {name} to stand still",
+            f"all operators of {name} to block",
             timeout=400,
         )
         self.pids = [int(path.read_text()) for path in paths]
 
     def go(self) -> None:
-        """Let them go on."""
+        """Let them continue."""
         (self._held / "go").touch()
 
     def nothing_runs(self) -> None:

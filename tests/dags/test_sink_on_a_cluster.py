@@ -120,7 +120,7 @@ def test_a_sink_on_a_cluster_whose_driver_is_killed_is_started_again_once(
             task_context(task, store=store), {"directory": str(first.directory), "state": first.report().state.value}
         )
     second = start(task, store)
-    # Whoever tries again finds it, and starts none.
+    # Another try finds it and starts none.
     assert start(task, store) == second
     wait_for_rows(second, 5)
 

@@ -1,4 +1,4 @@
-"""The supervisor of sinks in a real Airflow: one sink a declared stream, whatever dies and however the file changes."""
+"""The supervisor of sinks in a real Airflow: one sink per declared stream, across crashes and changes of the file."""
 
 from __future__ import annotations
 

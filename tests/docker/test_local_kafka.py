@@ -186,7 +186,7 @@ def test_a_broker_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
     formatted.parent.mkdir()
     formatted.touch()
 
-    with pytest.raises(LocalKafkaError, match=r"(?s)ended as soon.*kafka\.log.*kafka\.Kafka"):
+    with pytest.raises(LocalKafkaError, match=r"(?s)ended right after its start.*kafka\.log.*kafka\.Kafka"):
         LocalKafka(tmp_path, jars=pretended_jars(tmp_path)).start()
 
 

@@ -51,7 +51,7 @@ def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho no such luck\n")
     program.chmod(0o755)
 
-    with pytest.raises(LocalS3Error, match=r"(?s)The S3 server ended as soon.*s3\.log.*no such luck"):
+    with pytest.raises(LocalS3Error, match=r"(?s)The S3 server ended right after its start.*s3\.log.*no such luck"):
         LocalS3(tmp_path / "home", program=program).start()
 
 

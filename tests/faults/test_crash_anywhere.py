@@ -1,4 +1,4 @@
-"""Promise 6: die at the k-th I/O, for every k; reopen; every acknowledged commit is there, and nothing half.
+"""Promise 6: crash at the k-th I/O, for every k; after reopening, every acknowledged commit is complete.
 
 The life that is interrupted: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
 that manifests are folded. A crashed process also loses data that it had written but not synced.
@@ -157,7 +157,7 @@ def test_a_crash_at_any_write_loses_nothing(at: int) -> None:
 def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_leaves_no_stray(
     options: Mapping[str, str],
 ) -> None:
-    """Reads too: what a process has written when it dies there, it has not yet looked at."""
+    """Also at reads: a process that crashes there has not yet examined what it wrote."""
     counted = FaultyFileIO(objects_with_a_new_table(options))
     Life(counted, "sound", root=IN_OBJECTS, options=options).run()
     count = len(counted.calls)

@@ -1,8 +1,9 @@
-"""Promises 1, 2 and 6 at the broker: whatever dies, freezes or is lost at any request of a commit, rows are there once.
+"""Promises 1, 2 and 6 at the broker: a fault at any request of a commit neither loses nor doubles rows.
 
-A writer's commit sends more than ten requests. At each of them, in turn, it is killed, frozen past its lease, or robbed
-of the answer; or the broker is killed. Another writer goes on, and the first one's commit is repeated, in either order.
-Then every commit is once in the files and once in the topic, as a client that is not ours reads it, in the same order.
+A writer's commit sends more than ten requests. At each of them, in turn, the writer is killed, frozen past its lease,
+or does not receive the answer; or the broker is killed. Another writer commits, and the first one's commit is repeated,
+in either order. Then every commit is once in the files and once in the topic, as an independent client reads it, in the
+same order.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def test_a_writer_killed_at_any_request_is_survived(shop: Shop) -> None:
             break
         assert process.exitcode == -signal.SIGKILL
         deaths += 1
-        # The dead one's turn is taken over at once by its own next life, by others when its lease is over.
+        # The restarted writer takes over its own lease at once; others do when the lease has expired.
         for name in ("1", "2") if deaths % 2 else ("2", "1"):
             shop.commit(name, deaths)
     shop.commit("1", deaths + 1)
@@ -110,13 +111,13 @@ def test_a_writer_frozen_at_any_request_past_its_lease_changes_nothing_when_it_w
     said: list[object] = []
     while not said or isinstance(said[-1], str):
         at = len(said) + 1
-        process, heard = started(shop, at, at=at, moment=Moment.UNSENT, stroke=signal.SIGSTOP)
+        process, answer = started(shop, at, at=at, moment=Moment.UNSENT, stroke=signal.SIGSTOP)
         wait_until(lambda process=process: is_frozen(process) or not process.is_alive())  # type: ignore[misc]
         shop.commit("2", at)
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, signal.SIGCONT)
-        assert heard.poll(240), "it never woke up"
-        said.append(heard.recv())
+        assert answer.poll(240), "it never woke up"
+        said.append(answer.recv())
         process.join(240)
         shop.commit("1", at)
 

@@ -39,7 +39,7 @@ Content = list[str]
 
 @dataclass(frozen=True)
 class Verb:
-    """What is done, once the table is as ``prepared`` leaves it; ``identity`` is new for each thing to be done."""
+    """Actions on a table that ``prepared`` has made; ``identity`` is new for each action."""
 
     run: Callable[[Catalog], object]
     shows: Callable[[Catalog], object] = lambda catalog: shown(catalog.load_table(NAME))
@@ -59,7 +59,7 @@ def names_of(catalog: Catalog) -> list[str]:
 
 
 def _table(catalog: Catalog) -> DynamicTable:
-    return tells_outcome(catalog.load_table)(NAME)  # loading is no part of a verb, and changes nothing
+    return tells_outcome(catalog.load_table)(NAME)  # loading does not belong to a verb and changes nothing
 
 
 VERBS = {

@@ -150,10 +150,10 @@ def test_a_writer_killed_in_the_middle_of_its_turn_holds_up_neither_writers_nor_
 ) -> None:
     servers = kafka.bootstrap_servers
     table = _table(warehouse, servers, bucket="4", **{"lease.timeout": "2 s"})
-    with _process(warehouse, servers, "stall", "1", "1") as dead:
-        assert dead.stdout is not None
-        assert dead.stdout.readline() == "written\n"
-        dead.kill()
+    with _process(warehouse, servers, "stall", "1", "1") as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "written\n"
+        killed.kill()
 
     table.append(rows("+I a 9 90"))
 

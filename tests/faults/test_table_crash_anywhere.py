@@ -1,7 +1,7 @@
-"""Promise 6 over both stores: die at the k-th act on storage or log, for every k; others go on, nothing is lost.
+"""Promise 6 over both stores: crash at the k-th operation on storage or log, for every k; no commit is lost.
 
-A new process reopens the table, commits something of its own and repeats what the dead one was about. Then every
-acknowledged commit, and this one, is there once: in the files, in the log, in the same order, from whatever snapshot.
+A new process reopens the table, makes its own commit and repeats that of the crashed process. Then every acknowledged
+commit, and this one, exists once in the files and once in the log, in the same order, from any snapshot.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ UNTOUCHED = frozenset({"a 1 11", "a 2 20", "b 3 30"})
 
 
 def _table() -> DynamicTable:
-    # A short lease, so that taking the dead one's over takes few looks.
+    # A short lease, so that taking over the lease of a crashed process takes few polls.
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
     table.append(rows(*BEFORE[:3]))
     table.append(rows(*BEFORE[3:]))
@@ -153,7 +153,7 @@ def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
 
 
 def test_whatever_dies_while_it_mends_the_log_the_next_process_finds_everything_once() -> None:
-    """The broker had aborted a transaction after its snapshot: the opener that publishes it again dies as well."""
+    """The broker aborted a transaction after its snapshot; the opener that publishes it again crashes as well."""
     lost = ("+U a 1 12", "+I b 5 50")
     lost_and_more = Act(
         lambda table: table.append(rows("-D a 2 20"), commit_user="mortal", commit_identifier=1),

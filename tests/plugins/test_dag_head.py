@@ -1,4 +1,4 @@
-"""What every DAG's head says, and who hears of a failure."""
+"""Arguments of every DAG, and its failure callback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage_lib.errors import InvalidInputError
 HEARD: list[Any] = []
 
 
-def hear(context: Any) -> None:
+def alert(context: Any) -> None:
     HEARD.append(context)
 
 
@@ -32,9 +32,9 @@ def test_every_task_gets_the_retries_an_owner_and_a_callback() -> None:
     }
 
 
-def test_a_failure_is_told_to_the_function_that_the_settings_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "on_call", SimpleNamespace(hear=hear))
-    monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__ON_FAILURE", "on_call:hear")
+def test_a_failure_calls_the_function_that_the_settings_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "on_call", SimpleNamespace(alert=alert))
+    monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__ON_FAILURE", "on_call:alert")
     context: Any = {"task": "compact"}
 
     tell_failure(context)

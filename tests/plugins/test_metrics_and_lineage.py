@@ -1,4 +1,4 @@
-"""What Airflow's metrics, logs and lineage are told of a task."""
+"""Metrics, log lines and lineage that a task reports to Airflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the eventual table with its topic while the soak goes on: each record of the log is in the files once."""
+"""Compares the eventual table with its topic during the soak: each record of the log is in the files once."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class EventualChecker:
         self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in range(len(self._buckets))])
 
     def check(self, *, is_still: bool = False) -> None:
-        """What was acknowledged is in the log; the files are what the log says up to the offsets that they tell."""
+        """Acknowledged records are in the log; the files equal the log up to the offsets that they state."""
         noted = {name: acknowledged(self._notes, name) for name in EVENTUAL_WRITERS}
         snapshot = self._table.context.file_store.snapshots.latest()
         self._read_topic()
         for name, number in noted.items():
             told = max(bucket.newest[name] for bucket in self._buckets)
-            assert told >= number or not is_still, f"{name} was told that {number} is in the log, where {told} is last"
+            assert told >= number or not is_still, f"{number} of {name} was acknowledged, but the log ends at {told}"
         if snapshot is None:
             return
         part = LogPart.of_snapshot(snapshot)
@@ -78,7 +78,7 @@ class EventualChecker:
         self.files_checked += 1
 
     def check_end(self) -> None:
-        """Each writer repeats what it was about; then files, topic and model agree."""
+        """Each writer repeats its last commit; then files, topic and model agree."""
         changes: list[str] = []
         for name in EVENTUAL_WRITERS:
             last = acknowledged(self._notes, name) + 1

@@ -1,12 +1,12 @@
-"""Everybody at once on one table, and random deaths: streams, batch jobs, overwrites, compaction, expiry, a reader.
+"""Many processes on one table, with random crashes: streams, batch jobs, overwrites, compaction, expiry, a reader.
 
     make soak                      one hour           make soak MINUTES=10 ARGS="--seed 7 --no-spark"
 
-A second table with an eventual log stands beside it, and a Spark driver whose streams write into the table and copy
-it. The clocks of the processes are wrong by an hour and more. Every process is killed (SIGKILL), or frozen for longer
-than its lease and its transaction last, at any moment; the broker is killed and restarted. Checkers compare files,
-topics and models all along. Prints how much was survived, and the seed: who is about what at that moment is the
-machine's doing, so a seed leads to similar runs, not to the same.
+There is also a second table with an eventual log, and a Spark driver whose streams write into the table and copy it.
+The clocks of the processes are wrong by an hour and more. Every process is killed (SIGKILL), or frozen for longer than
+its lease and its transaction last, at random times; the broker is killed and restarted. Checkers compare files, topics
+and models all the time. Prints the number of faults and the seed. Scheduling depends on the machine, so runs with the
+same seed are similar, not equal.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Soak:
         self._settle()
 
     def _settle(self) -> None:
-        """The next opener repairs what the dead left; then everything has to agree."""
+        """The next opener repairs the log after a crash; then everything has to agree."""
         table = open_catalog(self._warehouse, self._catalog).load_table(NAME)
         table.append(rows_of(self._seed, LAST, 1), commit_user=LAST, commit_identifier=1)
         if self._spark is not None:
@@ -212,9 +212,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
-    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True, help="a Spark driver, too")
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True, help="with a Spark driver")
     parser.add_argument(
-        "--broker-deaths", action=argparse.BooleanOptionalAction, default=True, help="the broker is killed, too"
+        "--broker-deaths", action=argparse.BooleanOptionalAction, default=True, help="also kill the broker"
     )
     parser.add_argument("--directory", type=Path, help="where it happens, which is left there; default: a new one")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Compares files, topic and model while the soak goes on; what differs is an ``AssertionError`` that says where."""
+"""Compares files, topic and model during the soak; raises an ``AssertionError`` with the place of a difference."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class SoakChecker:
         self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in range(table.schema.bucket_count)])
 
     def check(self) -> None:
-        """What was acknowledged is there; the newest snapshot is the model; the topic has told nothing else."""
+        """Acknowledged commits are present; the newest snapshot equals the model; the topic has no other records."""
         noted = {name: acknowledged(self._notes, name) for name in WRITERS}
         self._read_topic()
         self._follow_snapshots()
         for name, number in noted.items():
             committed = self.model.newest.get(name, 0)
-            assert committed >= number or name == OVERWRITE, f"{name} was told that {number} is done, not {committed}"
+            assert committed >= number or name == OVERWRITE, f"{name}: {number} acknowledged, {committed} committed"
         for key, seen in self._seen.items():
             told = self.model.told.get(key, [])
             assert seen == told[: len(seen)], self._complaint(key)
@@ -60,11 +60,11 @@ class SoakChecker:
         assert streamed == tracked, "what the reader made of the stream"
 
     def _complaint(self, key: Key) -> str:
-        anew = of_key(committed_log(self._table, self._servers), f"{key[0]} {key[1]}")
+        again = of_key(committed_log(self._table, self._servers), f"{key[0]} {key[1]}")
         return (
             f"key {key}: the topic tells {self._seen[key]}, the snapshots {self.model.told.get(key)}; newest records "
-            f"{self._places[key][-4:]}, newest snapshots {self.model.tellers.get(key, [])[-4:]}; read anew, the topic "
-            f"tells {len(anew)} changes, at last {anew[-4:]}"
+            f"{self._places[key][-4:]}, newest snapshots {self.model.tellers.get(key, [])[-4:]}; read again, the topic "
+            f"has {len(again)} changes, the last {again[-4:]}"
         )
 
     def close(self) -> None:
@@ -113,6 +113,6 @@ def _difference(found: dict[Key, int], expected: dict[Key, int]) -> str:
 
 
 def assert_same_content(table: DynamicTable, checker: SoakChecker) -> None:
-    """The newest snapshot, read once more by a table that was opened anew."""
+    """The newest snapshot, read again by a newly opened table."""
     expected = {f"{dt} {id_} {price}" for (dt, id_), price in checker.model.content.items()}
     assert content(table) == expected

@@ -1,6 +1,6 @@
 """What the soak's table has to hold: every commit is a function of its writer's name and number, and of nothing else.
 
-So the history of snapshots, which names both, is enough to know the table at each of them, and what the log was told.
+So the history of snapshots, which has both, determines the table at each snapshot and the records of the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One process of the soak: a writer, a compaction or a reader. It goes on from its notes until it is killed."""
+"""One process of the soak: a writer, a compaction or a reader. It resumes from its notes and runs until killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT_MS = 60_000
 
 
 def work(role: str, warehouse: str, servers: str, seed: int, notes: str, clock_is_ahead_by: float) -> None:
-    """Be ``role``; ``notes`` is a directory. Whatever ends it is left in ``<role>.error``, beside its notes.
+    """Be ``role``; ``notes`` is a directory. An error that ends it is written to ``<role>.error``, next to its notes.
 
     ``clock_is_ahead_by`` seconds, or behind.
     """

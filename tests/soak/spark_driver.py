@@ -1,7 +1,7 @@
 """A Spark driver of the soak: one stream writes into the table, one copies it, old rows out of a state of its own.
 
-``python -m tests.soak.spark_driver JOB``: it goes on from its checkpoints until it is killed; a job that ``finishes``
-completes what was planned and copies what is there. Whatever else ends it is left in ``spark.error``.
+``python -m tests.soak.spark_driver JOB``: it resumes from its checkpoints and runs until killed; a job that
+``finishes`` completes the planned batch and copies all rows. An error that ends it is written to ``spark.error``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONF = {
 
 
 class Driver:
-    """What one driver runs."""
+    """The queries of one driver."""
 
     def __init__(self, spark: SparkSession, job: dict[str, Any]) -> None:
         self._spark = spark
@@ -53,7 +53,7 @@ class Driver:
         )
 
     def copy(self, *, available_now: bool = False) -> TableStream:
-        """All that the table's streams are told, into a table that counts rows."""
+        """Copies the table's stream into a table that counts rows."""
         source = read_stream(
             self._spark,
             self._table,
@@ -79,7 +79,7 @@ class Driver:
             time.sleep(0.2)
 
     def finish(self) -> None:
-        """The batch that was planned, and then all that there is to copy."""
+        """Complete the planned batch, then copy all remaining rows."""
         writing = self.write()
         writing.query.processAllAvailable()
         writing.stop()

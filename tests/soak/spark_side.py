@@ -1,4 +1,4 @@
-"""The soak's Spark driver, seen from outside: started, killed, frozen, and asked to finish what it was about."""
+"""Controls the soak's Spark driver: starts, kills and freezes it, and lets it finish its batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SparkSide:
         (checkpoint / "metadata").write_text(json.dumps({"id": SPARK_QUERY_ID}))
 
     def start(self, *, finishes: bool = False) -> None:
-        """A driver that goes on from the checkpoints."""
+        """A driver that resumes from the checkpoints."""
         with (self._notes / "spark.out").open("ab") as output:
             self._driver = subprocess.Popen(
                 [sys.executable, "-m", "tests.soak.spark_driver", json.dumps({**self._job, "finishes": finishes})],
@@ -65,7 +65,7 @@ class SparkSide:
             os.killpg(self._driver.pid, signal.SIGCONT)
 
     def finish(self) -> None:
-        """Let a last driver complete the batches that were planned, and copy all that there is."""
+        """Let a last driver complete the planned batches and copy all remaining rows."""
         self.start(finishes=True)
         assert self._driver is not None
         code = self._driver.wait(_FINISH_SECONDS)

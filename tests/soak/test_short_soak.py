@@ -1,4 +1,4 @@
-"""Five minutes of the soak (`make soak` is an hour of it, with Spark and a broker that dies, too)."""
+"""Five minutes of the soak (`make soak` runs for an hour, with Spark and crashes of the broker)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOAK = ("-m", "tests.soak.soak", "--minutes", "5", "--seed", "11", "--no-spark",
 
 
 def test_files_topic_and_model_agree_whatever_is_killed(tmp_path: Path) -> None:
-    # It takes its five minutes in any case: the tests beside it go first.
+    # It always takes five minutes, so the other tests of the folder run first.
     command = ["nice", "-n", "10", sys.executable, *SOAK, "--directory", str(tmp_path / "soak")]
     said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 

@@ -8,11 +8,11 @@ from tests.support.faulty_file_io import SimulatedCrash
 
 
 class BreakingLog(DelegatingLog):
-    """Passes everything on to ``delegate``, but for what is switched on.
+    """Passes everything on to ``delegate``, except for the faults that are switched on.
 
-    ``dies_before_commit``: the process dies when it is about to commit transactions. ``loses_next_commits``: so many
-    commits find that somebody aborted their transactions a moment before, as a broker's time-out does.
-    ``forgets_next_commits``: so many are said to be done and leave no marker, as a broker does that was just restarted.
+    ``dies_before_commit``: the process crashes when it is about to commit transactions. ``loses_next_commits``: that
+    many commits find their transactions aborted just before, as by a broker's timeout. ``forgets_next_commits``: that
+    many are acknowledged without a marker in the topic, as by a broker that has just restarted.
     """
 
     def __init__(self, delegate: LogStore) -> None:

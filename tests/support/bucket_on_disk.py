@@ -36,7 +36,7 @@ PARQUET = ParquetFormat()
 
 @dataclass
 class BucketOnDisk:
-    """What a commit would add up to, without snapshots: `files` are the live ones."""
+    """State of a bucket after its commits, without snapshots: `files` are the live ones."""
 
     schema: TableSchema
     environment: Environment
@@ -87,7 +87,7 @@ class BucketOnDisk:
         )
 
     def overwriter(self) -> OverwriteWriter:
-        """A writer that writes the bucket anew."""
+        """A writer that overwrites the bucket."""
         return OverwriteWriter(
             key_value=self.key_value,
             data_files=self.data_files,

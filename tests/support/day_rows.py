@@ -1,4 +1,4 @@
-"""The rows that a partition of a drill's table gets when it is written anew."""
+"""The rows that a partition of a drill's table gets when it is reprocessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operator in a process of its own, which stands still in the midst of its work and is ended as Airflow ends it."""
+"""One operator in a separate process, which blocks during its work and is ended in the way Airflow does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 
 
 def run_until_ended(kind: str, extra: dict[str, Any], told: Connection) -> None:
-    """Say so when it stands still; exit with ``ENDED`` once it was ended and has tidied up."""
+    """Report when it blocks; exit with ``ENDED`` once it was ended and has cleaned up."""
     os.environ["AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT"] = json.dumps({"conn_type": "dynamic_table", "extra": extra})
     operator, arguments = KINDS[kind]
     about = {} if kind == "sql" else {"table": f"ended.{kind}"}

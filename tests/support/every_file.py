@@ -1,4 +1,4 @@
-"""What lies in a table's directory, and what of it somebody needs, told by code that is not the library's clean-up."""
+"""Files in a table's directory, and which of them are needed, by code independent of the library's clean-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment in which nothing is left to chance: the clock moves when told to, and names are counted."""
+"""A deterministic environment: the clock advances on request, and names are counted."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Fault:
 
 
 class FaultyFileIO:
-    """Hands on to ``delegate`` until a fault strikes. Once dead, every I/O raises ``SimulatedCrash`` again.
+    """Passes I/O on to ``delegate`` until a fault strikes. After a crash every I/O raises ``SimulatedCrash`` again.
 
     ``calls`` lists (operation, path) of every I/O tried. Thread-safe.
     """

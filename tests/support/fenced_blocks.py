@@ -33,7 +33,7 @@ class Section:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What has to be there for the section's blocks to run."""
+        """The services that the section's blocks need."""
         return frozenset(
             word
             for block in self.blocks

@@ -97,7 +97,7 @@ class Flink:
         through: int,
         options: Mapping[str, str] | None = None,
     ) -> Changes:
-        """What a streaming SELECT that begins with snapshot 1 gives until it has consumed snapshot ``through``."""
+        """The rows of a streaming SELECT from snapshot 1 on until it has consumed snapshot ``through``."""
         answer = self._ask(
             "stream",
             warehouse,

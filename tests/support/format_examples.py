@@ -1,6 +1,6 @@
 """The examples of docs/format.md, made by a real table in an environment without chance.
 
-    python -m tests.support.format_examples        # writes them into the page, and docs/options.md anew
+    python -m tests.support.format_examples        # updates the page and docs/options.md
 
 In the page, a comment ``<!-- example: NAME -->`` stands above each block that is made here.
 """

@@ -1,7 +1,7 @@
 """Makes small tables of every kind in tests/golden/kinds: ``python -m tests.support.golden_kinds v1``.
 
-What is there already stays as it is: it stands for tables that users have. A new kind is added to the newest release.
-What each shows now, and at its tag, is in ``rows``.
+Existing tables are never changed: they represent tables that users have. A new kind is added to the newest release.
+The expected rows of each, now and at its tag, are in ``rows``.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ GOLDEN_ROWS = {
         -237974562,
         0,
     ),
-    "a null beside a value": _golden(
+    "a null next to a value": _golden(
         "BIGINT; STRING", (None, "x"), "00000002000100000000000000000000000000007800000000000081", 398608515, 4
     ),
     "DECIMAL(10, 2) -12.34": _golden(

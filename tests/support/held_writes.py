@@ -1,4 +1,4 @@
-"""Stands still before the first write that others see, or the first deletion, for somebody to end the process there."""
+"""Blocks before the first write that others see, or the first deletion, so that a test can end the process there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DELETIONS = ("delete", "delete_tree")
 
 @contextmanager
 def held_before(wait: Callable[[], None], *, deletions: bool = True) -> Iterator[None]:
-    """Call ``wait`` at that point, once; without ``deletions`` these go on as they are."""
+    """Call ``wait`` at that point, once; without ``deletions`` only for writes."""
     from storage_lib.io.local_file_io import LocalFileIO
 
     kept = {name: getattr(LocalFileIO, name) for name in (*MUTATIONS, *DELETIONS)}

@@ -32,7 +32,7 @@ def entry(
 
 
 def manifest(name: str, entries: int, *, size: int = 1000, deleted: int = 0) -> ManifestFileMeta:
-    """What a list says of a manifest."""
+    """The entry of a manifest in a manifest list."""
     return ManifestFileMeta(
         file_name=name,
         file_size=size,

@@ -86,7 +86,7 @@ class PaimonCore:
     def stream(
         self, warehouse: Path, identifier: str, schema: TableSchema, *, options: Mapping[str, str] | None = None
     ) -> list[tuple[RowKind, tuple[Any, ...]]]:
-        """What a streaming read from snapshot 1 up to the newest is handed: each row with its kind, in that order."""
+        """The rows of a streaming read from snapshot 1 up to the newest, with their kinds, in order."""
         types = [field.type for field in schema.fields]
         answer = self._ask("stream", warehouse, identifier, options=dict(options or {}))
         rows = rows_from_wire(answer["rows"], types)

@@ -32,7 +32,7 @@ class FeatherFormat:
         try:
             return FeatherReader(pa.ipc.open_file(source))
         except pa.ArrowInvalid as error:
-            message = f"{path} is no readable Feather file ({error})"
+            message = f"{path} is not a readable Feather file ({error})"
             raise CorruptFileError(message) from error
 
 

@@ -29,7 +29,7 @@ class Engine:
     takes_vectors: bool = True
 
     def row(self, versions: Sequence[Change]) -> Row | None:
-        """What a key's changes, in the order of their arrival, add up to."""
+        """The row that a key's changes, in order of arrival, result in."""
         merged: dict[str, Any] | None = None
         for kind, row in versions:
             given = dict(zip(self.columns, row[1:], strict=True))
@@ -205,19 +205,19 @@ class Life:
         return self.producer != "full-compaction" or by_us
 
     def _overwrite(self) -> bool:
-        """Of the whole table, by us and tracked: whatever streams were told of it is replaced."""
+        """Overwrite the whole table, by us and tracked: replaces the stream's content."""
         rows = {row[0]: (kind, row) for kind, row in self._drawn_changes(by_us=True) if kind is ADD}
         self.told.append(f"we overwrite {[row for _, row in rows.values()]}")
         table = self.table.ours()
         table.overwrite(arrow_of(table, list(rows.values())), partition={})
         self.changes = list(rows.values())
-        # Input that was replaced can't be told from input that was not.
+        # Replaced input can't be distinguished from other input.
         self.was_overwritten = True
         return True
 
     def _drawn_changes(self, *, by_us: bool) -> list[Change]:
         held = self.expected()
-        # Java forgets the deletion of a record that is begun anew in the same commit.
+        # Java loses the deletion of a record that is inserted again in the same commit.
         forgets = not by_us and "removing" in self.name
         gone: set[int] = set()
         changes: list[Change] = []

@@ -19,7 +19,7 @@ from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
 
 
 class Moment(StrEnum):
-    """When the trap strikes, and what the process hears of the request then."""
+    """When the trap strikes, and what answer the process receives."""
 
     UNSENT = "before it is sent"
     ANSWERED = "when it was answered"

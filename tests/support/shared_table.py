@@ -110,7 +110,7 @@ class SharedTable:
 
 
 def folded(changes: Iterable[Change], *, key_count: int = 1, strict: bool = True) -> dict[Row, Row]:
-    """Rows by key (the first columns); ``strict``: old rows are told as they were, and inserts are of new keys."""
+    """Rows by key (the first columns); ``strict``: old rows equal the stored ones, and inserts have new keys."""
     rows: dict[Row, Row] = {}
     for kind, row in changes:
         key = row[:key_count]

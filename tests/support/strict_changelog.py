@@ -1,4 +1,4 @@
-"""A complete changelog applied to the letter: what is taken away has to be there as it is told, what is put in not."""
+"""Applies a complete changelog strictly: removed rows have to exist exactly as given, inserted keys must not."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def strictly_applied(changes: Iterable[str], start: Iterable[str] = ()) -> set[s
         else:
             assert awaited is None, f"{change} stands between -U and +U of {awaited}"
         if kind in ("-U", "-D"):
-            assert there.pop(key, None) == row, f"{change} takes away what is not there"
+            assert there.pop(key, None) == row, f"{change} removes a row that does not exist"
             awaited = key if kind == "-U" else None
         else:
-            assert key not in there, f"{change} puts in what is there: {there[key]}"
+            assert key not in there, f"{change} inserts an existing key: {there[key]}"
             there[key] = row
     assert awaited is None
     return set(there.values())
 
 
 def told(changes: Iterable[str]) -> list[str]:
-    """What a table that starts empty would tell of ``changes``, worked out key by key in plain Python."""
+    """The changelog of ``changes`` on an empty table, computed key by key in plain Python."""
     there: dict[tuple[str, ...], str] = {}
     complete: list[str] = []
     for change in changes:

@@ -4,7 +4,7 @@ python -m tests.support.tiering_process WAREHOUSE SERVERS log|tier|stall-before|
 
 ``log``   appends rows of its own to the log, round by round; then says "written" and waits to be killed
 ``tier``  tiers the log round by round, under its own name; prints the errors it met that are worth another try
-``stall-before``, ``stall-after``  tiers once; stops before or after its snapshot, says "stalled", goes on after a line
+``stall-before``, ``stall-after``  tiers once; stops before or after its snapshot, says "stalled", resumes after a line
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def own_changes(name: str, number: int) -> list[str]:
 
 
 def write_to_log(table: DynamicTable, changes: list[str]) -> None:
-    """What a micro-batch does: into the log, and nothing else."""
+    """Write to the log only, as a micro-batch does."""
     order = table.new_write().begin(commit_user="stream")
     with table.new_write().open_task(order) as write:
         write.write(rows(*changes))

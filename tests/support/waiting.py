@@ -1,4 +1,4 @@
-"""Waits for something another process does; a time limit makes it fail instead of hang."""
+"""Waits for an action of another process; a time limit makes the test fail instead of hang."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every kind of operator, with a point at which it stands still on its first try: for somebody to kill it there.
+"""Every kind of operator, blocked at a chosen point of its first try, so that a test can kill it there.
 
 ``conf``: ``point`` is ``before`` (the first thing it writes that others see) or ``after`` (all is done, and Airflow
-does not know it yet). It goes on once ``<Airflow's home>/held/go`` is there; ``held/<table>`` holds the
+does not know it yet). It continues once ``<Airflow's home>/held/go`` is there; ``held/<table>`` holds the
 process id of who waits.
 """
 
@@ -38,7 +38,7 @@ HELD = Path(os.environ["AIRFLOW_HOME"]) / "held"
 
 
 def wait_here(table: str) -> None:
-    """Tell that somebody may kill this process now."""
+    """Report that the test may kill this process now."""
     HELD.mkdir(exist_ok=True)
     (HELD / table).write_text(str(os.getpid()))
     while not (HELD / "go").exists():
@@ -46,7 +46,7 @@ def wait_here(table: str) -> None:
 
 
 def held(kind: type[Any]) -> type[Any]:
-    """Return the operator with its point of standing still."""
+    """Return the operator, blocking at its point."""
 
     class Held(kind):  # type: ignore[misc]  # any of them
         def execute(self, context: Context) -> Any:

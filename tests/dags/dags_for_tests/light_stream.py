@@ -23,7 +23,7 @@ for name, deferrable, manners in (
     with DAG(
         dag_id=name,
         schedule=None,
-        # A worker that dies is not asked for a policy: there the plain delay counts.
+        # After the crash of a worker Airflow does not call the policy: there the plain delay applies.
         default_args=RETRY_ARGUMENTS | {"retry_delay": timedelta(seconds=1)},
     ):
         StreamSinkOperator(

@@ -38,7 +38,7 @@ COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id"
 
 
 class SetClock:
-    """A clock that stands still unless somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -148,7 +148,7 @@ def test_a_retry_and_a_clear_read_the_same_although_more_was_committed_to_a_cloc
     task = processing("ids")
     first = task.execute(in_interval(task_context(task, store=store)))
     orders.append(pa.table({"day": ["c"], "id": [5]}, schema=COLUMNS))
-    # Whoever resolved anew would now get something else.
+    # Resolving again would now return other snapshots.
     monkeypatch.setattr("storage_lib.table.read_builder.ReadBuilder.snapshots_between", lambda *_: (0, 5))
 
     again = task.execute(in_interval(task_context(task, store=store)))
@@ -206,7 +206,7 @@ def test_a_named_interval_is_read_instead_of_the_runs() -> None:
 def test_a_named_interval_that_is_none_is_refused(end: Any) -> None:
     task = processing("ids", start=NOON, end=end)
 
-    with pytest.raises(InvalidInputError, match=r"backwards|a moment with its zone"):
+    with pytest.raises(InvalidInputError, match=r"ends before it starts|a time with its zone"):
         task.execute(task_context(task))
 
 

@@ -1,4 +1,4 @@
-"""What a task asks of Airflow's API, over a real socket: as whom, and what a refusal says."""
+"""Calls of Airflow's API by a task, over a real socket: the user, and errors for refused calls."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_wrong_password_and_a_missing_permission_say_what_to_make(
     assert "wrong" not in str(refused.value)
 
     server.status = 403
-    with pytest.raises(InvalidInputError, match=r"GET /pools/a by 403.*\n.*who may look at pools and make them"):
+    with pytest.raises(InvalidInputError, match=r"GET /pools/a by 403.*\n.*with permission to read and create pools"):
         connect(monkeypatch, server).pool_slots("a")
 
 

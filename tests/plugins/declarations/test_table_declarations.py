@@ -1,4 +1,4 @@
-"""What a file says of tables becomes operators' arguments, or an error that names file, table, key and remedy."""
+"""A declaration file becomes operators' arguments, or an error that names file, table, key and remedy."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_function_may_declare_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("tables: {a.b: {columns: {id: INTEGR}}}", "table a.b, column id: "),
         (
             "tables: {a.b: {columns: {id: INT}, options: {log.kafka.sasl.plain.password: x}}}",
-            "give it to the connection",
+            "move it to the connection",
         ),
         ("tables:\n  a.b: {columns: {id: INT}}\n  a.b: {columns: {id: INT}}", "line 3: duplicate key 'a.b'"),
         ("tables: {a.b: {columns: {id: INT, id: INT}}}", "line 1: duplicate key 'id'"),

@@ -1,4 +1,4 @@
-"""An operator that is ended in the midst of its work leaves nothing: no file, no turn, no process."""
+"""An operator that is ended during its work leaves nothing behind: no file, no lease, no process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
 
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
-# They only look; what sinks leave is told by their own tests.
+# These only read; sinks have their own tests.
 OTHERS = {
     "ApproveDropOperator",
     "AwaitStreamChangesOperator",
@@ -94,13 +94,13 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     catalog = open_catalog(extra["warehouse"], extra["options"])
     table = prepare(catalog, kind, options)
     before = {} if table is None else state_of(table)
-    hears, tells = processes.Pipe(duplex=False)
-    process = processes.Process(target=run_until_ended, args=(kind, extra, tells))
+    receiver, sender = processes.Pipe(duplex=False)
+    process = processes.Process(target=run_until_ended, args=(kind, extra, sender))
     process.start()
     request.addfinalizer(lambda: end(process))
-    tells.close()  # a process that dies is heard of, too
-    assert hears.poll(240), "it did not get as far as that"
-    assert hears.recv() == "here"
+    sender.close()  # so that the end of the process closes the pipe
+    assert receiver.poll(240), "it did not get as far as that"
+    assert receiver.recv() == "here"
     family = descendants(process.pid)
 
     os.kill(process.pid, signal.SIGTERM)
@@ -141,7 +141,7 @@ def orphans(table: DynamicTable) -> tuple[str, ...]:
 
 
 def end(process: Any) -> None:
-    """Leave no process behind, whatever the test has found; one that stands still would do so for ever."""
+    """Kill all processes even if the test fails; a blocked one would never end."""
     if process.is_alive():
         for pid in descendants(process.pid):
             with suppress(ProcessLookupError):

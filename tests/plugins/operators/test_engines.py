@@ -67,7 +67,7 @@ def test_an_engine_that_there_is_not_is_refused() -> None:
 def test_a_reprocessing_has_one_source() -> None:
     for given in ({}, {"rows": "a:b", "query": "SELECT 1"}):
         task = ReprocessPartitionsOperator(task_id="do", table="db.t", partitions=[{"day": "a"}], **given)
-        with pytest.raises(InvalidInputError, match="one of rows"):
+        with pytest.raises(InvalidInputError, match="either rows"):
             task.execute(task_context(task))
 
 

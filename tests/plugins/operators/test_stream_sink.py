@@ -122,7 +122,7 @@ def test_a_secret_of_a_form_is_refused_before_it_lies_in_a_file(
     task = sink()
     setattr(task, argument, value)
 
-    with pytest.raises(InvalidInputError, match=f"{argument}.* is a secret, and would lie in a file"):
+    with pytest.raises(InvalidInputError, match=f"{argument}.* is or contains a secret and would be stored in a file"):
         task.execute(task_context(task))
     assert not list((tmp_path / "jobs").rglob("spec.json"))
 
@@ -275,7 +275,7 @@ def test_a_sink_that_never_gets_on_fails_after_as_many_failures_as_the_task_has_
     broken = sink(deferrable=False, end="FAILED", error="UnavailableError: no broker")
 
     assert [fail(broken, store) for _ in range(3)] == [again, again, AirflowFailException]
-    assert fail(broken, store, max_tries=6) is again, "who clears the task begins anew"
+    assert fail(broken, store, max_tries=6) is again, "clearing the task resets the count"
 
 
 def test_failures_do_not_add_up_over_batches_between_them(sink: Callable[..., StreamSinkOperator]) -> None:
@@ -382,7 +382,7 @@ def test_a_try_that_died_before_it_noted_its_sink_leaves_it_to_the_next(
 def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
     sink: Callable[..., StreamSinkOperator], tmp_path: Path
 ) -> None:
-    """Airflow asks for the end by a signal, and what the task was doing goes on for seconds."""
+    """Airflow ends the task by a signal, and the interrupted work continues for seconds."""
     task = sink()
     task.on_kill()
 
@@ -464,7 +464,7 @@ def test_a_query_that_spark_does_not_understand_is_not_tried_again(sink: Callabl
         failing.execute(task_context(failing))
 
 
-def test_a_task_cleared_while_it_runs_waits_for_the_old_job_and_starts_anew(
+def test_a_task_cleared_while_it_runs_waits_for_the_old_job_and_starts_another(
     sink: Callable[..., StreamSinkOperator],
 ) -> None:
     store = DictStore()

@@ -1,4 +1,4 @@
-"""The operators pass on what they were told, under one identity, and answer with small JSON."""
+"""The operators pass their arguments on, with one identity, and return small JSON."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTa
 
 
 def test_the_answer_is_the_last_snapshot_that_was_made(table: RecordingTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in a partition already makes no snapshot."""
+    """Rows that are in a partition already make no snapshot."""
     made = iter([SimpleNamespace(id=4), None])
     monkeypatch.setattr(table, "overwrite", lambda *_, **__: next(made))
     task = ReprocessPartitionsOperator(

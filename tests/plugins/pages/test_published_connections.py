@@ -30,7 +30,7 @@ def client() -> Iterator[AsgiClient]:
 
 @pytest.fixture
 def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ids that a viewer must not be able to tell apart; each warehouse holds a validation."""
+    """Ids that a viewer must not be able to distinguish; each warehouse contains a validation."""
     ours = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "options": {"log.system": "none"}}
     given: dict[str, Any] = {
         "not_published": {"conn_type": "dynamic_table", "extra": ours},

@@ -33,7 +33,7 @@ def test_a_try_whose_worker_died_before_airflow_heard_of_its_success_is_repeated
     assert second == first
 
 
-def test_a_task_cleared_after_success_commits_anew() -> None:
+def test_a_task_cleared_after_success_commits_again() -> None:
     store = DictStore()
     with commit_identity(task_context(TASK, store=store)) as first:
         pass
@@ -45,7 +45,7 @@ def test_a_task_cleared_after_success_commits_anew() -> None:
     assert second.token != first.token
 
 
-def test_a_task_cleared_after_it_failed_commits_anew() -> None:
+def test_a_task_cleared_after_it_failed_commits_again() -> None:
     """Else it would find what the failed tries had committed and leave that as it is, whatever was mended since."""
     store = DictStore()
     with pytest.raises(ValueError, match="wrong"), commit_identity(task_context(TASK, store=store)) as first:

@@ -143,7 +143,7 @@ def test_the_connections_credentials_go_to_no_servers_that_a_form_names(key: str
         ({"kind": "dynamic_table", "options": {"bucket": "3"}}, "unknown option 'bucket'; it is an option of tables"),
         (
             {"kind": "dynamic_table", "options": {"scan.normalize.state-directory": "/anywhere"}},
-            "keeps its state beside its checkpoint",
+            "keeps its state next to its checkpoint",
         ),
     ],
 )

@@ -57,9 +57,9 @@ def test_a_tables_expectations_are_in_the_file_of_its_name(tmp_path: Path) -> No
     ("content", "said"),
     [
         (b"\xff\xfe\x00", "is not UTF-8 text"),
-        (b"", "holds no list of expectations"),
-        (b"expectations:", "holds no list of expectations"),
-        (b"expectation: [{type: expect_x}]", "holds no list of expectations"),
+        (b"", "contains no list of expectations"),
+        (b"expectations:", "contains no list of expectations"),
+        (b"expectation: [{type: expect_x}]", "contains no list of expectations"),
     ],
 )
 def test_a_broken_suite_is_told_by_its_file(tmp_path: Path, content: bytes, said: str) -> None:

@@ -188,7 +188,7 @@ def test_only_the_newest_jobs_are_kept_and_those_that_run(
 
 
 def test_a_job_whose_starter_is_killed_before_anybody_can_find_it_ends_by_itself(tmp_path: Path) -> None:
-    """Found by no one it would write on, beside the one that the next try starts."""
+    """Otherwise an unknown job would keep writing in parallel with the one that the next try starts."""
     job = open_job_directory(tmp_path / "db.t")
     starter = f"""
 import os, signal

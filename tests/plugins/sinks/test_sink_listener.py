@@ -1,4 +1,4 @@
-"""Who is told that a task has ended stops its sink, and nobody else's."""
+"""The listener of a task's end stops the task's sink and no other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_verdict_on_a_task_stops_its_sink(job: SinkJob, verdict: str) -> None:
         ended("failed", map_index=2),
         ended("failed", module="airflow.sdk.execution_time.task_runner"),
     ],
-    ids=["will be tried again", "has no sink", "is mapped beside it", "is a worker's"],
+    ids=["will be tried again", "has no sink", "is another mapped one", "is a worker's"],
 )
 def test_any_other_task_stops_nothing(job: SinkJob, task_instance: Any) -> None:
     sink_listener.on_task_instance_failed(task_instance)

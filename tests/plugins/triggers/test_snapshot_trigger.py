@@ -1,4 +1,4 @@
-"""A watched table tells of each commit once, in order, also after the triggerer was restarted."""
+"""A watched table reports each commit once, in order, also after a restart of the triggerer."""
 
 from __future__ import annotations
 
