@@ -25,7 +25,7 @@ class LogOffsets:
         return self.next_offsets.get(bucket, 0)
 
     def advanced_to(self, later: Mapping[int, int]) -> LogOffsets:
-        """These offsets with those of ``later`` in their place; no bucket ever goes back."""
+        """The greater offset of both for each bucket."""
         merged = dict(self.next_offsets)
         for bucket, offset in later.items():
             merged[bucket] = max(offset, merged.get(bucket, 0))
@@ -40,7 +40,7 @@ class LogOffsets:
         return self == other and self.is_of(other.log_id)
 
     def in_log(self, log_id: str | None) -> LogOffsets:
-        """These offsets as ones of that log; its beginning if they are another's, for it came later."""
+        """These offsets in that log; its beginning if they belong to an earlier log of the same name."""
         return LogOffsets(self.next_offsets if self.is_of(log_id) else {}, log_id or self.log_id)
 
     def to_json(self) -> str:

@@ -89,11 +89,11 @@ class LogTransaction(Protocol):
         """
 
     def abort(self) -> None:
-        """Give everything up; harmless when it was ended already."""
+        """Discard everything; does nothing if it has ended already."""
 
 
 class LogAppender(Protocol):
-    """Writes that are visible as soon as they are stored, and can't be taken back. Not thread-safe; good for one write.
+    """Writes that are visible as soon as they are stored, and can't be undone. Not thread-safe; for a single write.
 
     A write that fails midway or is repeated stores its records at least once. Any number of appenders may
     write to one bucket at a time.
@@ -116,15 +116,15 @@ class LogStore(Protocol):
     """The changelog of one table."""
 
     def create(self) -> None:
-        """Make the log; ``AlreadyExistsError`` if one of that name exists that is not this table's. Repeatable."""
+        """Create the log; ``AlreadyExistsError`` if another table's log has the name. Repeatable."""
 
     def drop(self) -> None:
         """Delete the log, if it exists. ``NotFoundError`` for one that is not this table's, which is kept."""
 
     def evolve(self, schema: TableSchema) -> None:
-        """Make ready for records of another version of the table's schema, which may come or not. Repeatable.
+        """Prepare for records of another version of the table's schema, which may not follow. Repeatable.
 
-        Raises ``InvalidInputError`` for a schema that the log can't bear, ``UnavailableError``.
+        Raises ``InvalidInputError`` for a schema that the log can't represent, ``UnavailableError``.
         """
 
     def description(self) -> Mapping[str, str]:
@@ -149,7 +149,7 @@ class LogStore(Protocol):
         """
 
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
-        """Several at once, side by side."""
+        """End several transactions in parallel."""
 
     def is_committed(self, written: WrittenRange) -> bool:
         """Whether a reader of committed records sees the records of this range (looks into the log).
@@ -167,7 +167,7 @@ class LogStore(Protocol):
         """The first record at or after that time for every bucket; the latest where there is none."""
 
     def retention_ms(self) -> int | None:
-        """For how long records are held for sure; None: for ever."""
+        """The time for which records are retained; None: for ever."""
 
     def read(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None

@@ -368,7 +368,7 @@ def test_the_log_of_another_table_is_neither_taken_nor_dropped(
 
     with pytest.raises(AlreadyExistsError, match=r"log\.kafka\.topic"):
         other.create()
-    with pytest.raises(NotFoundError, match="stays"):
+    with pytest.raises(NotFoundError, match="was kept"):
         other.drop()
     assert log_texts(log) == ["+I 1 a"]
 

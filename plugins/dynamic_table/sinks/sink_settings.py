@@ -78,8 +78,8 @@ def checked_open_options(value: object, argument: str) -> dict[str, str]:
     options = checked_options(value, argument)
     if secret := next((key for key, text in options.items() if is_secret_option(key, text)), None):
         message = (
-            f"{argument} names {secret}, which is or contains a secret and would be stored in a file: move it to the "
-            "connection (secrets of Spark to Spark's configuration)."
+            f"{argument} names {secret}, which is a secret or contains one, and would be stored in a file: move it to "
+            "the connection (secrets of Spark to Spark's configuration)."
         )
         raise InvalidInputError(message)
     return options

@@ -9,8 +9,8 @@
     TIMESTAMP_LTZ(p)                    string: ISO-8601 in UTC        io.debezium.time.ZonedTimestamp
     ARRAY, ROW, MAP                     array, record, map; a map of other keys than strings an array of entries
 
-Whatever may be null is a union of null and its type, null by default. On reading, the writer's schema tells the unit:
-also those of Connect's own logical types and of Avro's, as other converters write them.
+A nullable type is a union with null, null by default. On reading, the writer's schema determines the unit; logical
+types of Connect and of Avro, as other converters write them, are read as well.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def from_avro_column(column: pa.Array, written: AvroSchema, of: DataType, name: 
 
 
 def _typed(column: pa.Array, spec: Mapping[str, Any]) -> pa.Array:
-    """Plain values as what the writer's schema says they are."""
+    """Plain values converted to the type that the writer's schema gives."""
     meaning, logical = spec.get("connect.name"), spec.get("logicalType")
     if logical == "decimal" or meaning == "org.apache.kafka.connect.data.Decimal":
         parameters = spec.get("connect.parameters", {})

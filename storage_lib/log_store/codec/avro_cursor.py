@@ -1,7 +1,7 @@
 """Many Avro records of one schema -> columns: a cursor in each record, all moved on by one field at a time.
 
-Nothing loops over records. A field is read of all records at once, a union's value of those that have one, an array's
-k-th element of those that have so many. Logical types are left as the numbers and bytes that they are.
+No loop runs over records. A field is read from all records at once, a union's value from those that have one, an
+array's k-th element from those with at least k. Logical types are returned as plain numbers and bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _spelled_out(schema: Any, namespace: str, known: dict[str, Any]) -> Any:  # 
         name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         found = known.get(name, known.get(schema))
         if found is None:
-            message = f"the Avro type {schema!r} refers to itself, or is not there"
+            message = f"the Avro type {schema!r} is recursive or undefined"
             raise ValueError(message)
         return found
     kind = schema["type"]
@@ -103,7 +103,7 @@ class AvroCursor:
         return self._positions
 
     def fields(self, record: AvroSchema, wanted: Collection[str]) -> dict[str, pa.Array]:
-        """The ``wanted`` fields of a record; what comes after the last of them is left where it is.
+        """Read the ``wanted`` fields of a record; leaves the position after the last of them.
 
         Raises ``ValueError`` if the bytes are recognisably not of this schema.
         """
@@ -157,7 +157,7 @@ class AvroCursor:
                 symbols = self._varints()
                 return None if skip else pa.array(spec["symbols"], pa.string()).take(pa.array(symbols))
             case _:
-                message = f"the Avro type {kind!r} is not known"
+                message = f"unknown Avro type {kind!r}"
                 raise ValueError(message)
         start = self._advanced(lengths)
         if skip:
@@ -206,7 +206,7 @@ class AvroCursor:
                 sizes._varints()
                 self._positions[sized] = sizes._positions
             counts = np.abs(counts)
-            # The least number of 64 bits has no opposite.
+            # The smallest 64-bit integer can't be negated.
             if counts.max(initial=0) > len(self._data) or counts.min(initial=0) < 0:
                 message = "more entries than bytes"
                 raise ValueError(message)
@@ -236,7 +236,7 @@ class AvroCursor:
         return numbers
 
     def _advanced(self, by: Int64s) -> Int64s:
-        """The positions, which are then so much further."""
+        """Return the positions and advance them."""
         start = self._positions
         self._check(start, by)
         self._positions = start + by

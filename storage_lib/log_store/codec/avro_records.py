@@ -1,6 +1,6 @@
 """Avro records as Confluent's serializers put them into Kafka: 0, a schema's number (4 bytes, big-endian), a record.
 
-Nearly always all records of a batch are of one schema; where a writer has changed its own, each is read by its own.
+Usually all records of a batch have one schema; after a writer has changed its schema, each record is read by its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def head_of(number: int) -> bytes:
 
 
 def by_schema(values: pa.Array) -> list[WrittenAlike]:
-    """The records of a binary array without nulls; ``ValueError`` for a value that is none."""
+    """The records of a binary array without nulls; ``ValueError`` for a value that is not a record."""
     offset_bytes, content = values.buffers()[1:]
     offsets = np.frombuffer(offset_bytes, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
     data, starts, ends = np.frombuffer(content or b"", np.uint8), offsets[:-1], offsets[1:]
@@ -94,7 +94,7 @@ def record_written(registry: SchemaRegistry, number: int) -> tuple[AvroSchema, M
 
 
 def fields_of(of: AvroSchema) -> Mapping[str, AvroSchema]:
-    """The types of the fields of a record, or of the record in a union; none of anything else."""
+    """The types of the fields of a record, or of the record in a union; empty for other types."""
     for each in of if isinstance(of, list) else [of]:
         if isinstance(each, Mapping) and each["type"] == "record":
             return {field["name"]: field["type"] for field in each["fields"]}

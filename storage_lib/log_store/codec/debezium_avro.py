@@ -4,7 +4,7 @@
     key      0, the schema's number, Key {the primary key's columns}; or the JSON of debezium-json's keys
 
 Schemas are the registry's: subjects ``<topic>-value`` and ``<topic>-key``. Each record is read by the schema that it
-was written with, column by column, by name: what a record lacks is null, what the table does not know is passed over.
+was written with, column by column, by name: missing columns are null, unknown columns are ignored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OPERATION_LENGTH = b"\x02"
 
 @dataclass(frozen=True)
 class DebeziumAvro:
-    """The codec of one topic. ``table_uuid`` marks the schemas that it registers; a foreign topic needs none."""
+    """The codec of one topic. ``table_uuid`` marks the schemas that it registers; an external topic needs none."""
 
     schema: TableSchema
     registry: SchemaRegistry
@@ -79,7 +79,7 @@ class DebeziumAvro:
         return not any(known.values())
 
     def register(self) -> None:
-        """See ``TopicSchemas``: as the next versions, where they are others than the newest."""
+        """See ``TopicSchemas``: registers new versions if they differ from the newest."""
         for subject, schema in self._schemas.items():
             self.registry.register(subject, schema)
 
@@ -221,7 +221,7 @@ def refuse_names(schema: TableSchema) -> None:
     bad = [field.name for field in schema.fields if not (field.name.isascii() and field.name.isidentifier())]
     if bad:
         message = (
-            f"column {bad[0]!r} can't be in an Avro log: its names are made of letters, digits and underscores, and "
-            "begin with no digit. Rename the column, or use log.format=debezium-json"
+            f"column {bad[0]!r} can't be in an Avro log: Avro names consist of letters, digits and underscores, and "
+            "do not start with a digit. Rename the column, or use log.format=debezium-json"
         )
         raise InvalidInputError(message)

@@ -94,7 +94,7 @@ def _iso_text(column: pa.Array, name: str) -> pa.Array:
     if column.type.unit == "ns":
         is_out = pc.or_(is_out, pc.less(column.cast(pa.int64()), _READABLE_NANOS_MIN))
     if pc.any(is_out).as_py():
-        message = f"column {name!r}: the log can't spell a TIMESTAMP_LTZ outside {_ISO_YEARS}; filter such rows out"
+        message = f"column {name!r}: the log can't represent a TIMESTAMP_LTZ outside {_ISO_YEARS}; filter such rows out"
         raise InvalidInputError(message)
     return pc.binary_join_element_wise(pc.replace_substring(text, " ", "T"), "Z", "")
 

@@ -7,8 +7,8 @@
     -U alone      before row, after nothing, d      before row, after nothing, d
     -D            before row, after nothing, d
 
-With upsert a -U is alone if no change of its key follows in the batch: an update that moved the row to another key
-comes so. A ``u`` with ``before`` is the pair -U, +U of one record; ``r`` (a snapshot read of Debezium's) is +I.
+With upsert a -U is alone if no change of its key follows in the batch, as in an update that moved the row to another
+key. A ``u`` with ``before`` is the pair -U, +U of one record; ``r`` (a snapshot read of Debezium) is +I.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def told_slices(
     *,
     with_update_before: bool,
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """The changes that a log tells, and their kinds as codes, in slices to be spelled one after the other.
+    """The changes that a log contains, with their kinds as codes, in slices to be encoded one after the other.
 
-    ``keys_of`` spells the keys of rows (binary); asked for only where there is a -U to be looked at.
+    ``keys_of`` encodes the keys of rows (binary); called only if there is a -U.
     """
     codes = kinds.to_numpy(zero_copy_only=False)
     is_before = codes == RowKind.UPDATE_BEFORE
@@ -76,7 +76,7 @@ def _is_last_of_key(keys: pa.Array) -> np.ndarray:
 
 
 def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Cut where neither memory nor a pair of -U and +U suffers."""
+    """Cut into slices that limit memory and do not separate a pair of -U and +U."""
     row_bytes = max(1, rows.nbytes // max(1, len(codes)))
     step = max(1, min(_SLICE_ROWS_MAX, _SLICE_BYTES_MAX // row_bytes))
     start = 0
@@ -120,10 +120,10 @@ def opened(
     schema: TableSchema,
     columns: Callable[[Sides], list[pa.Array]],
 ) -> DecodedChanges:
-    """Records as changes; ``ValueError`` for one that is none. ``before`` and ``after`` are structs."""
+    """Records as changes; ``ValueError`` for an invalid one. ``before`` and ``after`` are structs."""
     codes = pc.index_in(operations, _OPERATIONS).to_numpy(zero_copy_only=False)
     if np.isnan(codes.astype(np.float64)).any():
-        message = "op is none of c, u, d, r"
+        message = "unknown op; expected c, u, d or r"
         raise ValueError(message)
     codes = codes.astype(np.int64)
     has_before = before.is_valid().to_numpy(zero_copy_only=False)
@@ -146,7 +146,7 @@ def opened(
 def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], DecodedChanges]) -> DecodedChanges:
     """Apply ``decode`` to the values that are not null; a null is a tombstone and is skipped.
 
-    Raises ``CorruptRecordError`` with the place of the first value that it can't read.
+    Raises ``CorruptRecordError`` with the position of the first value that it can't read.
     """
     record_indices = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     present = values.drop_null()
@@ -162,7 +162,7 @@ def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], Decode
 def first_corrupt(
     count: int, decode: Callable[[int, int], object], error: Exception, record_indices: np.ndarray
 ) -> CorruptRecordError:
-    """Halve a batch that ``decode(start, stop)`` raises for until one is left: its position, and what is wrong."""
+    """Bisect a batch for which ``decode(start, stop)`` raises: the position of the corrupt value and its error."""
     start, stop = 0, count
     while stop - start > 1:
         middle = (start + stop) // 2

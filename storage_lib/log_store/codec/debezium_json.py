@@ -60,7 +60,7 @@ _NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
 _PAYLOAD = "payload"
 _NOTHING_BEFORE = b'{"before":null,"after":{'
-"""How a record begins that our writers make of an insert or an upsert: its ``before`` need not be looked for."""
+"""Start of the records that our writers make of inserts and upserts, which have no ``before`` to parse."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class DebeziumJson:
         columns = {field.name: to_json_column(rows.column(field.name), field) for field in fields}
         not_finite = [name for name, column in columns.items() if _has_not_finite(column)]
         frame = pl.DataFrame({name: pl.Series(pl.from_arrow(column)) for name, column in columns.items()})
-        # JSON has no word for NaN: where a column holds one, its numbers go through as strings and are unquoted after.
+        # JSON has no NaN: a column that contains one is encoded as strings, which are unquoted afterwards.
         frame = frame.with_columns(_number_text(frame[name]) for name in not_finite)
         text = frame.select(pl.struct(pl.all()).struct.json_encode().alias("row"))["row"]
         for name in not_finite:
@@ -246,7 +246,7 @@ class DebeziumJson:
 
 
 def _with_parsed(rows: pa.StructArray, parsed: list[Any], fields: tuple[DataField, ...]) -> pa.StructArray:
-    """Rows of before or after with the columns that Arrow's reader was not told of, out of ``json.loads``."""
+    """Rows of before or after with the columns that Arrow's reader skipped, parsed by ``json.loads``."""
     names = [rows.type.field(index).name for index in range(rows.type.num_fields)]
     arrays = {name: rows.field(name) for name in names}
     for field in fields:

@@ -4,9 +4,9 @@
     ROW              {"field": value, ...}
     MAP, MULTISET    {"key": value, ...} where keys are strings, otherwise [[key, value], ...]
 
-Their leaves are spelled as columns are (``debezium_columns``). All is done on whole columns but for one case: Arrow's
-JSON reader knows no object of unknown keys, and no quoted number, so ``from_parsed`` takes columns with maps, and
-nested columns of batches that hold a NaN or an infinity, from ``json.loads``.
+Their leaves are encoded like columns (``debezium_columns``). Everything is done on whole columns, with one exception:
+Arrow's JSON reader supports neither objects of unknown keys nor quoted numbers, so ``from_parsed`` takes columns with
+maps, and nested columns of batches with a NaN or an infinity, from ``json.loads``.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _pairs(value: list[Any] | dict[str, Any], of: DataType, name: str) -> Iterab
 
 
 def _wrong_shape(of: DataType, name: str) -> ValueError:
-    return ValueError(f"column {name!r} holds JSON that is no {of}")
+    return ValueError(f"column {name!r} contains JSON that is not a {of}")
 
 
 def _entry_types(of: MapType | MultisetType) -> tuple[DataType, DataType]:

@@ -1,4 +1,4 @@
-"""JSON objects as texts -> what Arrow's JSON reader takes, whatever foreign writers put into them."""
+"""Prepares JSON objects as texts for Arrow's JSON reader, and rejects what the reader would misread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NOT_FINITE_MARKS = (b'"NaN"', b'Infinity"')
 
 
 def plain_objects(text: pa.Array) -> bytes | None:
-    """The texts (strings without nulls) one after the other, if each is beyond doubt one JSON object in one line.
+    """The concatenated texts (strings without nulls), if each is certainly one JSON object on one line.
 
-    None where anything is seen that our own writers rarely or never make. Arrow's reader needs no line feeds between
-    objects: a text that starts with ``{`` and ends with ``}`` can't run into its neighbours.
+    None if a text has a form that our own writers rarely or never make. Arrow's reader needs no line feeds between
+    objects: a text that starts with ``{`` and ends with ``}`` can't merge with its neighbours.
     """
     offsets = _offsets(text)
     if not np.diff(offsets).all():
@@ -62,11 +62,11 @@ def may_hold_not_finite(lines: bytes) -> bool:
 
 
 def one_line_each(text: pa.Array) -> pa.Array:
-    """Refuse what is not one JSON object, and what the parser would take for several or crash on.
+    """Reject texts that are not one JSON object, and those that the parser would take for several or crash on.
 
     The parser reads a stream of objects, and a bare ``null`` between two of them crashes it (seen in pyarrow 26). A
-    value that starts with ``{`` and ends with ``}`` can't run into its neighbours, so only the others, which our own
-    writers never make, are looked at one by one.
+    value that starts with ``{`` and ends with ``}`` can't merge with its neighbours, so only the others, which our own
+    writers never make, are checked one by one.
     """
     suspects = pc.or_(
         pc.invert(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))),
@@ -89,9 +89,9 @@ def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:
 
 
 def read_objects(objects: bytes, count: int, columns: pa.Schema) -> pa.Table:
-    """Arrow's JSON reader over ``count`` objects; columns it is not told of are passed over.
+    """Parse ``count`` objects with Arrow's JSON reader; skips columns that are not in its schema.
 
-    Raises ``ValueError`` where it finds more or fewer.
+    Raises ``ValueError`` if it finds more or fewer objects.
     """
     table = pj.read_json(
         pa.BufferReader(objects),

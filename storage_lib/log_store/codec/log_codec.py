@@ -16,7 +16,7 @@ class CorruptRecordError(ValueError):
     """The value at ``index`` of a decoded batch is not a change of this table."""
 
     def __init__(self, index: int, reason: str) -> None:
-        """Say which one, and why."""
+        """Keep its index and the reason."""
         super().__init__(reason)
         self.index = index
 
@@ -60,18 +60,18 @@ class TopicSchemas(Protocol):
         """Raise ``AlreadyExistsError`` if schemas of another table exist; return whether none exist at all."""
 
     def register(self) -> None:
-        """Have the schemas there; again if need be."""
+        """Register the schemas if they are missing. Repeatable."""
 
     def unregister(self) -> None:
-        """Take the table's own away; fine if they are gone."""
+        """Delete the table's own schemas, if they exist."""
 
 
 class LogCodec(ChangeDecoder, Protocol):
     """Also writes them."""
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
-        """Spell the changes, some thousand rows at a time.
+        """Encode the changes, some thousand rows at a time.
 
         ``rows`` has the table's columns, ``kinds`` int8 codes of ``RowKind``. Raises ``InvalidInputError`` for values
-        that have no spelling.
+        that the format can't represent.
         """

@@ -1,4 +1,4 @@
-"""The records of one bucket as they lie in the log, column by column, before anybody has read the JSON."""
+"""The raw records of one bucket, column by column, before they are decoded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class LogColumns:
 
 
 def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
-    """Several stretches of one bucket, in order, as one; at least one."""
+    """Concatenate consecutive ranges of one bucket; at least one."""
     if len(parts) == 1:
         return parts[0]
     return LogColumns(
@@ -84,7 +84,7 @@ def read_columns(
     next_offset: int,
     on_corrupt: OnCorrupt = OnCorrupt.FAIL,
 ) -> LogBatch:
-    """Decode what lies in the log.
+    """Decode records of the log.
 
     A corrupt value is reported with log, bucket and offset: by ``CorruptFileError``, or by a warning if corrupt values
     are skipped.
@@ -93,7 +93,7 @@ def read_columns(
     def tell(index: int, error: CorruptRecordError) -> None:
         place, excerpt = columns.offsets[index], (columns.values[index].as_py() or b"")[:_EXCERPT_BYTES]
         _log.warning(
-            "log %r, bucket %d, offset %d: passed over a record that is no %s change: %s. It starts with %r",
+            "log %r, bucket %d, offset %d: skipped a record that is not a %s change: %s. It starts with %r",
             *(log, bucket, place, codec.name, error, excerpt),
         )
 
@@ -105,7 +105,7 @@ def read_columns(
     except CorruptRecordError as error:
         value = columns.values[error.index].as_py() or b""
         excerpt = value[:_EXCERPT_BYTES]
-        remedy = "Find out who else writes this topic; log.scan.on-corrupt=skip passes over what nobody can read"
+        remedy = "Find out which program writes it; log.scan.on-corrupt=skip skips corrupt records"
         if codec.name == "debezium-json" and b'"payload"' in value:
             remedy = "It has a schema next to its payload: use the format debezium-json-schema"
         message = (
@@ -126,7 +126,7 @@ def read_columns(
 
 
 def end_of_bucket(codec: ChangeDecoder, bucket: int, next_offset: int) -> LogBatch:
-    """A batch without rows that only says where to read on."""
+    """A batch without rows that only advances the next offset."""
     nothing = np.zeros(0, np.int64)
     columns = LogColumns(
         keys=pa.nulls(0, pa.binary()),

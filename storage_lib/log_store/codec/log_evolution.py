@@ -1,7 +1,7 @@
-"""Which changes of a schema a log can bear: its older records stay as they are, and they go by names, not by ids.
+"""Schema changes that a log allows: its older records do not change, and they have column names, not ids.
 
-A record that lacks a column reads as null, and a column that the table lacks is passed over. So columns may come and
-go, but a name must mean one column for ever, and a value must be spelled as it was.
+A column that a record lacks reads as null, and a column that the table lacks is ignored. So columns may be added and
+dropped, but a name must always denote the same column, with the same encoding of its values.
 """
 
 from __future__ import annotations

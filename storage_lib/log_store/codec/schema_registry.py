@@ -78,18 +78,18 @@ class SchemaRegistry:
         )
 
     def schema(self, schema_id: int) -> str:
-        """The schema of a number, as JSON; ``NotFoundError`` if there is none, or it is no Avro.
+        """The schema with this id, as JSON; ``NotFoundError`` if it does not exist or is not Avro.
 
-        Types of other subjects that it refers to are put in where their names stand.
+        References to types of other subjects are replaced by these types.
         """
         return _schema(self, schema_id)
 
     def register(self, subject: str, schema: str) -> int:
-        """The number of a schema under a subject; the next version of it, unless it is there already."""
+        """The id of a schema under a subject; registers it as the next version if it is missing."""
         return _register(self, subject, schema)
 
     def latest(self, subject: str) -> str | None:
-        """The newest schema of a subject; None if there is no such subject."""
+        """The newest schema of a subject; None if the subject does not exist."""
         found = self._ask("GET", f"/subjects/{_quoted(subject)}/versions/latest")
         return None if found is None else str(found["schema"])
 
@@ -144,7 +144,7 @@ class SchemaRegistry:
         return int(found["id"])
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The answer as JSON; None for what is not there."""
+        """The answer as JSON; None for status 404."""
         said = "no answer"
         for _ in range(_ATTEMPTS):
             for root in self.url.split(","):
@@ -169,7 +169,7 @@ class SchemaRegistry:
             return None
         if answer.status_code in _UNAUTHORIZED:
             message = (
-                f"the schema registry at {self.url} refuses {self.username or 'who gives no name'} (status "
+                f"the schema registry at {self.url} refuses {self.username or 'requests without a login'} (status "
                 f"{answer.status_code}); give {REGISTRY_PREFIX}username and {REGISTRY_PREFIX}password in the connection"
             )
             raise InvalidInputError(message)

@@ -1,6 +1,6 @@
 """As ``upsert_json``, of topics whose values are Avro (Confluent's, with a schema registry); keys are Avro or JSON.
 
-A value is a record of the columns, plain or nullable; columns go by name, and by what the writer's schema says of
+A value is a record of the columns, plain or nullable. Columns are matched by name, and the writer's schema determines
 units and scales (``avro_changes``).
 """
 
@@ -34,7 +34,7 @@ class UpsertAvro:
     registry: SchemaRegistry
 
     def __post_init__(self) -> None:
-        """Refuse a table that such a topic can't be read into."""
+        """Raise ``InvalidInputError`` for a table that such a topic can't be read into."""
         refuse_without_key(self.schema)
 
     @property

@@ -1,7 +1,7 @@
 """Topics of the newest row of each key, as Flink's ``upsert-kafka`` writes them with JSON keys and values.
 
     key {"id": 1}    value {"id": 1, "name": "a"}    the row of this key from now on      +I
-    key {"id": 1}    no value                        there is no such row any more        -D, its key only
+    key {"id": 1}    no value                        the row was deleted                  -D, its key only
 
 Values are spelled as Flink's JSON format does: DECIMAL a number, DATE ``2024-05-14``, TIME ``01:02:03``, TIMESTAMP
 ``2024-05-14 01:02:03.456``, TIMESTAMP_LTZ the same with a ``Z`` (a ``T`` in place of the blank will do), bytes base64,
@@ -49,7 +49,7 @@ class UpsertJson:
     schema: TableSchema
 
     def __post_init__(self) -> None:
-        """Refuse a table that such a topic can't be read into."""
+        """Raise ``InvalidInputError`` for a table that such a topic can't be read into."""
         refuse_without_key(self.schema)
         for field in self.schema.fields:
             if has_variant(field.type):
@@ -70,9 +70,9 @@ class UpsertJson:
 
 
 def json_columns(texts: pa.Array, fields: Sequence[DataField]) -> dict[str, pa.Array]:
-    """Columns of JSON objects (binary); ``ValueError`` for what is none."""
+    """Columns of JSON objects (binary); ``ValueError`` for a value that is not a JSON object."""
     holds_not_finite = any(has_float(field.type) for field in fields) and may_hold_not_finite(_content(texts))
-    # Arrow's reader knows no object of unknown keys, and no number in quotes.
+    # Arrow's reader supports neither objects of unknown keys nor quoted numbers.
     aside = [each for each in fields if has_map(each.type) or (holds_not_finite and has_float(each.type))]
     read = pa.schema([(each.name, nested_json_type(each.type, FLINK)) for each in fields if each not in aside])
     columns = dict(zip(read.names, parsed_objects(texts.cast(pa.string()), read), strict=True))

@@ -1,4 +1,4 @@
-"""Records of the newest row of each key, whatever they are spelled in -> rows and kinds."""
+"""Converts records of the newest row of each key, in any encoding, to rows and kinds."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Topics that others write."""
+"""External topics: topics that other programs write."""

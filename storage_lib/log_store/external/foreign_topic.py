@@ -43,13 +43,13 @@ _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
 _ON_CORRUPT = "log.scan.on-corrupt"
 START = "log.scan.offsets"
-"""JSON of partition -> offset to begin at, before anything that ``log.scan`` says."""
+"""JSON of partition -> start offset, which overrides ``log.scan``."""
 
 START_ID = "log.scan.offsets-of"
-"""Kafka's id of the topic that those offsets are of."""
+"""Kafka's id of the topic of those offsets."""
 
 COLUMN_TYPES = "column.types"
-"""JSON of column -> type as a table spells it (``TIMESTAMP(3)``), where Spark's type does not tell how the topic does.
+"""JSON of column -> type of a table (``TIMESTAMP(3)``), where Spark's type does not determine the topic's encoding.
 
 Debezium writes a timestamp as a bare number of milliseconds, microseconds or nanoseconds by its precision, and Spark
 knows only one precision.
@@ -74,7 +74,7 @@ _OWN = frozenset(
 
 
 class ForeignFormat(StrEnum):
-    """How others spell their changes."""
+    """Formats of external topics."""
 
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_JSON_SCHEMA = "debezium-json-schema"
@@ -94,8 +94,8 @@ class ForeignFormat(StrEnum):
 class ForeignTopic:
     """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
 
-    ``primary_keys`` are the columns of an upsert-kafka topic's keys, where no table says it. Who has read nothing yet
-    begins at ``start``, else where ``startup`` says.
+    ``primary_keys`` are the key columns of an upsert-kafka topic without a table. A new reader starts at ``start`` if
+    given, otherwise as ``startup`` says.
     """
 
     name: str
@@ -167,7 +167,7 @@ class ForeignTopic:
 
         Its columns are those of ``table``, exactly as that has them, unless there is none.
 
-        Raises ``NotFoundError`` if Kafka has no such topic: it is for others to make.
+        Raises ``NotFoundError`` if Kafka has no such topic; other programs have to create it.
         """
         from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
         from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
@@ -191,7 +191,7 @@ class ForeignTopic:
             keys = self.primary_keys if self.format.is_upsert else ()
             schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
-            # A deletion may hold its key alone; what the table wants of other rows is the table's to say.
+            # A deletion may have its key columns only; the table checks NOT NULL for other rows.
             fields = tuple(
                 each if each.name in table.primary_keys else replace(each, type=each.type.with_nullable(True))
                 for each in table.fields
@@ -243,14 +243,14 @@ def _refuse_variants(topic: str, columns: pa.Schema) -> None:
     for column in columns:
         if has_variants(column.type):
             message = (
-                f"topic {topic}: column {column.name!r} is a VARIANT, which records of a topic have no spelling for; "
+                f"topic {topic}: column {column.name!r} is a VARIANT, which records of a topic can't represent; "
                 "read it into a STRING column, and make variants of that in Spark (parse_json)"
             )
             raise InvalidInputError(message)
 
 
 def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
-    """The columns with the types that ``COLUMN_TYPES`` names in place of Spark's."""
+    """The columns with the types of ``COLUMN_TYPES`` instead of Spark's."""
     try:
         named = {} if types is None else dict(json.loads(types))
     except (ValueError, TypeError) as error:

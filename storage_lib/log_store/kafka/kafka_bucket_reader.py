@@ -73,7 +73,7 @@ class KafkaBucketReader:
     def offsets(self, times: Mapping[int, int], *, committed: bool = True) -> dict[int, int]:
         """For every bucket the first offset at or after a time (epoch ms, ``EARLIEST`` or ``LATEST``).
 
-        -1 where there is none. With ``committed``, the end is the last stable offset.
+        -1 if there is none. With ``committed``, the end is the last stable offset.
         """
         retries = self.retries()
         found: dict[int, int] = {}
@@ -127,7 +127,7 @@ class KafkaBucketReader:
     def fetched(
         self, pending: Future[Any], bucket: int, offset: int, retries: Retries, *, committed: bool = True
     ) -> Fetched:
-        """Wait for the answer to ``submit``; asks again where that may help.
+        """Wait for the answer to ``submit``; retries transient errors.
 
         ``LogOffsetsExpiredError`` if the log does not hold ``offset``.
         """

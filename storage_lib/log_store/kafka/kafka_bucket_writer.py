@@ -1,9 +1,9 @@
 """One bucket's record batches in flight, in a transaction or not, numbered so that a repeated one is stored once.
 
-At most five batches are on their way, since that is how many the broker remembers per producer. The first goes alone: a
-broker takes whatever batch reaches it first of a producer that it does not know, and the true first, if it was refused
-(by a leader that is only just becoming one, say), could never be stored behind it. When one fails for a reason that may
-pass, all in flight are awaited, and those not stored are sent again, one by one, with the sequence numbers they had.
+At most five batches are in flight, since a broker remembers five per producer. The first is sent alone: a broker
+accepts any batch as the first of an unknown producer, and if the actual first one was refused (for example by a broker
+that is just becoming the leader), it could not be stored after its successor. After a transient failure, all batches in
+flight are awaited, and those not stored are sent again, one by one, with their former sequence numbers.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class KafkaBucketWriter:
         self.next_sequence = (self.next_sequence + record_count) & _SEQUENCE_MASK
 
     def flush(self) -> WrittenRange | None:
-        """Wait until all batches are stored by all replicas; what they became."""
+        """Wait until all batches are stored by all replicas; returns their ranges."""
         while self._in_flight:
             self._settle()
         if self._first_offset is None:
@@ -102,7 +102,7 @@ class KafkaBucketWriter:
         return 1 if self._first_offset is None else _IN_FLIGHT_MAX
 
     def _settle(self) -> None:
-        """Take the oldest batch off the flight, stored."""
+        """Remove the oldest batch from those in flight, as stored."""
         oldest = self._in_flight[0]
         error, base_offset = self._answer_of(oldest)
         if error is not kafka.errors.NoError:
@@ -154,20 +154,20 @@ class KafkaBucketWriter:
         return self._cluster.submit(self._cluster.leaders(self._topic, retries).get(self._bucket), request)
 
     def _check(self, error: type[Exception], *, may_be_out_of_order: bool) -> None:
-        """Raise for what will not pass by itself."""
+        """Raise for a permanent error."""
         refuse(error, self._topic)
         if self._handle is not None and issubclass(error, _ENDED):
             raise lost(self._handle.transactional_id, error)
         if issubclass(error, _TOO_LARGE):
             message = (
-                f"log {self._topic!r}, bucket {self._bucket}: the broker takes no record batch of this size; raise the "
+                f"log {self._topic!r}, bucket {self._bucket}: the record batch is too large for the broker; raise the "
                 "topic's max.message.bytes or write smaller rows"
             )
             raise InvalidInputError(message)
         if error is kafka.errors.InvalidTimestampError:
             message = (
-                f"log {self._topic!r}, bucket {self._bucket}: the broker takes no record of the time that this machine "
-                "has; set its clock, or the topic's message.timestamp.after.max.ms to 9223372036854775807"
+                f"log {self._topic!r}, bucket {self._bucket}: the broker refuses the time of this machine; "
+                "set its clock, or the topic's message.timestamp.after.max.ms to 9223372036854775807"
             )
             raise InvalidInputError(message)
         is_out_of_order = error is kafka.errors.OutOfOrderSequenceNumberError and may_be_out_of_order

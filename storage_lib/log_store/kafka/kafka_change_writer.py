@@ -60,7 +60,7 @@ class KafkaChangeWriter:
         return {bucket: writer.next_sequence for bucket, writer in self._writers.items()}
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, *, repairs: int | None = None) -> None:
-        """Put the changes on their way, in order."""
+        """Send the changes, in order."""
         headers = encode_headers(repairs)
         for changes in self._codec.encode(rows, kinds):
             for start, stop in self._cuts(changes.keys, changes.values, len(headers)):

@@ -16,9 +16,9 @@ _LIMIT_MS = 5_000
 
 
 def count_brokers(options: Mapping[str, str], clock: Clock, *, limit_ms: int = _LIMIT_MS) -> int:
-    """How many brokers Kafka has, asked over connections that are closed again.
+    """Return the number of brokers, over connections that are closed again.
 
-    ``options`` are a catalog's (``log.kafka.*``). Raises ``UnavailableError`` if nobody answers in ``limit_ms``, and
+    ``options`` are a catalog's (``log.kafka.*``). Raises ``UnavailableError`` without an answer in ``limit_ms``, and
     ``InvalidInputError`` for wrong credentials, certificates and options.
     """
     parsed = TableOptions.parse({key: text for key, text in options.items() if key.startswith("log.")})

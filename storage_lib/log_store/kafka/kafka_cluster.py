@@ -108,7 +108,7 @@ class KafkaCluster:
         self._connecting = threading.Lock()
         self._leaders: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, tuple[float, str | None]] = {}
-        """With when they were looked up."""
+        """Return the leaders and the time of their look-up."""
         self._coordinators: dict[str, int] = {}
         self.batch_bytes_max: dict[str, int] = {}
 
@@ -251,7 +251,7 @@ class KafkaCluster:
                 retries.wait(errors[0])
 
     def forget_coordinator(self, transactional_id: str) -> None:
-        """Look it up again next time."""
+        """Drop the cached coordinator; the next call looks it up."""
         self._coordinators.pop(transactional_id, None)
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ class KafkaCluster:
                 self._manager.connect(self._limit_ms)
 
     def _learn_brokers(self, metadata: Any) -> None:
-        """Brokers may have come or moved since the first connection."""
+        """Addresses of brokers may have changed since the first connection."""
         self._net.call_soon_threadsafe(_call_with(self._manager.cluster.update_metadata, metadata))
 
 

@@ -49,7 +49,7 @@ def compress(compression: Compression, records: memoryview) -> bytes | memoryvie
 
 
 def decompress(compression: Compression, packed: memoryview) -> bytes:
-    """Unpack a records section; ``CorruptFileError`` where it is broken, though its checksum was right."""
+    """Unpack a records section; ``CorruptFileError`` if it is corrupt although its checksum matches."""
     try:
         if compression is Compression.LZ4:
             return bytes(lz4.frame.decompress(packed))
@@ -67,7 +67,7 @@ def decompress(compression: Compression, packed: memoryview) -> bytes:
         zstandard.ZstdError,
         struct.error,
     ) as error:
-        message = f"a record batch says {compression.name.lower()} but can't be unpacked: {error}"
+        message = f"a record batch can't be decompressed with {compression.name.lower()}: {error}"
         raise CorruptFileError(message) from error
     return bytes(packed)
 

@@ -97,11 +97,11 @@ class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
             return "no broker answers"
         is_open = str(self.config["security_protocol"]) in _UNENCRYPTED
         hint = "; does it want TLS? See log.kafka.security.protocol" if is_open else ""
-        return f"the broker does not let us connect ({self._failure}){hint}"
+        return f"the broker refuses the connection ({self._failure}){hint}"
 
 
 def refuse_for_good(failure: BaseException | None, servers: str) -> None:
-    """Raise ``InvalidInputError`` for a failure to connect that trying again does not mend."""
+    """Raise ``InvalidInputError`` for a permanent failure to connect."""
     if isinstance(failure, _CREDENTIALS_REFUSED):
         message = (
             f"Kafka at {servers} refuses the credentials ({type(failure).__name__}); check "
@@ -119,7 +119,7 @@ def refuse_for_good(failure: BaseException | None, servers: str) -> None:
 def _words_before_the_end(
     receive: Callable[[], tuple[bytes, BaseException | None]],
 ) -> Callable[[], tuple[bytes, BaseException | None]]:
-    """The end of a connection is found again by the next read; what came before it would be lost."""
+    """Ignore the end of the connection: the next read reports it, and data received before must not be lost."""
 
     def received() -> tuple[bytes, BaseException | None]:
         data, failure = receive()

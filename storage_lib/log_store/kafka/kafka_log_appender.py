@@ -1,7 +1,7 @@
 """Writes outside of any transaction, visible at once: an idempotent producer whose id outlives a single write.
 
-A broker remembers each producer id for a day, so an id is taken up again by the next write of this process in place of
-a new one. An id is given up after an error: what of its last batches was stored is not known.
+A broker remembers each producer id for a day, so the next write of this process reuses an id instead of requesting a
+new one. An id is discarded after an error, because it is unknown which of its last batches were stored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def new_producer(cluster: KafkaCluster, topic: str, clock: Clock) -> IdempotentP
 
 
 class KafkaLogAppender:
-    """One write; see ``LogAppender``. ``give_back`` gets the producer when all has gone well."""
+    """One write; see ``LogAppender``. ``give_back`` receives the producer after success."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ _ALIASES = {
     "ssl.key.password": "ssl_password",
 }
 _WORDS = {
-    # kafka-python speaks in the clear for any word that it does not know.
+    # kafka-python connects without TLS for an unknown value.
     "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     "sasl_mechanism": ("PLAIN", "GSSAPI", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "AWS_MSK_IAM"),
 }
@@ -42,11 +42,11 @@ class KafkaLogSettings:
     """The log of one table on Kafka.
 
     ``client_options`` are the ``log.kafka.*`` options without that prefix, in Kafka's dotted spelling:
-    ``bootstrap.servers`` (must be there), ``compression.type`` (none, lz4, zstd; default lz4),
-    ``replication.factor`` (default: the cluster's), and what the client takes, such as ``security.protocol``,
+    ``bootstrap.servers`` (required), ``compression.type`` (none, lz4, zstd; default lz4),
+    ``replication.factor`` (default: the cluster's), and options of the client, such as ``security.protocol``,
     ``sasl.mechanism``, ``sasl.plain.username``, ``ssl.cafile``. They may hold secrets and are in no repr.
     ``registry_options`` are the ``log.schema-registry.*`` options without that prefix, for Avro alone.
-    ``limit_ms`` is how long one act may try before it is an ``UnavailableError``.
+    ``limit_ms`` is the time for retries of one operation before it raises ``UnavailableError``.
     """
 
     topic: str
@@ -62,7 +62,7 @@ class KafkaLogSettings:
     on_corrupt: OnCorrupt = OnCorrupt.FAIL
 
     def __post_init__(self) -> None:
-        """Refuse options that the client would not understand."""
+        """Raise ``InvalidInputError`` for options that the client does not support."""
         if not self.client_options.get(_SERVERS):
             message = "log.kafka.bootstrap.servers is missing; name at least one broker, such as localhost:9092"
             raise InvalidInputError(message)
@@ -81,7 +81,7 @@ class KafkaLogSettings:
 
     @property
     def client_config(self) -> dict[str, object]:
-        """The options as kafka-python spells and types them."""
+        """The options with kafka-python's names and types."""
         config: dict[str, object] = {"bootstrap_servers": self.servers}
         for option, text in self.client_options.items():
             if option not in _OURS:
@@ -111,12 +111,12 @@ def _typed(option: str, key: str, text: str) -> object:
         dotted = [each.replace("_", ".") for each in CLIENT_DEFAULTS]
         near = nearest(option, [*dotted, *_ALIASES, *_OURS])
         remedy = f"; did you mean log.kafka.{near}?" if near else ""
-        message = f"unknown option log.kafka.{option}: the Kafka client has none of this name{remedy}"
+        message = f"unknown option log.kafka.{option}: the Kafka client has no such option{remedy}"
         raise InvalidInputError(message)
     allowed = _WORDS.get(key)
     if allowed is not None:
         if text.upper() not in allowed:
-            message = f"log.kafka.{option}={text!r} is none of {', '.join(allowed)}"
+            message = f"log.kafka.{option}={text!r} is invalid; use one of {', '.join(allowed)}"
             raise InvalidInputError(message)
         return text.upper()
     default = CLIENT_DEFAULTS[key]

@@ -36,12 +36,12 @@ _BATCH_BYTES_MAX = 16 << 20
 
 
 class KafkaLogStore:
-    """A ``LogStore`` on Kafka. Connects at the first act; thread-safe but for its transactions; picklable."""
+    """A ``LogStore`` on Kafka. Connects at the first operation; thread-safe except for transactions; picklable."""
 
     def __init__(
         self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock, decoder: ChangeDecoder | None = None
     ) -> None:
-        """Speak to the table's topic; ``create`` makes it. ``decoder`` reads a topic that others write in their way."""
+        """Use the table's topic, which ``create`` creates; ``decoder`` reads an external topic."""
         self._schema = schema
         self.settings = settings
         self._clock = clock
@@ -53,12 +53,12 @@ class KafkaLogStore:
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
         self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
-        """With the process that they belong to: a forked child would repeat its parent's sequence numbers."""
+        """Producers with their process: a forked child would repeat its parent's sequence numbers."""
 
     def __reduce__(
         self,
     ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
-        """Travel as data; connections are made where it is unpacked."""
+        """Pickle the settings only; the unpickled store connects by itself."""
         return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
 
     def create(self) -> None:
@@ -85,12 +85,12 @@ class KafkaLogStore:
 
     @property
     def _schemas(self) -> TopicSchemas | None:
-        """The codec, where it keeps schemas elsewhere."""
+        """The codec, if it has schemas in a registry."""
         return self._codec if isinstance(self._codec, TopicSchemas) else None
 
     @contextmanager
     def _registered(self) -> Iterator[None]:
-        """With the topic's schemas in the registry, where there are any; without those that came, should it fail."""
+        """Create the topic's schemas in the registry, if it needs any; delete new ones after a failure."""
         schemas = self._schemas
         if schemas is None:
             yield
@@ -101,7 +101,7 @@ class KafkaLogStore:
             yield
         except BaseException:
             if is_new:
-                # Why the topic could not be made matters more than what is left in the registry.
+                # The reason of the failure matters more than schemas left in the registry.
                 with suppress(StorageError):
                     schemas.unregister()
             raise
@@ -170,8 +170,8 @@ class KafkaLogStore:
     def is_committed(self, written: WrittenRange) -> bool:
         """See ``LogStore.is_committed``.
 
-        Readers see a transaction's records once its commit marker stands behind them, so this looks for the next marker
-        of the producer that wrote the last record; unlike the last stable offset, that does not depend on others.
+        Readers see a transaction's records once its commit marker follows them, so this searches for the next marker
+        of the producer that wrote the last record. Unlike the last stable offset, that does not depend on others.
         """
         retries = self._reader.retries()
         offset, producer_id = written.next_offset - 1, None
@@ -231,7 +231,7 @@ class KafkaLogStore:
         return self._batches(start, stops)
 
     def close(self) -> None:
-        """Nothing of its own to release: connections belong to the process and close when idle."""
+        """Do nothing: connections belong to the process and close when idle."""
 
     def _every_bucket(self, time: int) -> dict[int, int]:
         return dict.fromkeys(self._schema.bucket_numbers, time)

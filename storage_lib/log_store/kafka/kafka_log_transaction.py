@@ -66,7 +66,7 @@ class KafkaLogTransaction:
         return self._changes.flush()
 
     def abort(self) -> None:
-        """See ``LogTransaction.abort``. An outage is let pass: Kafka ends the transaction when its time is up."""
+        """See ``LogTransaction.abort``. Ignores outages: Kafka aborts the transaction after its timeout."""
         try:
             self._changes.give_up()
             self._transactions.end_all((self._handle,), commit=False)

@@ -44,7 +44,7 @@ class KafkaMarkedTopics:
             ]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             for result in self._ask(request, retries).results:
-                # One that went meanwhile, or that we may not look at, has no configuration here.
+                # Topics that were deleted meanwhile, or that we may not describe, have no configuration here.
                 mark = mark_in({config.name: config.value for config in result.configs or ()})
                 if mark is not None:
                     found[str(result.resource_name)] = mark

@@ -136,7 +136,7 @@ def encode_headers(repairs: int | None) -> bytes:
 
 
 def split_batches(data: memoryview, *, log: str, bucket: int) -> Iterator[RawBatch]:
-    """The whole batches of a fetch response, in order; a last one that was cut off is left out.
+    """The complete batches of a fetch response, in order; omits a truncated last one.
 
     Raises ``CorruptFileError`` for a batch whose checksum is wrong, or of a format older than Kafka 0.11.
     """
@@ -148,7 +148,7 @@ def split_batches(data: memoryview, *, log: str, bucket: int) -> Iterator[RawBat
             return
         where = f"log {log!r}, bucket {bucket}, offset {first_offset}"
         if magic != _MAGIC:
-            message = f"{where}: a record batch of format {magic}; only format 2 (Kafka 0.11 and later) is understood"
+            message = f"{where}: a record batch of format {magic}; only format 2 (Kafka 0.11 and later) is supported"
             raise CorruptFileError(message)
         if crc32c.crc32c(data[position + _CRC_END : end]) != crc:
             message = f"{where}: the record batch does not match its checksum; check the broker's disks and the network"
@@ -222,10 +222,10 @@ def _unpack(batch: RawBatch, records: bytes) -> LogColumns:
 
 
 def _record_starts(records: bytes, count: int) -> Int64s:
-    """Where each record begins, past its length.
+    """Where each record begins, after its length.
 
-    Each length says where the next one stands, so finding them is a walk; where all records look as our own writers
-    make them, their places are guessed at once, and proved by the lengths that stand there.
+    Each length gives the position of the next record, so finding them is sequential. If all records have the form of
+    our own writers, their positions are guessed at once and verified by the lengths found there.
     """
     guessed = _guessed_starts(np.frombuffer(records, np.uint8), count)
     return _walked_starts(records, count) if guessed is None else guessed

@@ -1,4 +1,4 @@
-"""A table's topic: made, recognised as ours, described, deleted.
+"""A table's topic: create, recognise as ours, describe, delete.
 
 A topic carries no free text, so the mark of its table is a number that changes nothing: a limit on how old a record
 may be, ``message.timestamp.before.max.ms``, of more than 146 million years, whose lower 62 bits are the first of the
@@ -35,7 +35,7 @@ class KafkaTopic:
     """The topic of one table."""
 
     def __init__(self, cluster: KafkaCluster, name: str, mark: str, clock: Clock) -> None:
-        """Speak of the topic ``name`` on behalf of the table that has this mark (``mark_of``)."""
+        """Manage the topic ``name`` for the table with this mark (``mark_of``)."""
         self._cluster = cluster
         self._name = name
         self._mark = mark
@@ -43,9 +43,9 @@ class KafkaTopic:
         self._known_as_ours: tuple[str | None] | None = None
 
     def create(self, *, partition_count: int, retention_ms: int | None, replication_factor: int | None) -> None:
-        """Make the topic, or find it made by an earlier try for the same table.
+        """Create the topic unless an earlier try for the same table did.
 
-        Raises ``AlreadyExistsError`` for one that is not this table's, ``InvalidInputError`` for what Kafka refuses.
+        Raises ``AlreadyExistsError`` for another table's topic, ``InvalidInputError`` if Kafka refuses.
         """
         retries = self._retries("create")
         configs = {
@@ -94,7 +94,7 @@ class KafkaTopic:
         except NotFoundError:
             return
         if not is_ours:
-            message = f"topic {self._name!r} is not this table's log and stays; delete it by hand if it is unused"
+            message = f"topic {self._name!r} is not this table's log and was kept; delete it by hand if it is unused"
             raise NotFoundError(message)
         request = DeleteTopicsRequest(
             topic_names=[self._name], timeout_ms=retries.limit_ms, max_version=_DELETE_VERSION_MAX
@@ -111,9 +111,9 @@ class KafkaTopic:
         return self._cluster.topic_id(self._name, self._retries("look up"))
 
     def refuse_others(self) -> None:
-        """Raise ``InvalidInputError`` if the topic is not this table's; looked at once for each topic of the name.
+        """Raise ``InvalidInputError`` if the topic is not this table's; checked once per topic of the name.
 
-        Who may not look writes all the same.
+        Without permission to describe topics the check is skipped.
         """
         found = self.id()
         if self._known_as_ours == (found,):
@@ -136,7 +136,7 @@ class KafkaTopic:
         return self._configs(self._retries("describe"))
 
     def batch_bytes_max(self) -> int:
-        """The largest record batch the topic takes, compressed; remembered for the life of the connections."""
+        """The maximum size of a compressed record batch; cached for the life of the connections."""
         known = self._cluster.batch_bytes_max.get(self._name)
         if known is None:
             try:

@@ -1,4 +1,4 @@
-"""The codec of a table's log, as its options say."""
+"""The codec of a table's log, by its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def codec_of(schema: TableSchema, settings: KafkaLogSettings) -> DebeziumJson | DebeziumAvro:
-    """The codec of a topic of ours. Raises ``InvalidInputError`` for what the format can't hold, or lacks."""
+    """The codec of a table's topic. Raises ``InvalidInputError`` if the format can't represent the table."""
     as_json = DebeziumJson.for_table(schema, settings.changelog_mode)
     if settings.format is LogFormat.DEBEZIUM_JSON:
         return as_json
@@ -59,7 +59,7 @@ def avro_codec(
 
 
 def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str, str]) -> UpsertAvro:
-    """The decoder of a foreign topic of newest rows in Avro. Raises as ``avro_codec``."""
+    """The decoder of an external upsert topic in Avro. Raises as ``avro_codec``."""
     from storage_lib.log_store.codec.upsert_avro import UpsertAvro
 
     return UpsertAvro(schema, _registry(topic, registry_options))

@@ -1,1 +1,1 @@
-"""The log in memory: the public twin of Kafka's for tests, examples and a first try."""
+"""The log in memory: the public twin of the Kafka log for tests, examples and first steps."""

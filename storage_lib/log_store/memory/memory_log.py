@@ -20,7 +20,7 @@ _MARKER_OFFSETS = 1
 
 
 class TransactionState(Enum):
-    """Where a transaction stands, in Kafka's words."""
+    """State of a transaction, by Kafka's names."""
 
     EMPTY = "begun, nothing written"
     ONGOING = "written, not ended"
@@ -30,7 +30,7 @@ class TransactionState(Enum):
 
 @dataclass(slots=True)
 class MemoryTransaction:
-    """One transaction: whose, how it stands, since when, and where it begins in each bucket it wrote."""
+    """One transaction: its handle, state, start time, and first offset in each bucket it wrote."""
 
     handle: TransactionHandle
     timeout_ms: int
@@ -184,7 +184,7 @@ class MemoryLog:
         return min([*open_at, self.buckets[bucket].end_offset])
 
     def let_time_pass(self, now: int) -> None:
-        """Do what a broker does in the background: abort transactions past their time, drop records past theirs."""
+        """Do a broker's background work: abort timed-out transactions, delete expired records."""
         for transaction in self._newest.values():
             is_late = now - transaction.began_millis > transaction.timeout_ms
             if transaction.state is TransactionState.ONGOING and is_late:
@@ -202,7 +202,7 @@ class MemoryLog:
                     )
 
     def expire(self, bucket: int, before_offset: int) -> None:
-        """Forget the records of ``bucket`` below an offset."""
+        """Delete the records of ``bucket`` below an offset."""
         self.buckets[bucket].expire(before_offset)
 
     def _close(self, transaction: MemoryTransaction, state: TransactionState) -> None:

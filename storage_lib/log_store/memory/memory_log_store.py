@@ -1,7 +1,7 @@
-"""The log in memory: the public twin of ``KafkaLogStore`` for tests, examples and a first try.
+"""The log in memory: the public twin of ``KafkaLogStore`` for tests, examples and first steps.
 
-It obeys the same rules and passes the same tests: what is written goes through debezium-json, transactions end from
-anywhere, offsets have holes. Stores of one name in one process share one log.
+It follows the same rules and passes the same tests: records are encoded as debezium-json, any process can end a
+transaction, offsets have gaps. Stores of one name in one process share one log.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class MemoryLogStore:
         retention_ms: int | None = None,
         transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS,
     ) -> None:
-        """Speak to the log ``name`` on behalf of one table; ``create`` makes it."""
+        """Use the log ``name`` for one table; ``create`` creates it."""
         self._schema = schema
         self._name = name
         self._table_uuid = table_uuid
@@ -92,12 +92,12 @@ class MemoryLogStore:
         """See ``LogStore.drop``."""
         log = _LOGS.get(self._name)
         if log is not None and log.table_uuid != self._table_uuid:
-            message = f"log {self._name!r} is another table's and stays"
+            message = f"log {self._name!r} is another table's and was kept"
             raise NotFoundError(message)
         _LOGS.pop(self._name, None)
 
     def evolve(self, schema: TableSchema) -> None:
-        """See ``LogStore.evolve``: JSON needs no making ready."""
+        """See ``LogStore.evolve``: JSON needs no preparation."""
 
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
@@ -200,10 +200,10 @@ class MemoryLogStore:
         return self._batches(log, start, stops)
 
     def close(self) -> None:
-        """Nothing to release: the log outlives its stores."""
+        """Do nothing: the log outlives its stores."""
 
     def expire(self, before: LogOffsets) -> None:
-        """Forget all records below ``before``, as the log's retention would; only this twin has it."""
+        """Delete all records below ``before``, as the log's retention would; only this twin has it."""
         log = self._log()
         with log.lock:
             for bucket in range(len(log.buckets)):
@@ -314,7 +314,7 @@ class MemoryLogAppender:
         return tuple(self._ranges[bucket] for bucket in sorted(self._ranges))
 
     def give_up(self) -> None:
-        """See ``LogAppender.give_up``; nothing is on its way."""
+        """See ``LogAppender.give_up``; nothing is in flight."""
 
 
 def _extend(ranges: dict[int, WrittenRange], bucket: int, first: int, stop: int) -> None:

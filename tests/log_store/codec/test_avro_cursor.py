@@ -123,5 +123,5 @@ def test_bytes_that_are_not_of_the_schema_are_refused(of: Any, content: bytes, c
 def test_a_schema_of_itself_is_refused() -> None:
     node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 
-    with pytest.raises(ValueError, match="'Node' refers to itself"):
+    with pytest.raises(ValueError, match="'Node' is recursive"):
         with_names_spelled_out(node)

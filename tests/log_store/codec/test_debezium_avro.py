@@ -259,7 +259,7 @@ def test_each_record_is_read_by_the_schema_it_was_written_with() -> None:
         (b"{}", "does not begin with 0"),
         (b"\x01\x00\x00\x00\x01\x00", "does not begin with 0"),
         (b"\x00\x00\x00\x00\x01", "bytes end before"),
-        (b"\x00\x00\x00\x00\x01\x00\x00\x02x", "op is none of"),
+        (b"\x00\x00\x00\x00\x01\x00\x00\x02x", "unknown op"),
         (b"\x00\x00\x00\x00\x01\x00\x00\x02c", "another change without after"),
         (b"\x00\x00\x00\x00\x02\x02", "no before, after and op"),
         (b"\x00\x00\x00\x00\x63\x02", "has no schema of number 99"),

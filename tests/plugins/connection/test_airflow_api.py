@@ -92,7 +92,7 @@ def test_a_pool_is_made_once_and_compared_afterwards(monkeypatch: pytest.MonkeyP
 
     assert server.pools == {"dynamic_table.a.b": 2}
     assert DeclaredPool("dynamic_table.a.b", 3, "", api).drift() == [
-        "pool dynamic_table.a.b has 2 slots, declared are 3"
+        "pool dynamic_table.a.b has 2 slots, 3 are declared"
     ]
     assert server.asked.count("POST /api/v2/pools") == 1
 

@@ -122,7 +122,7 @@ def test_a_secret_of_a_form_is_refused_before_it_lies_in_a_file(
     task = sink()
     setattr(task, argument, value)
 
-    with pytest.raises(InvalidInputError, match=f"{argument}.* is or contains a secret and would be stored in a file"):
+    with pytest.raises(InvalidInputError, match=f"{argument}.* is a secret or contains one, and would be stored"):
         task.execute(task_context(task))
     assert not list((tmp_path / "jobs").rglob("spec.json"))
 

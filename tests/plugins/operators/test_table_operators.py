@@ -474,7 +474,7 @@ def test_a_table_that_is_empty_passes_with_a_word_about_it(
     task = ValidateTableOperator(task_id="validate", table="db.t", expectations=[expected])
 
     assert task.execute(task_context(task))["rows"] == 0
-    assert "db.t is empty: whatever is expected of its values is met" in capsys.readouterr().out
+    assert "db.t is empty: all expectations of its values are met" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
@@ -603,9 +603,9 @@ def test_a_statement_declares_a_table_as_well(warehouse: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [
-        ({"columns": {"id": "BIGINT"}}, "columns and ddl both say"),
-        ({"comment": "sold"}, "comment and ddl both say"),
-        ({"table": "shop.others"}, r"ddl creates orders, but the task is about shop\.others"),
+        ({"columns": {"id": "BIGINT"}}, "columns and ddl can't be given together"),
+        ({"comment": "sold"}, "comment and ddl can't be given together"),
+        ({"table": "shop.others"}, r"ddl creates orders, but the task's table is shop\.others"),
         ({"ddl": "CREATE TABLE web.orders (id BIGINT)"}, r"ddl creates web\.orders"),
         ({"ddl": "DROP TABLE orders"}, "declares no table"),
         ({"ddl": "CREATE TABLE orders (id BIGINT"}, "line 1, column 31"),
