@@ -153,7 +153,7 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     assert shares.maintenance.plan_compaction(full=True) == []
     changed = rest.trigger("provision", conf={**form, "pool_slots": 3})
     assert rest.wait("provision", changed) == "failed"
-    assert f"pool {pool} has 2 slots, declared are 3" in rest.log("provision", changed, "provision_table")
+    assert f"pool {pool} has 2 slots, 3 are declared" in rest.log("provision", changed, "provision_table")
 
 
 def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_is_gone(airflow: LocalAirflow) -> None:

@@ -57,4 +57,4 @@ def test_what_nobody_can_read_in_a_tables_own_log_is_told_or_passed_over(
     at = 2 if consistency == "transactional" else 1
     for offset in (at, at + 1):
         place = f"log {topic!r}, bucket 0, offset {offset}"
-        assert f"{place}: passed over a record that is no debezium-json change" in caplog.text
+        assert f"{place}: skipped a record that is not a debezium-json change" in caplog.text

@@ -133,7 +133,7 @@ def test_numbers_that_are_none_are_words_as_jackson_writes_them() -> None:
 def test_a_map_that_is_none_is_named() -> None:
     schema = schema_of({"key": "INT", "prices": "MAP<STRING, INT>"})
 
-    with pytest.raises(CorruptRecordError, match="'prices' holds JSON that is no MAP") as refused:
+    with pytest.raises(CorruptRecordError, match="'prices' contains JSON that is not a MAP") as refused:
         UpsertJson(schema).decode(binary('{"key":1,"prices":{"a":1}}', '{"key":2,"prices":3}'), binary("{}", "{}"))
 
     assert refused.value.index == 1
