@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 import pyarrow as pa
@@ -117,6 +117,7 @@ class RowVerbs:
     ) -> Snapshot | None:
         """New ``values``, literals or Polars expressions, in the rows that match."""
         self._refuse_merged_rows("update")
+        self._refuse_no_condition("update", condition)
         columns = {name: self._value_of(name, value) for name, value in values.items()}
         if not columns:
             message = f"table {self._name}: update: values is empty; name at least one column and its new value"
@@ -147,6 +148,7 @@ class RowVerbs:
     ) -> Snapshot | None:
         """The rows that match a filter, or have some keys."""
         self._refuse_merged_rows("delete")
+        self._refuse_no_condition("delete", which)
         rows = _as_rows(which)
         predicate = as_predicate(which) if rows is None else None
         if rows is not None and not self._schema.primary_keys:
@@ -176,6 +178,9 @@ class RowVerbs:
     ) -> Snapshot | None:
         """Rows of ``source`` by primary key: what becomes of those that exist, those that do not, and the others."""
         self._refuse_merged_rows(verb)
+        self._refuse_unknown("matched", matched, get_args(Matched))
+        self._refuse_unknown("not_matched", not_matched, get_args(NotMatched))
+        self._refuse_unknown("not_matched_by_source", not_matched_by_source, get_args(NotMatchedBySource))
         keys = list(self._schema.primary_keys)
         if not keys:
             message = f"table {self._name} has no primary key, by which {verb} matches rows; use MERGE INTO of SQL"
@@ -307,6 +312,20 @@ class RowVerbs:
                 f"table {self._name}: with merge-engine={engine} a row that is written is merged into the stored one, "
                 f"so {verb} cannot set its content; append what is to be merged, or overwrite"
             )
+            raise InvalidInputError(message)
+
+    def _refuse_no_condition(self, verb: str, condition: object) -> None:
+        # A condition that a program failed to compute must not match every row.
+        if condition is None:
+            message = (
+                f"table {self._name}: {verb}: the filter is None, which would match every row; if that is meant, write "
+                "a filter that every row passes, such as IS NOT NULL on a NOT NULL column"
+            )
+            raise InvalidInputError(message)
+
+    def _refuse_unknown(self, name: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            message = f"table {self._name}: merge: {name} is one of {', '.join(known)}, not {value!r}"
             raise InvalidInputError(message)
 
     def _no_column(self, name: str, verb: str) -> InvalidInputError:

@@ -210,6 +210,16 @@ REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
         "several rows have the key",
     ),
     "a row kind": (lambda table: table.upsert(rows("+I a 1 10")), "no column '_row_kind'"),
+    "a delete without a condition": (lambda table: table.delete(None), "None, which would match every row"),
+    "an update without a condition": (lambda table: table.update(None, {"price": 1}), "match every row"),  # type: ignore[arg-type]
+    "a misspelt action": (
+        lambda table: table.merge([{"dt": "a", "id": 1, "price": 2}], matched="delte"),  # type: ignore[arg-type]
+        "matched is one of update, delete, keep, not 'delte'",
+    ),
+    "an unknown action for other rows": (
+        lambda table: table.merge([{"dt": "a", "id": 1, "price": 2}], not_matched_by_source="remove"),  # type: ignore[arg-type]
+        "not_matched_by_source is one of keep, delete",
+    ),
     "an unknown column of rows": (lambda table: table.insert([{"dt": "a", "idd": 1}]), "no column 'idd'"),
 }
 
