@@ -164,7 +164,7 @@ class Catalog:
     def rename_table(self, name: str, new_name: str) -> DynamicTable:
         """Give a table another name, in another database if need be; its directory moves, its log keeps its topic.
 
-        Repeating a rename that was interrupted finishes it. Whoever has the table open has to load it again. Raises
+        A repeated call completes an interrupted rename. Processes that have the table open must load it again. Raises
         ``NotFoundError`` for a table that is not there, ``AlreadyExistsError`` if the new name is taken and
         ``InvalidInputError`` on a store that can't move a directory at once (object stores).
         """
@@ -185,7 +185,7 @@ class Catalog:
         return sorted(str(name) for name in self._entries.names(database))
 
     def table_exists(self, name: str) -> bool:
-        """Whether there is a table of that name. Its schema is not read, so a damaged one is there, too."""
+        """Whether a table of that name exists. Its schema is not read, so a damaged table counts as well."""
         place = self._entries.place(TableName.parse_plain(name))
         return place is not None and self._schemas(place).latest_id() is not None
 
@@ -236,7 +236,7 @@ class Catalog:
         return self._entries.database_properties(database_name(database)) is not None
 
     def database_properties(self, database: str) -> dict[str, str]:
-        """What was said of a database when it was made; ``NotFoundError`` if there is none."""
+        """The properties that a database was created with; ``NotFoundError`` if it does not exist."""
         found = self._entries.database_properties(database_name(database))
         if found is None:
             message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
@@ -245,7 +245,7 @@ class Catalog:
 
     @property
     def orphans(self) -> CatalogOrphans:
-        """What creators and droppers left that died."""
+        """What interrupted CREATE and DROP statements left behind."""
         return CatalogOrphans(self._environment, self._entries, self._life, self.warehouse)
 
     def orphan_topics(self) -> OrphanTopics:
@@ -352,7 +352,7 @@ def _descriptor(
             comment=comment,
         )
     if primary_key or partition_by or options or comment:
-        message = "a TableDescriptor says everything itself; give keys, options and comment to it, not beside it"
+        message = "give keys, options and comment inside the TableDescriptor, not as further arguments"
         raise InvalidInputError(message)
     return schema
 

@@ -25,7 +25,7 @@ _FIRST_PAUSE_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSettings:
-    """Seconds: a holder that shows no life for ``timeout`` is taken over, a waiter gives up after ``wait``."""
+    """Seconds: a holder that does not renew for ``timeout`` loses the lock, a waiter gives up after ``wait``."""
 
     timeout: float = 30.0
     wait: float = 480.0
@@ -33,7 +33,7 @@ class LockSettings:
 
 
 class Hold(Protocol):
-    """What a holder holds."""
+    """The lock, as its holder has it."""
 
     def check(self) -> None:
         """Return if the lock is still held; ``LeaseLostError`` if somebody else took it over, or may have."""
@@ -75,7 +75,7 @@ class CatalogLock(ABC):
         """What ``action`` returns, while nobody else runs one for that table.
 
         Raises ``UnavailableError`` if the lock can't be had in time, ``LeaseLostError`` if it was lost meanwhile:
-        then another's action may have run beside this one.
+        then the action of another holder may have run at the same time.
         """
         with self.hold(database, table) as hold:
             answer = action()
@@ -145,7 +145,7 @@ class CatalogLock(ABC):
 
 
 class _Watch:
-    """What a waiter has seen of the holder, by its own clock."""
+    """The last sign of life of the holder that a waiter has seen, by the waiter's clock."""
 
     def __init__(self, now: float) -> None:
         self.sign = "nobody"
@@ -192,7 +192,7 @@ class _Held:
 
     def _beat_on(self) -> None:
         while not self._ended.wait(self._beats_every):
-            # Not heard this time: the next beat tells, or whoever checks.
+            # The store did not answer: the next renewal or check finds out.
             with _nothing_said():
                 self._beat()
 

@@ -1,4 +1,4 @@
-"""What creators and droppers left that died: entries without files, files without an entry, drops half done.
+"""What interrupted statements left behind: entries without files, files without an entry, incomplete drops.
 
 Nothing of it is a table, and each is mended by repeating what was begun; this finds what nobody repeats.
 """
@@ -24,7 +24,7 @@ _SUFFIX = ".db"
 
 
 class OrphanKind(StrEnum):
-    """What is there without the rest."""
+    """One entry or directory that lacks its counterpart."""
 
     ENTRY_WITHOUT_FILES = "entry without files"
     FILES_WITHOUT_ENTRY = "files without an entry"
@@ -106,7 +106,7 @@ class CatalogOrphans:
                 yield name, [schema] if in_force.id == schema.id else [schema, in_force]
 
     def _state_of(self, name: TableName, *, entered: bool) -> OrphanKind | None:
-        """What a directory is an orphan by; None for a table."""
+        """The reason why a directory is an orphan; None for a table."""
         paths = TablePaths(self._entries.home(name))
         if self._file_io.exists(paths.dropped_path):
             return OrphanKind.HALF_DROPPED

@@ -33,7 +33,7 @@ class DirectoryEntries:
         self._warehouse = warehouse
 
     @contextmanager
-    def turn(self, name: TableName) -> Iterator[Hold]:  # noqa: ARG002  creating schema-0 decides, whoever else does
+    def turn(self, name: TableName) -> Iterator[Hold]:  # noqa: ARG002  the creation of schema-0 decides
         """Nobody waits: one atomic step makes a table."""
         yield NoHold()
 
@@ -81,7 +81,7 @@ class DirectoryEntries:
         return self._file_io.create_if_absent(self._mark(database), json.dumps(dict(properties)).encode())
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """What was said when it was made."""
+        """The properties that it was created with."""
         if database not in self._database_directories():
             return None
         mark = self._mark(database)

@@ -52,7 +52,7 @@ class HiveEntries:
 
     @contextmanager
     def turn(self, name: TableName) -> Iterator[Hold]:
-        """By a lock of the metastore, beside the table's own."""
+        """Protected by a lock of the metastore, in addition to the table's own."""
         _check(name.database, name.table)
         with self._lock.hold(name.database, f"{name.table}{_TURN_SUFFIX}") as held:
             yield held

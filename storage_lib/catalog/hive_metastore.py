@@ -38,7 +38,7 @@ class HiveMetastore:
         self.shown = ", ".join(f"thrift://{host}:{port}" for host, port in self._places)
 
     def ask(self, what: str, act: Callable[[Any], _Answer]) -> _Answer:
-        """What a call that changes nothing, or may be repeated, answers; ``what`` is for messages.
+        """The answer of a call that changes nothing, or may be repeated; ``what`` is for messages.
 
         Other exceptions than outages are the metastore's own. They can't be raised through a context manager.
         """

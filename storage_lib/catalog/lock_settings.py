@@ -11,7 +11,7 @@ from storage_lib.schema.options.option_values import parse_millis
 
 
 def lock_settings(options: Mapping[str, str]) -> LockSettings:
-    """What the options say, or the defaults; ``InvalidInputError`` for what is no duration."""
+    """The settings in the options, or the defaults; ``InvalidInputError`` for an invalid duration."""
     default = LockSettings()
     return LockSettings(
         timeout=_seconds(options, LOCK_TIMEOUT, default.timeout),

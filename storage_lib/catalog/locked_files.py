@@ -24,7 +24,7 @@ def with_lock(
 ) -> Environment:
     """The environment with files under the lock, if they need it or ``lock.enabled`` says so.
 
-    Raises ``InvalidInputError`` for a store that has no create-if-absent, if there is no lock for it.
+    Raises ``InvalidInputError`` for a store without create-if-absent, if no lock is configured.
     """
     lacking = not environment.file_io.has_create_if_absent
     wanted = _enabled(options)

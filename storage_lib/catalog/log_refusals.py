@@ -44,7 +44,7 @@ def refuse_log_of_dynamic_buckets(name: str, options: TableOptions, *, has_prima
 def refuse_client_without_servers(name: str, options: TableOptions) -> None:
     """Raise ``InvalidInputError`` for options of the Kafka client, and none of where to find it.
 
-    Or the table would have no log, and nobody would hear why.
+    Otherwise the table would silently have no log.
     """
     if options.log_kafka_bootstrap_servers is not None or options.log_system is LogSystem.NONE:
         return

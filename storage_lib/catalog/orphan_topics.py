@@ -1,7 +1,7 @@
 """Topics that this library made and no table uses: logs from before a rewriting, and those of tables that are gone.
 
-A topic bears its table's mark. That a mark is no table's here does not say that it is nobody's: other warehouses may
-have their logs on the same brokers. So such topics are told, and deleted only if the caller knows better.
+A topic has the mark of its table. A mark of no table of this catalog may belong to another warehouse, which may
+have its logs on the same brokers. Such topics are listed, and deleted only if the caller confirms it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MarkedTopics(Protocol):
 
 
 class OrphanTopics:
-    """``tables`` looks at every table of the catalog, at files without an entry, too, each time it is called.
+    """``tables`` reads every table of the catalog, including files without an entry, at each call.
 
     It has to raise for a table that can't be read: its topic would be taken for nobody's.
     """

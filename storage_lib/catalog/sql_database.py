@@ -158,7 +158,7 @@ def _url(options: Mapping[str, str]) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
-        # Whoever writes waits for the one who does, instead of failing at once.
+        # A writer waits for another one instead of failing at once.
         return create_engine(url, poolclass=NullPool, connect_args={"timeout": 30})
     # One is kept; one that the server has closed since is noticed before it is used.
     return create_engine(url, pool_size=1, max_overflow=50, pool_pre_ping=True)

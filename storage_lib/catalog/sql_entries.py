@@ -36,7 +36,7 @@ class SqlEntries:
 
     @contextmanager
     def turn(self, name: TableName) -> Iterator[Hold]:
-        """By a lock beside the table's own."""
+        """Protected by a lock in addition to the table's own."""
         with self._lock.hold(name.database, f"{name.table}{_TURN_SUFFIX}") as held:
             yield held
 
@@ -68,7 +68,7 @@ class SqlEntries:
         """A row says nothing of columns."""
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """Delete the row, which nobody can make anew before this transaction ends, and look once more."""
+        """Delete the row, which nobody can insert again before this transaction ends, and check once more."""
         with self._database.transaction("remove a table") as connection:
             connection.execute(delete(TABLES).where(self._is_table(name)))
             if not is_due():
@@ -125,7 +125,7 @@ class SqlEntries:
         return True
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """Without the one that only says that there is a database."""
+        """Without the row that only records the existence of the database."""
         wanted = select(DATABASE_PROPERTIES.c.property_key, DATABASE_PROPERTIES.c.property_value)
         with self._database.transaction("look up a database") as connection:
             found = connection.execute(wanted.where(self._is_database(DATABASE_PROPERTIES, database))).all()

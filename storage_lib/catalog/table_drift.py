@@ -81,7 +81,7 @@ def _declared_options(table: DynamicTable, declared: dict[str, str]) -> Iterator
     shown_there = masked(there)
     parsed = TableOptions.parse(there)
     for key, value in sorted(declared.items()):
-        # Another spelling of the same value, or the default said out loud, is no difference.
+        # Another spelling of the same value, or the default given explicitly, is not a difference.
         if TableOptions.parse({**there, key: value}) != parsed:
             shown = masked({key: value})[key]
             yield f"option {key}: {shown_there.get(key, 'not set')} in the table, declared as {shown}"

@@ -55,7 +55,7 @@ class TableEntries(Protocol):
         """Make a database; False if there is one."""
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """What is known of a database; None if there is none."""
+        """The properties of a database; None if it does not exist."""
 
     def drop_database(self, database: str) -> None:
         """Take an empty database away; fine if it is gone."""

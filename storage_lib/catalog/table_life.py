@@ -96,7 +96,7 @@ class TableLife:
         schema = None if place is None else self._last_readable(name, place)
         if place is not None and schema is not None:
             self._file_io.create_if_absent(TablePaths(place).dropped_path, schema.to_json())
-        # The note decides, but the table is there until whoever comes next finishes the drop.
+        # The note decides, but the table exists until the next caller completes the drop.
         with outcome(committed=None):
             if self.finish_drop(name):
                 return True
@@ -162,7 +162,7 @@ class TableLife:
             try:
                 log.drop()
             except NotFoundError as error:
-                # Deleted by hand and made again by somebody else: it is no log of ours any more.
+                # Deleted by hand and created again by another program: it is not our log any more.
                 _LOGGER.warning("table %s is dropped; of its logs, %s", name, error)
             log.close()
 
@@ -221,7 +221,7 @@ class TableLife:
             raise AlreadyExistsError(message)
 
     def _clear(self, name: TableName, location: str, turn: Hold) -> None:
-        """Take away what a creator left that died before it made the entry: it held the turn that we hold."""
+        """Delete what a creator left that crashed before it wrote the entry; it held the lock that we hold."""
         left = self._schemas(location).latest()
         place = self._entries.place(name)
         if place is not None:
@@ -251,7 +251,7 @@ class TableLife:
         return SchemaHistory(self._file_io, TablePaths(location))
 
     def _is_noted(self, paths: TablePaths, note: bytes) -> bool:
-        """Whether the drop is still to be finished: somebody else may have, and made the table anew meanwhile."""
+        """Whether the drop is still incomplete: another process may have completed it and recreated the table."""
         try:
             return self._file_io.read_bytes(paths.dropped_path) == note
         except NotFoundError:

@@ -129,7 +129,7 @@ def rewrite(
     bucket: Annotated[int | None, typer.Option(min=1, help="Another number of buckets.")] = None,
     bucket_key: Annotated[str | None, typer.Option(help="Other columns to distribute rows by: id,dt.")] = None,
 ) -> None:
-    """Write every row of a table anew, with a primary key or into other buckets."""
+    """Rewrite every row of a table, with a primary key or into other buckets."""
     options = {key: str(value) for key, value in (("bucket", bucket), ("bucket-key", bucket_key)) if value is not None}
     if primary_key is None and not options:
         message = "say what shall be otherwise: --primary-key, --bucket or --bucket-key"

@@ -58,7 +58,7 @@ class Settings:
 
 
 def settings_of(context: typer.Context) -> Settings:
-    """What was said before the command."""
+    """The options given before the command."""
     found: Settings = context.find_object(Settings) or Settings()
     return found
 
@@ -77,7 +77,7 @@ def reporting(command: Callable[_Parameters, _Answer]) -> Callable[_Parameters, 
         try:
             return command(*arguments, **named)
         except BrokenPipeError:
-            # Whoever read us has seen enough, as `| head` has.
+            # The reader of the pipe has closed it, as `| head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except StorageError as error:

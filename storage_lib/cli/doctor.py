@@ -1,4 +1,4 @@
-"""What a doctor looks at: the machine, Kafka, the warehouse, and of each table whether its files are all there."""
+"""The checks of ``doctor``: the machine, Kafka, the warehouse, and whether each table has all of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command prints: for people a table, with ``--json`` one JSON document; notes go to standard error."""
+"""Output of commands: a table for people, one JSON document with ``--json``; notes go to standard error."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class StatementCompleter(Completer):
         self._columns = {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """What goes on where the cursor is."""
+        """The possible continuations at the cursor."""
         before = document.text_before_cursor
         option = _OPTION.search(before)
         if option is not None and before.count("'") % 2 == 1:
@@ -161,7 +161,7 @@ class StatementCompleter(Completer):
 
 
 def _starting(typed: str, candidates: Iterable[str]) -> Iterator[Completion]:
-    """Those that go on as typed, each once; keywords in the case that is being typed."""
+    """The words that begin as typed, each once; keywords in the case that is being typed."""
     for candidate in dict.fromkeys(candidates):
         if candidate.lower().startswith(typed.lower()) and candidate != typed:
             text = candidate.lower() if candidate.isupper() and typed.islower() else candidate

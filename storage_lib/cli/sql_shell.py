@@ -93,7 +93,7 @@ def run_shell(
 
 
 def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]:
-    """Run what was typed; an error is told, and the shell goes on. Returns the streams that it has started."""
+    """Run what was typed; an error is printed, and the shell continues. Returns the streams that were started."""
     streams: list[Result] = []
     try:
         for result in session.execute_script(text):

@@ -145,7 +145,7 @@ class StreamingSink:
         if told != self._heartbeat.tiering_error:
             self._say(tiering_error=told)
         if isinstance(failure, PermanentError):
-            # Rows that never get into the files are lost in the end: better to stand still.
+            # Rows that are never tiered are lost when the log expires: better to stop.
             stream.query.stop()
             raise failure
 
@@ -222,7 +222,7 @@ def _source(
     # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
     as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
-    # Only rows that go into the table as they come can go on where it ends: what is summed up is in Spark's state.
+    # Only rows written as they come can continue where the table ends: sums are in Spark's state.
     goes_on = spec.output_mode == "append"
     return read_changelog(
         spark,
@@ -241,7 +241,7 @@ def _words_of(error: Exception) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Read the specification, and run it until it is told to stop."""
+    """Read the specification, and run it until it is asked to stop."""
     parser = argparse.ArgumentParser(prog="storage_lib.spark.streaming_sink", description=__doc__)
     parser.add_argument("--spec", required=True, help="path of the JSON file (storage_lib.spark.SinkSpec)")
     environment = system_environment()

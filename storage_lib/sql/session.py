@@ -116,8 +116,8 @@ class Session(AbstractContextManager["Session"]):
     def register_views(self, database: str | None = None) -> list[str]:
         """Let bare ``spark.sql`` read the tables of a database, and this session's views: temporary views of Spark's.
 
-        The names that there are then. They show the tables as they are at each query; a table that is dropped and made
-        anew has to be registered again.
+        The names that exist at this time. They show the tables as they are at each query; a recreated table
+        has to be registered again.
         """
         state = self._state
         names = [name.partition(".")[2] for name in state.catalog.list_tables(database or state.database)]

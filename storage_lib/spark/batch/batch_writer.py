@@ -44,5 +44,5 @@ class TableBatchWriter(DataSourceArrowWriter):
             leave_receipt(self._receipt, self._key.name, snapshot)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when a task has failed for good: undo the others, give the turn back."""
+        """On the driver, when a task has failed finally: undo the others, release the lease."""
         give_up(self._key.table(), self._order.commit_user, messages_of(messages), self._order)

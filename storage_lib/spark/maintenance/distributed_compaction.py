@@ -80,7 +80,7 @@ def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage |
 def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
     """What the table's strategy picks, on half of the cores; None also where another commit was faster.
 
-    The other half is for whoever writes meanwhile: Spark can't take a core back from a task that has begun.
+    The other half is for writers: Spark cannot take a core back from a task that has started.
     """
     try:
         return compact(spark, table, full=False, tasks_max=max(1, spark.sparkContext.defaultParallelism // 2))
@@ -89,7 +89,7 @@ def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
 
 
 def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
-    """``compact_if_due`` for a write that has happened, whatever becomes of this: a failure is a warning."""
+    """``compact_if_due`` after a write, which a failure does not affect: it is a warning."""
     try:
         compact_if_due(spark, table)
     except Exception as error:  # noqa: BLE001  of whatever kind, it must not look as if the rows were not written

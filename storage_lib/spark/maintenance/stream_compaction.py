@@ -1,4 +1,4 @@
-"""Compaction beside a stream: a thread of the driver that starts a low-priority job whenever one is due."""
+"""Compaction during a stream: a thread of the driver that starts a low-priority job when one is due."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StreamCompaction(BesideStream):
             try:
                 if compact_if_due(self._spark, self._table) is not None:
                     self.snapshot_count += 1
-            except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
+            except Exception as error:  # noqa: BLE001  the stream continues; the error is kept for the caller
                 self.error = error
                 pause = min(2 * pause, _PAUSES_MAX * self._interval_seconds)
             else:

@@ -1,4 +1,4 @@
-"""What is sure of the rows that a streaming query makes of changes, found by going through its tree once."""
+"""Facts about the rows that a streaming query makes of changes, found by one walk through its tree."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class QueryFacts:
 
 
 def facts_of(node: Node) -> QueryFacts:  # noqa: PLR0911  one return for each kind of node
-    """What is sure of the rows of a tree."""
+    """Facts about the rows of a tree."""
     match node:
         case Stream():
             return _of_stream(node.table)
@@ -113,7 +113,7 @@ def _of_stream(table: StreamTable) -> QueryFacts:
 
 
 def _with_columns(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts:
-    """What is sure of the child's rows, with more columns."""
+    """The facts about the child's rows, with more columns."""
     keys, of_key, of_tables = dict(child.keys), set(child.of_key), set(child.of_tables)
     unstable, kinds, reads_kind = set(child.unstable), set(child.kinds), set(child.reads_kind)
     positions = set(child.positions)

@@ -1,6 +1,6 @@
 """A streaming query as a tree of plain values: what deciding about it needs to know of Spark's analysed plan.
 
-Columns are told apart by Spark's numbers for them, which stay the same from node to node while a column is handed on.
+Columns are identified by Spark's numbers, which stay the same from node to node while a column is passed on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedTable:
-    """What a query reads as a whole. ``is_pinned``: the same rows in every micro-batch, as far as we can tell."""
+    """A table that a query reads as a whole. ``is_pinned``: it is known to have the same rows in every micro-batch."""
 
     name: str
     is_pinned: bool = False
@@ -89,7 +89,7 @@ class Filter:
 
 
 class JoinKind(StrEnum):
-    """What becomes of rows without a match."""
+    """What a join does with rows without a match."""
 
     INNER = "INNER"
     LEFT = "LEFT OUTER"
@@ -130,7 +130,7 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand:
-    """Each row becomes any number of rows, which have these columns beside its own."""
+    """Each row becomes any number of rows, which have these columns in addition to its own."""
 
     child: Node
     columns: Mapping[int, Value]
@@ -142,7 +142,7 @@ class Opaque:
     """What only Spark understands: a function of the user's over whole batches, or results of several rows.
 
     ``combines``: its rows are made of several, so that they are no changes of its input any more. ``is_function``: the
-    user's own code sees the kinds of the rows, and decides what becomes of them.
+    user's own code sees the kinds of the rows, and decides how to use them.
     """
 
     children: tuple[Node, ...]

@@ -324,7 +324,7 @@ def _our_stream(options: Mapping[str, str], columns: Mapping[str, int]) -> Strea
 
 
 def _own_normalize(table: DynamicTable) -> str | None:
-    """What the table's option asks for; ``none`` is no wish, for a stream may be read otherwise where it has to."""
+    """What the table's option asks for; ``none`` is not a demand: a stream is read otherwise where it has to be."""
     own = table.options.scan_normalize
     return None if own is ScanNormalize.NONE else str(own)
 

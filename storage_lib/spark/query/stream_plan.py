@@ -1,4 +1,4 @@
-"""What a streaming write has to do so that its table holds the query's answer: decided by what is sure of the query.
+"""How a streaming write keeps its table equal to the query's answer, decided by the facts about the query.
 
     rows before      where a change may take away or move a row of the table, it has to come with the row before it
     order            where Spark may reorder rows, they carry their position, by which the write sorts them again
@@ -22,7 +22,7 @@ NONE, LOOKUP, STATE = "none", "lookup", "state"
 
 
 class SinkKind(StrEnum):
-    """What a table does with the rows of a key: see ``WriteMode`` and ``MergeEngine``.
+    """How a table combines the rows of a key: see ``WriteMode`` and ``MergeEngine``.
 
     ``AGGREGATES``: each row is added to, or taken out of, what is stored. ``MERGES``: any other engine or order.
     """
@@ -75,7 +75,7 @@ class StreamPlan:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a user should know of it, as clauses."""
+        """What a user should know about the plan, as clauses."""
         said = []
         if self.normalize_reason:
             said.append(f"scan.normalize={self.normalize} ({self.normalize_reason})")

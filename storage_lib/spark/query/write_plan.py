@@ -76,10 +76,10 @@ def prepared(
         df = _renamed(df, table, position_column)
     plan, facts = plan_of_write(df, table, change_tracking=change_tracking)
     if plan.normalize in (LOOKUP, STATE):
-        beside = ", state_directory=..." if plan.normalize == STATE else ""
+        directory = ", state_directory=..." if plan.normalize == STATE else ""
         message = (
             f"table {table.name}: {plan.normalize_reason}; so the changes of {facts.streams[0].name} need the rows "
-            f"before them: read_stream(..., normalize={plan.normalize!r}{beside})"
+            f"before them: read_stream(..., normalize={plan.normalize!r}{directory})"
         )
         raise InvalidInputError(message)
     if plan.pins and facts.unpinned:

@@ -15,7 +15,7 @@ LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(\[.*\])?")
 _MASTER = "spark.master"
 _UI = "spark.ui.enabled"
-# The UI's address is no setting: Spark takes it from the environment in which its JVM was started.
+# The UI's address is not a setting: Spark takes it from the environment in which its JVM was started.
 _ADDRESS_VARIABLE = "SPARK_LOCAL_IP"
 
 

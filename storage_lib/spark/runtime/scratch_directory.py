@@ -34,7 +34,7 @@ def private_scratch_directory(settings: Mapping[str, str]) -> str | None:
         return None
     directory = tempfile.mkdtemp(prefix=_PREFIX, dir=jvm.System.getProperty(_TEMPORARY))
     try:
-        # By Spark's own hook, because that runs after its blocks are closed, and after a killed Python process, too.
+        # By Spark's own hook, because it runs after its blocks are closed and also after a killed Python process.
         jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(directory))
         # Checkpoints of queries that name none, artifacts and the like do not follow spark.local.dir.
         jvm.System.setProperty(_TEMPORARY, directory)

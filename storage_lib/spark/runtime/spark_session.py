@@ -30,7 +30,7 @@ _SETTINGS = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",
-    # A query that is wrong is told with its plan, and that with the options of its sources.
+    # The error of a wrong query contains its plan, and that contains the options of its sources.
     "spark.redaction.regex": secret_pattern(),
     "spark.redaction.string.regex": secret_text_pattern(),
     "spark.sql.redaction.options.regex": f"{secret_pattern()}|url|uri",

@@ -3,7 +3,7 @@
 ``python -m storage_lib.spark.runtime.warm_daemon`` stands for ``python -m pyspark.daemon``
 (``spark.python.daemon.module``).
 A worker that begins cold spends one to two seconds of processor time on imports. Spark forks new ones whenever two jobs
-run side by side, so the first compaction beside a stream would hold the stream's micro-batches up for as long.
+run at the same time, so the first compaction during a stream would delay its micro-batches for as long.
 
 Workers also collect garbage after every task. What is frozen here, before the fork, they never look through again,
 nor do they copy its pages.

@@ -1,7 +1,7 @@
 """Where a sink's query keeps its checkpoint: in one directory until the table no longer agrees with it, then the next.
 
 <location>       the first one
-<location>-2     the one after the table was rolled back, dropped and made anew, or given the source's rows by an ingest
+<location>-2     the one after the table was rolled back, recreated, or given the source's rows by an ingest
 
 A checkpoint says up to where the source was read, and so does the newest snapshot of the table. Where they differ, the
 table is right: the sink's source begins where that ends, which takes a query without a past.
@@ -22,7 +22,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_sources: bool) -> str:
-    """The newest checkpoint at ``location``, or a new one beside it if the table no longer agrees with that.
+    """The newest checkpoint at ``location``, or a new one next to it if the table no longer agrees with that.
 
     ``tells_sources``: the query's commits tell how far it has read. On a storage that only Spark reaches there is
     nothing to compare: ``location`` itself.

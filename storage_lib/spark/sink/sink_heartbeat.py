@@ -30,13 +30,13 @@ class SinkState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkHeartbeat:
-    """What a sink last said. Times are epoch milliseconds.
+    """The last report of a sink. Times are epoch milliseconds.
 
     ``row_count`` counts the rows read since this process started, ``batch_id`` is the last one finished (None: none
     yet). ``progress_millis`` is the time of the last finished batch, ``written_millis`` of this heartbeat, so a reader
-    tells an idle sink from a dead one. ``error`` begins with the error's class, as does ``compaction_error``, which
-    ends no sink: the compaction beside it failed at its last try. ``tiering_error`` says the same of the files that
-    follow the log (``log.consistency=eventual``), and ends the sink only if no other try will mend it.
+    distinguishes an idle sink from a crashed one. ``error`` begins with the error's class, as does
+    ``compaction_error``, the failure of the last compaction, which does not end the sink. ``tiering_error`` is the same
+    for the tiering of the log (``log.consistency=eventual``), and ends the sink only if a retry cannot succeed.
     """
 
     state: SinkState

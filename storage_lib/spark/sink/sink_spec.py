@@ -1,4 +1,4 @@
-"""What a streaming sink shall do, as one JSON file that whoever launches it writes. Imports no pyspark."""
+"""The specification of a streaming sink: one JSON file, written by its launcher. Imports no pyspark."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ _OF_STATEMENT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementOptions:
-    """What a statement says beside its table's own options. None: not said.
+    """The options of a statement, in addition to those of its table. None: not given.
 
     ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``order`` is a commit that
@@ -173,7 +173,7 @@ def _is_of_spark(key: str) -> bool:
 
 
 def _refuse_unknown(catalog: Mapping[str, str]) -> None:
-    """What is not understood must not be ignored: it may have said which rows to read, or to replace."""
+    """Unknown options must not be ignored: they may say which rows to read, or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
         spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT}))

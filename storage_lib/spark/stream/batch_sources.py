@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 SOURCE = "source"
-"""The key under which an offset of ours says whose it is, beside partition -> offset."""
+"""The key under which an offset of ours names its source, next to partition -> offset."""
 
 _TOPIC_ID = "topic-id"
 """The key under which it says, where Kafka does, which topic of that name."""
@@ -50,25 +50,26 @@ class CheckpointSources:
             return None
 
     def ranges(self, batch_id: int) -> tuple[SourceRange, ...]:
-        """What a micro-batch holds."""
+        """The source ranges of a micro-batch."""
         ends = self._ends(batch_id)
         starts = self._ends(batch_id - 1) if ends else {}
         return tuple(SourceRange(source=name, start=starts.get(name), end=end) for name, end in ends.items())
 
     def refuse_another_past(self, table: DynamicTable) -> None:
-        """Refuse a checkpoint that does not go on where the table ends: rows would be left out, or come twice.
+        """Refuse a checkpoint that does not continue where the table ends: rows would be lost or doubled.
 
         Raises ``InvalidInputError`` with the remedy.
         """
         if (why := self.another_past(table)) is not None:
             message = (
                 f"{why}. Start the stream with a new checkpoint_location, and with read_changelog("
-                "start=table.source_offsets(...)), as a streaming sink does by itself: it goes on where the table ends"
+                "start=table.inspect.source_offsets(...)), as a streaming sink does by itself: it continues where the "
+                "table ends"
             )
             raise InvalidInputError(message)
 
     def another_past(self, table: DynamicTable) -> str | None:
-        """In what the checkpoint does not go on where the table ends; None if it does."""
+        """Where the checkpoint does not continue at the end of the table; None if it does."""
         newest = self._newest("offsets")
         if newest is None:
             return None

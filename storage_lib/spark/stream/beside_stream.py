@@ -1,4 +1,4 @@
-"""Work of the driver beside a running stream, in a thread of its own that ends with the stream."""
+"""Work of the driver during a stream, in a thread of its own that ends with the stream."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
 
 
 def settled(spark: SparkSession, location: str, text: str) -> str:
-    """What a file of the checkpoint says; ``text``, which is written into it, if there is none."""
+    """The content of a file of the checkpoint; if it does not exist, it is created with ``text``."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     path = jvm.org.apache.hadoop.fs.Path(location)
@@ -77,7 +77,7 @@ def settled(spark: SparkSession, location: str, text: str) -> str:
             stream.close()
         if found:
             return found
-    # An empty file is what a starter left that died while writing it; else this fails if another one was faster.
+    # A crash during the write leaves an empty file; otherwise this fails if another process was faster.
     out = files.create(path, is_there)
     out.write(bytearray(text.encode()))
     out.close()

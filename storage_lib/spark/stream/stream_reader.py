@@ -3,7 +3,7 @@
     {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
 
 The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
-a query that crashed in its first batch would otherwise ask anew for a start that has moved meanwhile.
+a query that crashed in its first batch would otherwise ask again for a start that has moved meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROWS_UNLIMITED = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamScan:
-    """Where a stream read starts, how much of it one micro-batch takes, what it is told beside the log.
+    """Where a stream read starts, how much of it one micro-batch takes, and its further settings.
 
     None: as the table says, no limit.
     """

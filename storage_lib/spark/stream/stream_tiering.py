@@ -1,4 +1,4 @@
-"""Files beside a stream whose rows go to the log first: a thread of the driver that tiers the log by interval."""
+"""Tiering during a stream whose rows go to the log first: a thread of the driver, at an interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OVERDUE_INTERVALS = 2
 class StreamTiering(BesideStream):
     """Brings the files up to the log every ``interval_seconds``, and once more when the stream has ended.
 
-    What a round fails with stands in ``error`` until one ends well: the next reads the same records again.
+    The error of a failed round is in ``error`` until a round succeeds: the next reads the same records again.
     """
 
     def __init__(self, table: DynamicTable, commit_user: str, *, interval_seconds: float) -> None:
@@ -46,7 +46,7 @@ class StreamTiering(BesideStream):
             # Compaction is another thread's.
             if self._table.maintenance.tier_log(compact=False, commit_user=self._commit_user) is not None:
                 self.snapshot_count += 1
-        except Exception as error:  # noqa: BLE001  the stream goes on; whoever watches it sees the error here
+        except Exception as error:  # noqa: BLE001  the stream continues; the error is kept for the caller
             self.error = error
         else:
             self.error = None
@@ -55,7 +55,7 @@ class StreamTiering(BesideStream):
 def tier_if_overdue(table: DynamicTable) -> None:
     """After a micro-batch: tier the log if nobody else has for two intervals.
 
-    A stream that ``write_stream`` did not start has nobody beside it. What may pass is left to the next micro-batch.
+    A stream that ``write_stream`` did not start has no such thread. A retryable error is left to the next micro-batch.
     """
     newest = table.inspect.latest_snapshot()
     now = table.environment.clock.now_millis()

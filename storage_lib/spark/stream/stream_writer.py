@@ -5,8 +5,8 @@ tasks              write()         files, log records in open transactions
 commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
                                                                            the tasks' messages
 
-With ``log.consistency=eventual`` there is no turn, and tasks write visible log records only: nothing is left to commit.
-A replayed batch is written again, and the files are made of the log beside the stream (``StreamTiering``).
+With ``log.consistency=eventual`` no lease is held, and tasks write visible log records only: nothing is left to commit.
+A replayed batch is written again, and the files are written from the log during the stream (``StreamTiering``).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         known = self._checkpoint_sources()
         ranges = () if known is None else known.ranges(batch_id)
         if batch_id == 0:
-            # A query's first batch only says where it begins: where the table ends, if it goes on there.
+            # A query's first batch only says where it begins: where the table ends, if it continues there.
             table = table_at(self._address)
             ranges = tuple(
                 replace(each, start=_agreed(table.inspect.source_offsets(each.source), each.end)) for each in ranges

@@ -80,7 +80,7 @@ def bucket_column(df: DataFrame, schema: TableSchema) -> Column:
 
 
 def python_bucket(schema: TableSchema) -> Column:
-    """The bucket of a row of any key, in a Python process beside the task."""
+    """The bucket of a row of any key, computed in the Python process of the task."""
     names = [field.name for field in schema.bucket_key_fields]
 
     def bucket_of_keys(keys: pa.Array) -> pa.Array:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def keep_alive(table: DynamicTable, turn: Turn) -> None:
     """Beat for ``turn`` from this process until it is over; returns at once.
 
-    Spark's planning process takes the turn and lives on between micro-batches, but never hears of the commit, which
+    Spark's planning process takes the lease and stays alive between micro-batches, but does not see the commit, which
     happens in another process; so the thread watches the lease itself. It gives up after ``lease.wait-timeout``: a
     turn whose write was forgotten must not stop other writers for ever.
     """

@@ -52,7 +52,7 @@ def key_of(table: DynamicTable) -> TableKey:
 
 
 def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
-    """The table as it is now: read anew, but the open one if that is still the same.
+    """The table as it is now: loaded again, or the open one if that is still the same.
 
     Raises ``NotFoundError`` if ``uuid`` is given and another table has taken its place.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """What one task wrote, where and under which order: Spark commits a stream in a process that knows neither.
+    """The output of one task, with its table and order: Spark commits a stream in a process that knows neither.
 
     ``refusal``: why it wrote nothing. Only the commit knows whether that matters: a micro-batch that comes again finds
     its own rows in the table.

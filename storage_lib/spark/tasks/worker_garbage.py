@@ -1,7 +1,7 @@
 """Keeps what a Python process of Spark has imported out of its garbage collections.
 
 Spark's daemon collects garbage after every request and every task. With this library imported that takes 60 ms of
-processor time, and a micro-batch makes two such requests beside its tasks, to plan it and to commit it. In tasks of a
+processor time, and a micro-batch makes two such requests in addition to its tasks, to plan and to commit. In tasks of a
 local session most of it is spared already (``warm_daemon``).
 """
 
@@ -12,7 +12,7 @@ import sys
 from itertools import islice, repeat
 
 _DAEMONS = ("pyspark.daemon", "storage_lib.spark.runtime.warm_daemon")
-# Of the first requests each still imports something; what a process holds after them dies with it.
+# Each of the first requests still imports something; later garbage is freed when the process ends.
 _TURNS = islice(repeat(None), 3)
 
 

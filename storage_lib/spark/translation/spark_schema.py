@@ -188,7 +188,7 @@ def _refuse_repeated(table: str, names: Sequence[str]) -> None:
 def check_write_schema(table: str, schema: TableSchema, struct: StructType, row_kind_column: str) -> None:
     """Refuse a data frame that could never be written: an unknown, repeated or missing column, or a wrong type.
 
-    ``ROW_POSITION`` is no column of the table; the write sorts by it, and leaves it out.
+    ``ROW_POSITION`` is not a column of the table; the write sorts by it, and drops it.
     """
     if all(field.name != ROW_POSITION for field in schema.fields):
         struct = StructType([field for field in struct.fields if field.name != ROW_POSITION])

@@ -1,6 +1,6 @@
 """Spark's settings under which a stream into a table is quick; what the session says itself wins.
 
-Spark plans each micro-batch anew as it learns the sizes of what is shuffled ("adaptive"). Our one shuffle, by bucket,
+Spark replans each micro-batch as it learns the sizes of what is shuffled ("adaptive"). Our one shuffle, by bucket,
 has its number of tasks, so nothing comes of it but a second plan and a second job: 15 ms of a batch of 260. A query
 that shuffles by itself, for a join say, needs it: Spark's 200 tasks for a small batch become few (0.8 s instead of 3).
 
@@ -72,7 +72,7 @@ def quick_batches(df: DataFrame, checkpoint_location: str) -> Iterator[None]:
 
 def may_shuffle(df: DataFrame) -> bool:
     """Whether Spark may shuffle for the query itself; not for a join with what is to be broadcast."""
-    # What a data frame consists of is only reachable through pyspark's gateway.
+    # The plan of a data frame can be reached only through pyspark's gateway.
     plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001
     return not plan.subqueriesAll().isEmpty() or _any_may_shuffle(plan)
 

@@ -1,4 +1,4 @@
-"""``write_stream``: a stream into a table, exactly once from its checkpoint, with compaction beside it."""
+"""``write_stream``: a stream into a table, exactly once from its checkpoint, compacted as it runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_stream(
 
     ``output_mode`` ``append`` takes the rows with their kinds; ``update`` upserts changed results by the table's key;
     ``complete`` replaces the whole table every time. ``trigger_seconds`` 0 runs batch after batch; ``available_now``
-    stops when all that is there now has been written. Compaction runs beside the stream unless the table is
+    stops when all that is there now has been written. Compaction runs during the stream unless the table is
     ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a micro-batch is in the log at least
     once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
 
@@ -102,13 +102,13 @@ def write_stream(
         writer = writer.queryName(query_name)
     with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
         query = _triggered(writer, trigger_seconds, available_now=available_now).start()
-    beside = compaction if compaction is not None else not table.options.write_only
+    compacts = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
     return TableStream(
         query,
         table,
         user,
-        StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if beside else None,
+        StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if compacts else None,
         StreamTiering(table, user, interval_seconds=interval)
         if tracked and table.new_write().log_comes_first
         else None,
@@ -137,9 +137,9 @@ class TableStream:
         self.compaction = compaction
         self.tiering = tiering
         self._table = table
-        for beside in (compaction, tiering):
-            if beside is not None:
-                beside.start(until=lambda: not query.isActive)
+        for work in (compaction, tiering):
+            if work is not None:
+                work.start(until=lambda: not query.isActive)
 
     def __getattr__(self, name: str) -> Any:
         """``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
@@ -159,15 +159,15 @@ class TableStream:
         return ended
 
     def stop(self) -> None:
-        """Stop the stream and what is beside it, and give back the turn of an interrupted micro-batch."""
+        """Stop the stream, its compaction and tiering, and release the lease of an interrupted micro-batch."""
         self.query.stop()
         self._stop_what_is_beside()
         give_up(self._table, self.commit_user, [])
 
     def _stop_what_is_beside(self) -> None:
-        for beside in (self.tiering, self.compaction):
-            if beside is not None:
-                beside.stop()
+        for work in (self.tiering, self.compaction):
+            if work is not None:
+                work.stop()
 
     def error(self) -> Exception | None:
         """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""
@@ -206,7 +206,7 @@ def _commit_batch(
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
         if table.new_write().committed(commit_user, batch_id) is not None:
-            # A replay. Nothing is to be written, but a stateful query's state has to get to the end of this batch, too.
+            # A replay. Nothing is to be written, but the state of a stateful query must reach the end of this batch.
             batch.write.format("noop").mode("append").save()
             return
         if past is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check_virtual_columns(
     spark: SparkSession, table: str, columns: Sequence[tuple[str, DataType]], options: Mapping[str, str]
 ) -> None:
-    """Raise ``InvalidInputError`` naming the column, for one that is made of what there is not, or of several rows."""
+    """Raise ``InvalidInputError`` for a column computed from unknown columns or from several rows, naming it."""
     computed, late = computed_columns(options), watermarks(options)
     if not computed and not late:
         return

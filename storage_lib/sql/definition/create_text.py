@@ -1,4 +1,4 @@
-"""The CREATE TABLE statement that makes a table like one that there is."""
+"""The CREATE TABLE statement of an existing table."""
 
 from __future__ import annotations
 

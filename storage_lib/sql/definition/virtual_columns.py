@@ -29,7 +29,7 @@ _OF_JAVA = ("java_method", "reflect", "try_reflect")
 
 
 def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
-    """What is stored. Raises ``InvalidInputError`` for a strategy that is no delay."""
+    """The stored form. Raises ``InvalidInputError`` for a strategy that is not a delay."""
     options: dict[str, str] = {}
     for each in computed:
         options[f"{_COLUMN}{each.name}{_EXPRESSION}"] = each.expression.text
@@ -94,7 +94,7 @@ def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
 
 
 def computed_comment(options: Mapping[str, str], name: str) -> str | None:
-    """What is said of a computed column."""
+    """The declaration of a computed column."""
     return options.get(f"{_COLUMN}{name}{_COMMENT}")
 
 

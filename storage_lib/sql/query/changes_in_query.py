@@ -1,7 +1,7 @@
 """A streaming query over changes: its rows have to tell what they mean, or a deletion would be written as a row.
 
-Flink carries a row's kind beside it; Spark knows columns only. So the kind is put behind the columns of a query that
-makes each row out of one change, and any other query has to do without changes, or say itself what becomes of them.
+Flink carries a row's kind outside its columns; Spark has columns only. So the kind is appended to a query that
+makes each row from one change; any other query must not read changes, or must handle their kinds itself.
 Where the write needs it (``stream_plan``), the row's position is carried likewise, changes are read with the rows
 before them, and other tables at one snapshot.
 """

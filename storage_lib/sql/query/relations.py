@@ -71,7 +71,7 @@ def relation_of(
 ) -> Relation | None:
     """The table that a query names; None if it is none of ours.
 
-    Raises ``InvalidInputError`` for hints that there are not or that contradict each other.
+    Raises ``InvalidInputError`` for unknown hints and for hints that contradict each other.
     """
     home = state.home_of(reference.parts)
     if home is None:
@@ -91,7 +91,7 @@ def relation_of(
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
-        options |= _heard(state, table, options, reads)
+        options |= _stream_options(state, table, options, reads)
     df = _stream(state, table, query, options, reads) if is_stream else _snapshot(state, table, query, options, reads)
     return Relation(
         df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
@@ -101,10 +101,12 @@ def relation_of(
     )
 
 
-def _heard(state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads) -> Mapping[str, str]:
-    """What the hint, the table and the session say of a stream, and what follows from the query where they don't."""
-    heard = state.options_heard(table, hint)
-    options = {key: heard[key] for key in _STREAM_ONLY if key in heard}
+def _stream_options(
+    state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads
+) -> Mapping[str, str]:
+    """The stream options of the hint, the table and the session; where they have none, what the query needs."""
+    given = state.options_heard(table, hint)
+    options = {key: given[key] for key in _STREAM_ONLY if key in given}
     if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
         # The table's own none is what its streams do unless there is a reason.
         del options[said.NORMALIZE]

@@ -30,7 +30,7 @@ _READERS: Mapping[str, Callable[[SourceText, Node], Statement]] = {
 
 
 def parse(text: str, *, first_line: int = 1) -> Statement:
-    """What a statement says, as a value. Looks at nothing but the text.
+    """A statement as a value, read from the text alone.
 
     Raises ``SqlSyntaxError`` with line, column and what was expected; ``first_line`` is where the text begins.
     """

@@ -20,7 +20,7 @@ FOREIGN_FORMAT = "connector"
 
 
 def create_foreign_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
-    """Let Spark make a table of one of its own formats in its catalog, where queries of this session find it, too.
+    """Let Spark create a table of one of its own formats in its catalog, where queries of this session find it.
 
     Raises ``InvalidInputError`` for what Spark's tables have not.
     """

@@ -33,7 +33,7 @@ class Procedure:
 
 
 def run_call(state: SessionState, statement: Call) -> Result:
-    """Run one. Raises ``InvalidInputError`` naming the argument and what there is."""
+    """Run one. Raises ``InvalidInputError`` naming the argument and the known ones."""
     schema, name = statement.procedure[:-1], statement.procedure[-1].lower()
     procedure = PROCEDURES.get(name)
     if procedure is None or schema not in ((), ("sys",), (state.catalog_name, "sys")):

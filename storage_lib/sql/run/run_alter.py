@@ -142,7 +142,7 @@ def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:
 
 
 def _layout_in(table: DynamicTable, options: Mapping[str, str | None]) -> bool:
-    """Whether options say where rows lie, so that all are to be written anew; with other options it is refused."""
+    """Whether options set the layout, so that all rows must be rewritten; refused together with other options."""
     changed = {canonical_key(key) for key, value in options.items()}
     layout = changed & set(LAYOUT_OPTIONS)
     others = changed - layout

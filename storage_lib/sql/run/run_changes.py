@@ -1,6 +1,6 @@
 """DELETE, UPDATE and MERGE: Spark works out which rows change, and their changes are appended in one commit.
 
-Nothing is rewritten, and the log is told each of them. What matches is what the newest snapshot shows; if somebody
+No file is rewritten, and the log gets each of them. What matches is what the newest snapshot shows; if somebody
 commits before the changes are there, they are made once more (``changed_rows``).
 """
 
@@ -76,7 +76,7 @@ def run_update(state: SessionState, statement: Update, source: SourceText) -> Re
 
 
 def run_truncate(state: SessionState, statement: Truncate) -> Result:
-    """Replace the whole table, or a partition, by nothing; a log is told of every row that goes."""
+    """Remove all rows of the table, or of a partition; a log gets every removed row."""
     table = state.load(statement.table)
     spec = {} if statement.partition is None else static_values(table, statement.partition)
     return written(table, table.overwrite(table.arrow_schema.empty_table(), partition=spec))
@@ -146,7 +146,7 @@ def _assigned_column(table: DynamicTable, target: Target, said: str, verb: str) 
 
 
 def _names_of(target: Target) -> set[str]:
-    """What may stand before a column's name and a dot."""
+    """The qualifiers that a column name may have."""
     if target.alias is not None:
         return {target.alias.lower()}
     parts = [part.lower() for part in target.table.parts]

@@ -91,7 +91,7 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
 
 
 def written(table: DynamicTable, snapshot: Snapshot | None) -> Result:
-    """What a commit is told as."""
+    """The message about a commit."""
     if snapshot is None:
         return Result(message=f"{table.name}: nothing to write")
     return Result(
@@ -120,8 +120,8 @@ def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool
 
 def change_tracking_of(state: SessionState, table: DynamicTable, hint: Mapping[str, str]) -> bool | None:
     """What this statement and this session say of it; None: what the table does anyway."""
-    heard = boolean_hint(table, state.options_heard(table, hint), CHANGE_TRACKING)
-    return heard if CHANGE_TRACKING in hint or heard is not table.options.change_tracking else None
+    given = boolean_hint(table, state.options_heard(table, hint), CHANGE_TRACKING)
+    return given if CHANGE_TRACKING in hint or given is not table.options.change_tracking else None
 
 
 def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
@@ -259,7 +259,7 @@ def streamed(
 
 
 def explained_stream(state: SessionState, statement: Insert, source: SourceText) -> str:
-    """What a streaming INSERT would do beside its query, and why; empty for what only the INSERT itself can refuse."""
+    """What a streaming INSERT does in addition to its query, and why; empty where only the INSERT can refuse."""
     if state.home_of(statement.target.table.parts) is None:
         return ""
     table = state.load(statement.target.table)

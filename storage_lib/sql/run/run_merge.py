@@ -169,7 +169,7 @@ def _add_new_value(
     target: str,
     source: str,
 ) -> None:
-    """What a column becomes: the same CASE as the clause's number, with values in place of numbers."""
+    """The new value of a column: the same CASE as the clause's number, with values instead of numbers."""
     text.add("CASE")
     for index, clause in enumerate(statement.clauses):
         _add_when(text, clause, target, source)

@@ -17,7 +17,7 @@ def run_select(state: SessionState, statement: Select, source: SourceText) -> Re
 
 
 def run_explain(state: SessionState, statement: Explain, source: SourceText) -> Result:
-    """Spark's plan of a query, as text; of a streaming INSERT also what it does beside the query, and why."""
+    """Spark's plan of a query, as text; for a streaming INSERT also what it adds to the query, and why."""
     plan = ""
     if statement.insert is not None and state.settings.runtime_mode is RuntimeMode.STREAMING:
         plan = explained_stream(state, statement.insert, source)

@@ -1,4 +1,4 @@
-"""DESCRIBE and SHOW: what there is, as rows of text."""
+"""DESCRIBE and SHOW: databases, tables and their parts, as rows of text."""
 
 from __future__ import annotations
 

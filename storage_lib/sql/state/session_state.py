@@ -1,4 +1,4 @@
-"""What a session knows, for all that run its statements: where names lead, what was set, which views there are."""
+"""The state of a session, for all that run its statements: name resolution, settings, views."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class SessionState:
             return False
 
     def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
-        """What a statement's hint, the table and this session say, the first one that says it; by canonical keys.
+        """Options by canonical keys: of a statement's hint, else of the table, else of this session.
 
         The connection and the defaults come after these: what is missing here, ``table.options`` tells.
         """

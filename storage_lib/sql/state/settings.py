@@ -74,7 +74,7 @@ class SessionSettings:
         return parse_millis(self.value(CHECKPOINT_INTERVAL)) / 1000
 
     def set(self, key: str, value: str, spark: SparkSession) -> None:
-        """Set one; ``InvalidInputError`` for a key that there is not, and for a value that can't be."""
+        """Set one; ``InvalidInputError`` for an unknown key and an invalid value."""
         if key.startswith(SPARK_PREFIX):
             spark.conf.set(key, value)
         elif key.startswith(SESSION_PREFIX):

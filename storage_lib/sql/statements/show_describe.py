@@ -68,7 +68,7 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """SHOW OPTIONS: those that there are, or those of one table."""
+    """SHOW OPTIONS: all options, or those of one table."""
 
     table: NamedTable | None = None
     pattern: str | None = None

@@ -107,7 +107,7 @@ class DropView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropDatabase:
-    """DROP DATABASE; with ``cascade`` its tables go, too."""
+    """DROP DATABASE; with ``cascade`` including its tables."""
 
     database: str
     if_exists: bool = False

@@ -55,7 +55,7 @@ class MappedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedText(SourceText):
-    """A text of ours with pieces of a statement in it: its places are told as those of the statement."""
+    """A text of ours with pieces of a statement in it: its positions are mapped to those of the statement."""
 
     statement: SourceText
     pieces: MappedText = field(compare=False)
@@ -78,5 +78,5 @@ class ComposedText(SourceText):
         return self.statement.pointed(self.at(offset))
 
     def syntax_error(self, offset: int, problem: str) -> SqlSyntaxError:
-        """What is wrong in the statement."""
+        """The error, with its position in the statement."""
         return self.statement.syntax_error(self.at(offset), problem)

@@ -1,4 +1,4 @@
-"""What may stand behind a table's name in a query and is ours: hints and AS OF, found among the query's pieces."""
+"""Our clauses after a table's name in a query: hints and AS OF, found among the query's tokens."""
 
 from __future__ import annotations
 

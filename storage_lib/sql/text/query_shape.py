@@ -1,4 +1,4 @@
-"""What has to be known of a query's form: whether its rows could carry the kinds of the changes it reads."""
+"""The shape of a query: whether its rows could carry the kinds of the changes it reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class QueryShape:
     """``is_rowwise``: every row that comes out is made of one row of each table, so one of them may give its kind.
 
     ``outermost`` are the places of the tables of the outermost FROM, ``projection_end`` is where that FROM begins
-    (None: nowhere that can be told).
+    (None: unknown).
     """
 
     is_rowwise: bool = False

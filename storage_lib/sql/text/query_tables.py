@@ -1,6 +1,6 @@
 """Which tables a query of Spark's names, and where in its text, so that they can be replaced there.
 
-Names of common table expressions are no tables where they hide them. All places are the statement's.
+Names of common table expressions hide tables of the same name. All positions are the statement's.
 """
 
 from __future__ import annotations

@@ -30,6 +30,6 @@ class SourceText:
         return f"  {line}\n  {indent}^"
 
     def syntax_error(self, offset: int, problem: str) -> SqlSyntaxError:
-        """What is wrong at a place."""
+        """The error at a position."""
         line, column = self.place(offset)
         return SqlSyntaxError(f"line {line}, column {column}: {problem}\n{self.pointed(offset)}")

@@ -40,7 +40,7 @@ def tokens(tree: Node, *types: str) -> list[Token]:
 
 
 def name_of(tree: Node) -> str:
-    """What a ``name`` says, back quotes undone."""
+    """The text of a ``name``, without back quotes."""
     text = str(tokens(tree)[0])
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
@@ -51,7 +51,7 @@ def names_of(tree: Node | None) -> tuple[str, ...]:
 
 
 def text_of(token: Token) -> str:
-    """What a quoted text says; another token as it is."""
+    """The content of a quoted text; another token as it is."""
     if token[:1] not in ("'", '"'):
         return str(token)
     quote = token[0]
