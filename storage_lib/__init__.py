@@ -101,7 +101,7 @@ _HOMES = {
 }
 
 _MODULES = ("catalog", "errors", "spark")
-"""What may be said without an import of its own."""
+"""The public names, without an import of each."""
 
 __all__ = [
     "AddColumn",

@@ -1,7 +1,7 @@
 """Prints any file of a table as text: ``python -m storage_lib.dump FILE [--rows 10]``.
 
-What a file is follows from its name, as docs/format.md lists them. Bytes of metadata are shown in hex: the arity, then
-the row in words of eight bytes.
+The kind of a file follows from its name, as docs/format.md lists them. Bytes of metadata are shown in hex: the arity,
+then the row in words of eight bytes.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
 def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
     """The file's lines.
 
-    Raises ``NotFoundError`` if it is not there, ``InvalidInputError`` for a name that is no table's file and
+    Raises ``NotFoundError`` if it does not exist, ``InvalidInputError`` for a name of no table file and
     ``CorruptFileError`` for one that is not what its name says.
     """
     name = path.rpartition("/")[2]
     data = files.read_bytes(path)
     suffix = name.rpartition(".")[2].removesuffix(COUNTED_SUFFIX)
     if name.startswith(".") and name.endswith(".tmp"):
-        message = f"{path} was being written aside when its writer died: it is no file of the table, and can be deleted"
+        message = (
+            f"{path} is a temporary file of a writer that crashed: it is not part of the table, and can be deleted"
+        )
         raise InvalidInputError(message)
     if suffix in ("parquet", "orc", "avro"):
         yield from _data_file(data, path, suffix, rows)

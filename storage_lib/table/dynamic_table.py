@@ -627,7 +627,7 @@ class DynamicTable:
         """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
 
         None if there was nothing to do. ``buckets``: only these, each by its whole partition and its number; a
-        compaction of other buckets at the same time is no conflict. Never stops a writer. A bucket whose files another
+        compaction of other buckets does not conflict. Never stops a writer. A bucket whose files another
         commit replaced first is left to the next compaction; raises ``CommitConflictError`` if that is true of all: the
         work is dropped, run it again. Raises ``InvalidInputError`` for a bucket whose rows cannot be merged (a sum too
         large for its column), after the others were compacted.

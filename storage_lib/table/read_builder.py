@@ -38,7 +38,7 @@ class ReadBuilder:
     streams: TableStreams
 
     def plan(self) -> Plan:
-        """What has to be read: pass each of ``splits()`` to ``read_split`` of a read with the same filter.
+        """The plan of the read: pass each of ``splits()`` to ``read_split`` of a read with the same filter.
 
         Raises ``InvalidInputError`` for a filter that does not fit the columns, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.

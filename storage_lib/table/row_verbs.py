@@ -176,7 +176,7 @@ class RowVerbs:
         not_matched_by_source: NotMatchedBySource = "keep",
         verb: str = "merge",
     ) -> Snapshot | None:
-        """Rows of ``source`` by primary key: what becomes of those that exist, those that do not, and the others."""
+        """Rows of ``source`` by primary key: the action for those that exist, those that do not, and the other rows."""
         self._refuse_merged_rows(verb)
         self._refuse_unknown("matched", matched, get_args(Matched))
         self._refuse_unknown("not_matched", not_matched, get_args(NotMatched))

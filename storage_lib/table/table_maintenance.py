@@ -20,7 +20,7 @@ from storage_lib.table.table_writes import TableWrites
 
 
 class TableMaintenance:
-    """Maintenance of one table; ``DynamicTable.compact`` belongs to it, too."""
+    """Maintenance of one table, in addition to ``DynamicTable.compact``."""
 
     def __init__(self, context: TableContext, writes: TableWrites, statistics: TableStatistics) -> None:
         self._context = context
@@ -80,8 +80,8 @@ class TableMaintenance:
     ) -> Snapshot | None:
         """Write to the files what only the log has, of a table with ``log.consistency=eventual``; None if nothing.
 
-        The snapshot holds the records and their offsets, so that each is written to the files exactly once, whoever
-        calls this, however often, and wherever it crashes. Streams do it every ``log.tier-interval``, batch writes at
+        The snapshot holds the records and their offsets, so that each is written to the files exactly once, even if
+        several processes call this, repeatedly, and crash. Streams do it every ``log.tier-interval``, batch writes at
         their end. Compacts afterwards what is due, unless ``compact`` is False or the table ``write-only``. With
         ``skip_expired`` it continues after records that the log's retention deleted before they were tiered.
 

@@ -125,7 +125,7 @@ class WriteBuilder:
         defers_tiering: bool = False,
         sources: Sequence[SourceRange] = (),
     ) -> Snapshot | None:
-        """Commit what the tasks wrote as one snapshot, visible in the log, too; releases the lease in any case.
+        """Commit the output of the tasks as one snapshot, also visible in the log; releases the lease in any case.
 
         Exactly once per ``(order.commit_user, commit_identifier)``, an integer of 0 or more. Returns None if there was
         nothing to commit. ``sources``: all records of these ranges are in the commit; the snapshot records it.

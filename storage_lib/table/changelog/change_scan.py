@@ -38,7 +38,7 @@ _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class ChangeMode(StrEnum):
-    """How much of what happened in between is told."""
+    """How many of the changes in between are returned."""
 
     NET = "net"
     EVERY = "every"
@@ -137,7 +137,7 @@ class ChangeScan:
         )
 
     def _refuse_rewritten(self, snapshots: Sequence[Snapshot]) -> None:
-        """Changes are told bucket by bucket, and a row has another bucket, or another key, since."""
+        """Changes are returned bucket by bucket, and a rewrite gives rows other buckets or keys."""
         rewritten = [each.id for each in snapshots if REWROTE in each.properties]
         if rewritten:
             message = (
@@ -155,7 +155,7 @@ class ChangeScan:
                 raise InvalidInputError(message)
 
     def plan_all(self) -> tuple[ChangeSplit, ...]:
-        """Every change that can still be told, the earliest snapshot's content first (since it was rewritten)."""
+        """Every change still known, beginning with the content of the earliest snapshot (since the last rewrite)."""
         history = self._file_store.snapshots
         earliest = history.earliest_id()
         if earliest is not None and layout_of(self._schema):
@@ -259,7 +259,7 @@ class ChangeScan:
                 yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _summed(self, changes: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What is left of rows that were inserted and deleted."""
+        """The rows that remain of those inserted and deleted."""
         symbols = changes.column(self._row_kind_column)
         counts = np.where(pc.starts_with(symbols, "+").to_numpy(), 1, -1)
         for rows, kinds in summed_changes(changes.drop_columns([self._row_kind_column]), counts):

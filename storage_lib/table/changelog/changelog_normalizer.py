@@ -50,7 +50,7 @@ class Stretch:
 
 
 class ChangelogNormalizer:
-    """Reads what streams of one table are told, with the rows before; holds no state, so threads may share it.
+    """Reads the changes that streams of one table get, with the rows before; has no state, so threads may share it.
 
     ``ends_transactions`` tells that each snapshot's records are followed by one that ends their transaction.
     """
@@ -72,7 +72,7 @@ class ChangelogNormalizer:
         self._ends_transactions = context.options.log_consistency is LogConsistency.TRANSACTIONAL
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """What a snapshot appended to one bucket of a table without a log: rows and kinds (int8)."""
+        """The rows that a snapshot appended to one bucket of a table without a log, and their kinds (int8)."""
         return self._appends.read_split(split)
 
     def read_log(
@@ -80,7 +80,7 @@ class ChangelogNormalizer:
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """The log of one bucket from ``start`` up to ``end``, for a stream that ``began_with`` a snapshot (0: none).
 
-        So without what repairs that one or an older one, for the stream has heard it already.
+        So without the repairs of that one or an older one, which the stream has read already.
 
         Raises ``SnapshotExpiredError`` if the snapshot to look up in is gone, ``LogOffsetsExpiredError`` if the log is.
         """
@@ -105,7 +105,7 @@ class ChangelogNormalizer:
     def completed(
         self, stretch: Stretch, old: pa.Table, since: Sequence[tuple[pa.RecordBatch, pa.Array]]
     ) -> tuple[pa.RecordBatch, pa.Array]:
-        """Rows and kinds of the stretch with those before them: ``old`` ones, as what was told ``since`` made them."""
+        """Rows and kinds of the stretch with those before them: the ``old`` ones, changed by what came ``since``."""
         rows, kinds = joined([*since, (stretch.rows, stretch.kinds)])
         changes = complete_changes(rows, kinds, old, self._primary_keys)
         changes = changes.since(sum(len(each) for _, each in since))
@@ -142,8 +142,8 @@ class ChangelogNormalizer:
     def snapshot_at(self, bucket: int, offset: int, *, began: int, log_id: str | None) -> tuple[Snapshot | None, int]:
         """The first of the snapshots with the last offsets at or before ``offset``, and these; None: the empty table.
 
-        The first, for later ones with the same offsets were not told to the log: the stream never heard of them, unless
-        it ``began`` with one of them. Where the log was made anew, what was there is the last snapshot before it.
+        The first, because later ones with the same offsets are not in the log: the stream never got them, unless
+        it ``began`` with one of them. Where the log was recreated, it is the last snapshot before that.
         """
         history = self._file_store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
@@ -172,7 +172,7 @@ class ChangelogNormalizer:
         return history.load(first), found
 
     def _offset_after(self, snapshot_id: int, bucket: int, earliest: int, log_id: str | None) -> int:
-        """Where the log of a bucket goes on after a snapshot; other writers' tell nothing, so walk past theirs."""
+        """Where the log of a bucket continues after a snapshot; those of other writers have no offsets."""
         for each in range(snapshot_id, earliest - 1, -1):
             part = LogPart.of_snapshot(self._file_store.snapshots.load(each))
             if part is not None and part.offsets is not None:

@@ -1,10 +1,10 @@
-"""What one stream has heard of one bucket (``scan.normalize=state``): the last row of each key, as a small table.
+"""The rows of one bucket as one stream has read them (``scan.normalize=state``): the last of each key, in a table.
 
     snapshot 1 ─ up to offset 17 ─▶ snapshot 2 ─ up to offset 40 ─▶ …     versions of the state, each a snapshot
 
 It is a file store without a log: rows are found by key in few row groups, memory is bounded by its memtable, a version
 is there whole or not at all, and the versions of the last hour stay for a stream that goes back to where it was. What
-is in a version is a function of the stream's positions, so whoever writes one twice, or dies half way, changes nothing.
+is in a version is a function of the stream's positions, so a repeated or interrupted write of one changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXPIRES_EVERY = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateVersion:
-    """Everything before ``offset`` has been heard, on top of the rows that the table's snapshot ``base_snapshot_id``
+    """Everything before ``offset`` has been read, on top of the rows that the table's snapshot ``base_snapshot_id``
     had, up to ``base_offset``, when the state was begun (0: none).
     """
 
@@ -57,7 +57,7 @@ class StateVersion:
 
 
 class ChangelogState:
-    """One bucket as one stream has heard it, below ``directory``. Made at the first use; several processes may try."""
+    """One bucket as one stream has read it, in ``directory``. Created at the first use; several processes may try."""
 
     def __init__(self, *, table: str, environment: Environment, directory: str, schema: TableSchema) -> None:
         own = replace(schema, partition_keys=(), options=_OPTIONS, comment=None)
@@ -77,12 +77,12 @@ class ChangelogState:
         self._lookup = PointLookup(table=self._name, schema=own, file_store=self._store, only_compacted=False)
 
     def newest(self) -> StateVersion | None:
-        """The version that has heard most; None for a state that was not begun."""
+        """The version that has read most; None for a state that does not exist yet."""
         latest = self._store.snapshots.latest()
         return None if latest is None else self._version_of(latest)
 
     def at(self, offset: int) -> StateVersion | None:
-        """The last version that has heard nothing from ``offset`` on; None if none that is kept."""
+        """The last version that has read nothing from ``offset`` on; None if no such version is kept."""
         history = self._store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:

@@ -1,4 +1,4 @@
-"""What one append changed, with the rows that were there before: looked up in its snapshot without its own files.
+"""The changes of one append, with the rows before them: looked up in its snapshot without its own files.
 
 So neither the snapshot before it nor any state is needed. A key may be in several files of one append, the later ones
 newer; what an earlier one says is then what the later one follows upon.

@@ -27,8 +27,8 @@ FilesByPlace: TypeAlias = Mapping[Place, Sequence[DataFileMeta]]
 class ContentDifference:
     """Compares rows; no more than one bucket's old and new rows are in memory.
 
-    Where rows are merged (``merges``), each append is told by such a comparison. Then only rows with keys of the files
-    that came and went are held: a key whose versions all lie in files that stayed is what it was.
+    Where rows are merged (``merges``), the changes of each append are found by such a comparison. Then only rows with
+    keys of the added and removed files are held: a key whose versions are all in unchanged files is unchanged.
     """
 
     def __init__(

@@ -4,10 +4,10 @@
                         └── what was there before ──┘
 
 The state is begun where the stream begins to follow the log, out of the files of the table's snapshot; from there on it
-holds what the stream itself has heard, so that the table may expire its snapshots and change its files untracked.
+holds what the stream itself has read, so that the table may expire its snapshots and change its files untracked.
 Changes are read off a version that is not newer than they are, and a newer one is written only upon the newest: a
 stretch that is read again, by a restarted stream, a repeated task or both at once, tells the same and does no harm. A
-state that was lost is begun anew where the stream stands, as long as the table keeps that snapshot.
+lost state is rebuilt at the position of the stream, as long as the table keeps that snapshot.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class StatefulNormalizer:
         self._open_state = open_state
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """What a snapshot appended to one bucket of a table without a log: rows and kinds (int8)."""
+        """The rows that a snapshot appended to one bucket of a table without a log, and their kinds (int8)."""
         return self._without_state.read_split(split)
 
     def read_log(
         self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """As ``ChangelogNormalizer.read_log``; afterwards the state has heard everything before ``end``.
+        """As ``ChangelogNormalizer.read_log``; afterwards the state contains everything before ``end``.
 
         Where ``start`` is ``end`` it only gets to there: so a stream that passes from a snapshot to the log begins it.
         """
@@ -74,7 +74,7 @@ class StatefulNormalizer:
                     yield rows, kinds
             _go_on(state, reached, [] if is_heard else [(stretch.rows, stretch.kinds)], stop)
             reached = stop
-        # Nothing but ends of transactions is left: they may leave the log before the stream hears of anything else.
+        # Only ends of transactions are left: they may expire before the stream reads anything else.
         _go_on(state, reached, [], end)
 
     def _completed(
@@ -82,7 +82,7 @@ class StatefulNormalizer:
     ) -> tuple[pa.RecordBatch, pa.Array]:
         helper, keys = self._without_state, self._without_state.keys_of(stretch)
         if stretch.repairs is not None and stretch.repairs <= version.base_snapshot_id:
-            # The state was begun with files that hold this change already, although the stream had not heard it yet.
+            # The state began with files that hold this change already, although the stream had not read it yet.
             old, since_offset = helper.rows_before(stretch.repairs, keys), version.base_offset
         else:
             old, since_offset = state.rows_of(version, keys), version.offset
@@ -90,12 +90,12 @@ class StatefulNormalizer:
         return helper.completed(stretch, old, since)
 
     def _bring_up_to(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
-        """Let the state have heard everything before ``start``, if it has not."""
+        """Bring the state up to ``start``."""
         newest = state.newest()
         if newest is None:
             self._begin(state, log, bucket, start, began_with=began_with)
         elif newest.offset < start:
-            # Whoever read up to here took what it read, but did not live to write it down.
+            # A reader came up to here, and crashed before it stored the state.
             state.advance(newest, _told(log, bucket, newest.offset, start, began_with), offset=start)
 
     def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
@@ -114,7 +114,7 @@ class StatefulNormalizer:
 
 
 def _go_on(state: ChangelogState, start: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]], stop: int) -> None:
-    """Let the state hear the changes from ``start`` up to ``stop``, unless it has, or lacks what comes before them."""
+    """Apply the changes from ``start`` up to ``stop`` to the state, unless it has them, or lacks earlier ones."""
     newest = state.newest()
     if newest is not None and start <= newest.offset < stop:
         state.advance(newest, changes, offset=stop)
@@ -128,8 +128,8 @@ def _read(log: LogStore, bucket: int, start: int, end: int) -> Iterator[Stretch]
 def _told(
     log: LogStore, bucket: int, start: int, end: int, began_with: int
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    heard = (each for each in _read(log, bucket, start, end) if each.repairs is None or each.repairs > began_with)
-    return together((each.rows, each.kinds) for each in heard)
+    new = (each for each in _read(log, bucket, start, end) if each.repairs is None or each.repairs > began_with)
+    return together((each.rows, each.kinds) for each in new)
 
 
 def _with_ends(parts: Iterable[Stretch], end: int) -> Iterator[tuple[Stretch, int]]:

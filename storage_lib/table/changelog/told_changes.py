@@ -12,7 +12,7 @@ from storage_lib.table.changelog.content_difference import ContentDifference, Fi
 
 
 class ToldChanges:
-    """For a table with a changelog producer. Compares what streams of the changelog have been told of each content."""
+    """For a table with a changelog producer. Compares the contents as streams of the changelog have seen them."""
 
     def __init__(self, *, file_store: FileStore, difference: ContentDifference) -> None:
         self._file_store = file_store

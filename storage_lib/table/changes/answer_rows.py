@@ -114,7 +114,7 @@ class AnswerRows:
         message = (
             f"table {self._table}: two rows of the query share the key {row}: {why}. Nothing of this micro-batch was "
             "written. Choose a key for the table that tells the rows of the query apart, such as one with the source's "
-            "key in it, or write into a table without a primary key; a stream that begins anew needs an empty table"
+            "key in it, or write into a table without a primary key; a stream that starts again needs an empty table"
         )
         return SharedKeyError(message)
 

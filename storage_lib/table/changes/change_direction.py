@@ -1,7 +1,7 @@
-"""What a change takes away, or what it brings, apart from the other.
+"""The removals of a change apart from its additions.
 
 Where the primary key lacks a partition column, one commit may take a key away in one partition and bring it in another.
-A reader that goes by the key has to hear of the first before the second, whatever the order of the partitions.
+A reader that goes by the key must get the removals first, whatever the order of the partitions.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _TEXT_MAX = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """A change that does not follow upon what is there; rows as text, ``stored`` None if there is none."""
+    """A change that contradicts the stored row; rows as text, ``stored`` None if there is no stored row."""
 
     kind: str
     key: str
@@ -35,7 +35,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedStretch:
-    """What a check found: the first contradiction, or the ``-U`` whose ``+U`` is still to come (rows).
+    """The result of a check: the first contradiction, or the ``-U`` whose ``+U`` is still to come (rows).
 
     ``is_closed``: of each row that was checked, whether it is none of these.
     """

@@ -28,7 +28,7 @@ def with_whole_deletes(
 ) -> tuple[pa.Table, pa.Array]:
     """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
-    A deletion with a null beside its key may lack something, and is looked up by ``find``, from keys to the rows that
+    A deletion with a null outside its key may be incomplete, and is looked up by ``find``, from keys to the rows that
     there are of them. Where none lacks anything, the very same are returned. Needs a table with a primary key.
     """
     lacks = _may_lack_something(primary_keys, rows, kinds)
@@ -61,10 +61,10 @@ def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
 
 
 def _may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
-    """Which rows are deletions with a null beside their key."""
+    """Which rows are deletions with a null outside their key."""
     is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
-    beside = [rows.column(name) for name in rows.column_names if name not in primary_keys]
-    nulls = [column.is_null() for column in beside if column.null_count]
+    others = [rows.column(name) for name in rows.column_names if name not in primary_keys]
+    nulls = [column.is_null() for column in others if column.null_count]
     if not nulls or not is_delete.any():
         return np.zeros(len(is_delete), bool)
     has_null: np.ndarray = reduce(pc.or_, nulls).to_numpy()

@@ -15,7 +15,7 @@ _STORED = "stored"
 
 
 def repeated_key(keys: pa.Table) -> int | None:
-    """The number of a row whose key an earlier row has, too; None if all keys differ."""
+    """The number of a row that has the key of an earlier row; None if all keys differ."""
     repeats = comparable_frame(keys).select(~pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
     found = np.flatnonzero(repeats)
     return int(found[0]) if len(found) else None

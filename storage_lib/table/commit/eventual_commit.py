@@ -3,9 +3,9 @@
     writers   log ◀── rows, visible as they are stored, at least once; no turn, no transaction
     tiering   turn ─▶ read the log from the newest snapshot's offsets ─▶ files ─▶ snapshot-N with the new offsets
 
-Files and offsets become visible together, so that each record of the log gets into the files exactly once: who dies
-before ``snapshot-N`` leaves files that nobody refers to, and the next one reads the same records again. Two at once
-take turns; of a stalled one and its successor only one can create the snapshot (``TableCommit``).
+Files and offsets become visible together, so that each record of the log gets into the files exactly once: a crash
+before ``snapshot-N`` leaves unreferenced files, and the next tiering reads the same records again. Two at a time
+wait for the lease; of a stalled one and its successor only one can create the snapshot (``TableCommit``).
 What goes to the files alone (an untracked append) waits for a turn as well, at whose start the log is tiered: so it
 comes after what was in the log, and before what will be.
 """
@@ -129,7 +129,7 @@ class EventualCommit:
             )
 
     def put_in_order(self, turn: Turn) -> int | None:
-        """Bring the files up to the log, within the turn of whoever commits upon them."""
+        """Tier the log, under the lease of the commit that follows."""
         self._tier(
             turn,
             commit_user=f"tier-log-{self._environment.new_name()}",
@@ -180,7 +180,7 @@ class EventualCommit:
     def publish_foreign_appends(self, turn: Turn) -> None:
         """Put into the log what other engines appended to the files, who know nothing of it.
 
-        Again if this turn dies before its snapshot. It is tiered like any other record, so that the log's order counts.
+        Again if this writer crashes before its snapshot. It is tiered like any other record, in the order of the log.
         """
         _, missing = self._foreign.find()
         if not missing:

@@ -9,7 +9,7 @@ out, or a successor that aborted it leaves the log behind the files. At the star
    in that bucket are missing, and with them what R itself was to publish again (``LogPart.covers_from``);
 4. adds the appends made since R by writers that know nothing of a log.
 
-What is missing is read from the files which these snapshots added, and published by ``TableCommit`` in a commit of
+Missing changes are read from the files that these snapshots added, and published by ``TableCommit`` in a commit of
 its own, every record with the header ``repairs-snapshot``: a reader that started at that snapshot skips it.
 """
 

@@ -20,7 +20,7 @@ class ReservedPartitions(Enum):
 
     @classmethod
     def of(cls, schema: TableSchema) -> Self:
-        """What a table of this schema needs."""
+        """The reservations that a table of this schema needs."""
         if not schema.has_dynamic_buckets:
             return cls.NONE
         return cls.ALL if schema.crosses_partitions else cls.WRITTEN

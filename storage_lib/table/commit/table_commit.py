@@ -7,7 +7,7 @@
            3  end the transactions; what proves lost is published again at once
            4  give the turn back
 
-A commit that fails before step 2 leaves nothing behind. One that dies after it is finished by the next ``open``.
+A commit that fails before step 2 leaves nothing behind. After a later crash the next ``open`` completes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replaces what is in some partitions, or in all: files for files if nobody is told, else as its net change.
+"""Replaces the content of some or all partitions: files by files if untracked, else by its net change.
 
 untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
             whatever a stream commits during or after the overwrite wins. No turn is needed.
@@ -118,7 +118,7 @@ class TableOverwrite:
     def _told(
         self, order: WriteOrder, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
     ) -> tuple[CommitMessage, ...]:
-        """What a tracked overwrite changes, where files are replaced and streams read changelog files."""
+        """The changelog of a tracked overwrite that replaces files, for streams of changelog files."""
         if not order.tracked or self._told_changes is None:
             return ()
         old: dict[Place, list[DataFileMeta]] = defaultdict(list)

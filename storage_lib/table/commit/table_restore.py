@@ -1,6 +1,6 @@
 """Makes the table show again what an older snapshot shows, or another branch's: always in a new snapshot.
 
-Snapshots are never taken back: whoever has read one may rely on its number, the log can't be rolled back, and other
+Snapshots are never removed by it: readers rely on their numbers, the log cannot be rolled back, and other
 writers go on meanwhile. What was rolled back can itself be rolled back.
 
 untracked   files for files: those that came since go, those that went come back. Costs metadata only, needs no turn.

@@ -1,4 +1,4 @@
-"""``table.branches``: write beside the table, look at the result, then publish it all at once.
+"""``table.branches``: write to a copy of the table, check the result, then publish it all at once.
 
     main      1 ── 2 ── 3 ─────────────── 4      fast-forward: one snapshot that shows what the branch shows
                    └ dev  2 ── 3 ── 4 ────┘
@@ -188,7 +188,7 @@ class TableBranches(Generic[TableT]):
         if head is None:
             return None
         guard = self._guard(name, self._synced(name, history))
-        # Before the schema is changed, too: what is refused leaves the table as it was.
+        # Also before the schema is changed: a refusal leaves the table as it was.
         guard(self._file_store.snapshots.latest())
         if self._take_over_schemas(name):
             return self._of_newest_schema().fast_forward(

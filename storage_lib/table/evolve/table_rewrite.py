@@ -1,4 +1,4 @@
-"""ADD PRIMARY KEY and another number of buckets: every row is written anew, and one snapshot changes all at once.
+"""ADD PRIMARY KEY and another number of buckets: every row is rewritten, and one snapshot changes all at once.
 
     turn ─▶ base snapshot ─▶ rows of the base ─▶ files of the new layout        a few batches in memory at a time
                                                  schema of the new layout       waits, is in force for nobody
@@ -7,8 +7,8 @@
 
 Dying before the snapshot leaves the old table, and a schema and a topic that the next ALTER passes over or uses; dying
 after it, the new one. The turn keeps appends away. What needs none (compactions, overwrites, appends that commute) may
-come first: then the rewriting is done once more. Whoever has the table open under the old layout is refused by every
-commit (``FileStore.check_layout``), so of a sleeper and the rewriting, too, one creates the next snapshot.
+come first: then the rewrite is repeated. A process that has the table open under the old layout is refused by every
+commit (``FileStore.check_layout``), so of a paused writer and the rewrite only one creates the next snapshot.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class TableRewrite:
             return altered
 
     def give_up(self) -> None:
-        """Let a rewriting that died never come into force: ``ALTER`` goes on from the schema before.
+        """Cancel an interrupted rewrite: ``ALTER`` continues from the schema before it.
 
         Waits for one that lives. Raises as ``TableCommit.open``.
         """
@@ -130,7 +130,7 @@ class TableRewrite:
             in_force = schema_in_force(self._environment.file_io, self._paths)
             if newest is None or in_force is None or in_force.id == newest.id:
                 return
-            # A snapshot in our turn: whoever slept over losing his can't create the one after his base any more.
+            # A snapshot under our lease: a paused writer that lost its lease cannot create the one after its base.
             self._commit.mark(order)
             topics = topics_of([self._history.load(each) for each in self._history.ids()])
             now = self._environment.clock.now_millis()

@@ -138,7 +138,7 @@ def is_deleted(delete: Callable[[str], None], name: str) -> bool:
 
 
 def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
-    """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for what is no time."""
+    """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for an invalid duration."""
     if duration is None:
         return None
     if isinstance(duration, timedelta):

@@ -39,7 +39,7 @@ def arrow_rows(table: str, rows: object) -> Rows:
     try:
         if isinstance(rows, pl.DataFrame):
             return rows.to_arrow()
-        pandas = sys.modules.get("pandas")  # whoever has a frame has imported it
+        pandas = sys.modules.get("pandas")  # a caller with a frame has imported it
         if pandas is not None and isinstance(rows, pandas.DataFrame):
             return _of_pandas(rows)
         if isinstance(rows, ArrowStream):

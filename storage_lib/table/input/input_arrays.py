@@ -138,7 +138,7 @@ def _nested(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
                     children.append(pa.nulls(len(array), each.type.arrow))
                     continue
                 child = struct_child(array, each.name)
-                # The child is null where the row is, which is no missing value.
+                # The child is null where the row is, which is not a missing value.
                 missing = child.null_count - (0 if nulls is None else int(nulls.sum()))
                 children.append(conformed(child, each.type, where))
                 if missing and not each.type.nullable:

@@ -24,7 +24,7 @@ class PartitionSpecs:
     def predicate(self, spec: Mapping[str, object]) -> Predicate | None:
         """Partitions with all these values; None for the empty spec, which names every partition.
 
-        Raises ``InvalidInputError`` for a column that is no partition column and for a value not of its type.
+        Raises ``InvalidInputError`` for a column that is not a partition column and for a value of another type.
         """
         return reduce(And, (self._equals(name, value) for name, value in spec.items())) if spec else None
 

@@ -1,4 +1,4 @@
-"""What was committed, commit by commit: for those who act on each, not on the rows."""
+"""Summaries of commits, for callers that react to each commit rather than to its rows."""
 
 from __future__ import annotations
 

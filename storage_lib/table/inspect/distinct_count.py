@@ -15,7 +15,7 @@ _HASHES = 2.0**64
 
 
 class DistinctCount:
-    """Add batches, then ask. Nulls are no values."""
+    """Add batches, then estimate. Nulls do not count."""
 
     def __init__(self) -> None:
         self._smallest = np.empty(0, np.uint64)

@@ -183,7 +183,7 @@ class SystemTables:
         )
 
     def _audit_log(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Every change that can still be told: what the earliest snapshot shows, then what came since."""
+        """Every change that is still known: the content of the earliest snapshot, then the changes since."""
         for split in self._changes.plan_all():
             for batch in self._changes.read(split):
                 columns = [batch.column(batch.num_columns - 1), *batch.columns[:-1]]

@@ -1,4 +1,4 @@
-"""What a table is and holds, for people: DESCRIBE, the command line, the Airflow page and the demo show the same."""
+"""The description of a table for people, as DESCRIBE, the command line, the Airflow page and the demo show it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class TableDescription:
         return pa.Table.from_pylist(rows, schema=pa.schema([*keys, *counts]))
 
     def _is_compacted(self, entries: list[ManifestEntry], runs: Mapping[tuple[bytes, int], int]) -> bool:
-        """One run a bucket, and none of level 0, where only an append-only table keeps its files for good."""
+        """One run per bucket, and none of level 0, where only an append-only table keeps files permanently."""
         is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
         return is_done and all(count == 1 for count in runs.values())
 

@@ -86,7 +86,7 @@ class TableStatistics:
 
 
 class _ColumnGathering:
-    """What is known so far of one column."""
+    """The statistics of one column so far."""
 
     def __init__(self, field: DataField) -> None:
         self.field = field

@@ -73,7 +73,7 @@ class PostCommitCompaction:
             self._compact(snapshot, buckets)
 
     def _compact(self, written: Snapshot, buckets: Buckets) -> None:
-        """What is due first; then what is crowded, for a few rounds until it no longer is."""
+        """First what is due; then the crowded buckets, for a few rounds until they no longer are."""
         done = self._try(written, buckets)
         if self._must_compact:
             self._finish(done, buckets)

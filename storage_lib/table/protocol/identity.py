@@ -39,7 +39,7 @@ def write_identity_of(
 
 
 def checked_user(table: str, commit_user: object) -> None:
-    """Raise ``InvalidInputError`` for what is no text, or an empty one."""
+    """Raise ``InvalidInputError`` for a value that is not text, or is empty."""
     if not isinstance(commit_user, str) or not commit_user:
         message = f"table {table}: commit_user is {commit_user!r}; give a text, such as the name of the job"
         raise InvalidInputError(message)

@@ -1,4 +1,4 @@
-"""What a snapshot says about the log, in its ``properties`` (docs/format.md, "Snapshot properties").
+"""The log's part of a snapshot, in its ``properties`` (docs/format.md, "Snapshot properties").
 
 A commit without a log part of its own (compaction, untracked write) carries the offsets forward, so that a
 reader who starts at any snapshot of ours finds where to go on.
@@ -65,7 +65,7 @@ class LogPart:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> LogPart | None:
-        """What a snapshot's properties say; None if another writer made it, which knows nothing of a log.
+        """As read from a snapshot's properties; None for a snapshot of a writer without a log.
 
         Raises ``CorruptFileError`` naming the snapshot's file if they can't be decoded.
         """

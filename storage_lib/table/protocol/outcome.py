@@ -14,7 +14,7 @@ _Answer = TypeVar("_Answer")
 
 
 def tells_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
-    """Give every exception of ``verb`` an attribute ``committed``, unless whoever raised it has said so.
+    """Give every exception of ``verb`` an attribute ``committed``, unless it has one.
 
     False for errors: nothing behind the commit point raises (``after_commit``). None where the answer was lost, and for
     an interrupt, which may come at any moment.

@@ -1,8 +1,8 @@
 """Where a table's foreign sources have been read up to, in its snapshots' ``properties`` (docs/format.md).
 
-Rows and offsets are in one snapshot, so each record of a source gets into the table once, whoever dies. Every commit of
-ours carries the offsets on, so that the newest of our snapshots tells those of all sources. A snapshot that brings
-older content back brings the offsets of that content back, too: whoever reads the source next reads on from there.
+Rows and offsets are in one snapshot, so each record of a source gets into the table once, despite crashes. Every commit
+of ours carries the offsets on, so that the newest of our snapshots tells those of all sources. A snapshot that brings
+older content back also brings the offsets of that content back: the next read of the source continues there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDS = f"{OWN_PREFIX}source-ids"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """What one commit holds of a source: its records from ``start`` up to, not including, ``end``.
+    """The records of a source in one commit: from ``start`` up to, not including, ``end``.
 
     ``start`` is None where nothing of it is in the table yet. ``source`` names it among the table's sources, usually by
     its topic.
@@ -73,7 +73,7 @@ class SourceOffsets:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> SourceOffsets:
-        """What a snapshot of ours says; ``CorruptFileError`` naming its file if it can't be decoded."""
+        """As read from a snapshot of ours; ``CorruptFileError`` naming its file if they cannot be decoded."""
         try:
             found, ids = (json.loads(snapshot.properties.get(key, "{}")) for key in (SOURCES, IDS))
             return cls(

@@ -24,7 +24,7 @@ class StreamPosition:
     ``watched_snapshot_id`` is the newest snapshot at which a stream that follows the log has looked whether it was
     untracked; None where nobody asked (``scan.on-untracked=ignore``). ``table_uuid`` names the table, for a position
     means nothing in another one, be it of the same name; None in positions that were made by hand. ``layout`` is the
-    number of the table's layout: its log begins anew with each.
+    number of the table's layout: each has a new log.
     """
 
     snapshot_id: int

@@ -8,7 +8,7 @@
     holder   create lease-4 ── beat ── beat ── commit ── released-4
     waiter        └ ticket ── beat moved ── beat moved ────────┴─ create lease-5 ── …
 
-Nobody compares clocks: a waiter takes over when the beat has stood still for ``lease.timeout`` of its own clock.
+No clocks are compared: a waiter takes over when the beat has not changed for ``lease.timeout`` by its own clock.
 The lease gives liveness only. Safety is the snapshot's: ``check`` before a snapshot is created, and the refusal of
 a commit when another turn's snapshot came between (``TableCommit``), are what a stalled holder can't get past.
 """
@@ -101,7 +101,7 @@ class TurnLease:
                 clock.sleep(_POLL_SECONDS)
         finally:
             if ticket is not None:
-                # A ticket that stays is torn up by whoever comes next; a turn that was had must not be lost by it.
+                # A ticket that stays is deleted by the next waiter; a lease that was acquired must not be lost by it.
                 with suppress(StorageError):
                     self._files.delete(ticket, below=self._paths.root)
 
@@ -185,7 +185,7 @@ class TurnLease:
             return dict(_NOBODY_KNOWS)
 
     def _decoded(self, number: int, content: bytes) -> dict[str, str]:
-        """Who a lease is of. A damaged one is somebody's, and is taken over as any other whose beat stands still."""
+        """The holder of a lease. A damaged one has a holder, too, and is taken over when its beat does not change."""
         try:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}
@@ -211,7 +211,7 @@ class TurnLease:
     def _let_waiters_pass(self, commit_user: str) -> None:
         """Be fair: who had the last turn lets one of the waiters have the next.
 
-        A ticket that nobody renews meanwhile is a dead waiter's, and is torn up.
+        A ticket that is not renewed meanwhile belongs to a crashed waiter, and is deleted.
         """
         clock = self._environment.clock
         newest = self.newest()

@@ -1,4 +1,4 @@
-"""What a driver hands to its tasks, and what they hand back: frozen and picklable, so any engine can carry them."""
+"""The values that a driver and its tasks exchange: frozen and picklable, so any engine can carry them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OverwriteScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOrder:
-    """One commit in the making: whose it is, upon which snapshot, in which turn, and whether the log hears of it."""
+    """A commit in progress: its user, its base snapshot, its lease, and whether its changes go to the log."""
 
     commit_user: str
     tracked: bool
@@ -75,7 +75,7 @@ class WriteOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCommitMessage:
-    """What one task wrote: files, and log transactions that are flushed but still open.
+    """The output of one task: files, and log transactions that are flushed but still open.
 
     Picklable; the driver commits or aborts both. ``row_count`` counts the rows handed in.
     """

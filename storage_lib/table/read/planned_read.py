@@ -1,4 +1,4 @@
-"""What one read has to read, and two ways to go about it: split after split, or all of them at once."""
+"""The splits of one read, and two ways to read them: one after another, or several in parallel."""
 
 from __future__ import annotations
 

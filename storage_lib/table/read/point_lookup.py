@@ -58,7 +58,7 @@ class PointLookup:
     def lookup(
         self, snapshot: Snapshot | None, keys: Rows | Sequence[Mapping[str, object]], columns: Sequence[str] | None
     ) -> pa.Table:
-        """The rows that there are of ``keys``, in the order of the keys; columns of the table as asked for.
+        """The existing rows of ``keys``, in the order of the keys, with the wanted columns.
 
         Raises ``InvalidInputError`` for a table without a primary key, unknown columns, and keys that lack a column of
         it, hold a null or have values of other types.

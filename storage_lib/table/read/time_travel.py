@@ -20,8 +20,8 @@ class TimeTravel:
     ) -> Snapshot | None:
         """The snapshot to read; None for a table without a commit. At most one of the three may be given.
 
-        Raises ``InvalidInputError`` for several, ``NotFoundError`` for a snapshot, tag or moment that there is not,
-        ``SnapshotExpiredError`` for one that there is no more.
+        Raises ``InvalidInputError`` for several, ``NotFoundError`` for an unknown snapshot, tag or time,
+        ``SnapshotExpiredError`` for an expired one.
         """
         if snapshot_id is None and tag is None and timestamp_millis is None:
             snapshot_id, tag = self._options.scan_snapshot_id, self._options.scan_tag_name

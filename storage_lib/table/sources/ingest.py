@@ -2,7 +2,7 @@
 
     newest snapshot ─▶ offsets of the source ─▶ records from there ─▶ rows and new offsets in one snapshot ─▶ and again
 
-There is nothing else to remember, so there is nothing that could disagree: whoever dies has committed both or neither,
+No other state is kept, so nothing can disagree: a process that crashes has committed both or neither,
 and after a rollback the source is read again from where the restored content ends.
 """
 
@@ -55,18 +55,18 @@ def ingest(
 ) -> IngestResult:
     """Write the changes that a foreign topic holds now, and the table does not, into the table.
 
-    It goes on where the table's newest snapshot says that ``source`` (default: the topic's name) has been read up to;
+    It continues where ``source`` (default: the topic's name) ends by the table's newest snapshot;
     only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
     ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
     ``debezium-avro``, ``upsert-kafka`` (JSON keys and values; no value deletes the row of the key), or
     ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
-    memory at a time, and more where the broker hands out more at once. With ``skip_expired`` it goes on behind records
+    memory at a time, and more where the broker returns more at once. With ``skip_expired`` it continues after records
     that the topic's retention has deleted, and with the beginning of a topic that was deleted and made anew.
 
-    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is no change (unless ``options`` say
-    ``log.scan.on-corrupt=skip``), ``InvalidInputError``
+    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is not a change (unless ``options``
+    have ``log.scan.on-corrupt=skip``), ``InvalidInputError``
     for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
     ``LeaseLostError`` and ``CommitConflictError`` (somebody else reads the same source) are to be retried. What was
     committed before stays.
@@ -103,7 +103,7 @@ class SourceReader:
         self._skip_expired = skip_expired
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
-        """Commit by commit; the first one also where there is no row, so that the place to start is fixed.
+        """Commit by commit; the first one also without rows, so that the start is fixed.
 
         So is the topic, where an older snapshot does not tell it: it may be made anew before it has another record.
         """

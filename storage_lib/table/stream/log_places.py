@@ -1,6 +1,6 @@
-"""Where a stream goes on in the log: after a snapshot, or since a time; and whether a place still means what it meant.
+"""Where a stream continues in the log: after a snapshot, or since a time; and whether a position is still valid.
 
-Offsets of a log that somebody made anew, and records that retention has taken, are told of rather than passed over
+Offsets of a recreated log, and records that retention has deleted, are reported rather than skipped
 (docs/decisions/0026).
 """
 
@@ -31,9 +31,9 @@ class LogPlaces:
         self._clock = clock
 
     def after(self, log: LogStore, snapshot_id: int) -> LogOffsets:
-        """Where who has read the snapshot goes on: the beginning of a log that was made anew after it.
+        """Where a reader of the snapshot continues: the beginning of a log that was recreated after it.
 
-        Raises ``LogOffsetsExpiredError`` where something since was told only to the log that is gone, and
+        Raises ``LogOffsetsExpiredError`` where later changes are only in the deleted log, and
         ``SnapshotExpiredError`` where no snapshot tells the place any more.
         """
         offsets, log_id = self._told_by(snapshot_id), log.log_id()
@@ -115,7 +115,7 @@ class LogPlaces:
 
 
 def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterator[Snapshot]:
-    """The snapshots that streams hear of. Of overwrites these are the ones that say so."""
+    """The snapshots whose changes streams get. Of overwrites only the tracked ones."""
     for snapshot_id in range(after + 1, last + 1):
         snapshot = history.load(snapshot_id)
         part = LogPart.of_snapshot(snapshot)

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 5.0
 
 
 class RewriteWatch:
-    """What one stream, of the table under ``schema``, is told of rewritings."""
+    """Notices rewrites of the table for one stream of it under ``schema``."""
 
     def __init__(self, *, table: str, schema: TableSchema, file_store: FileStore, clock: Clock) -> None:
         self._table = table

@@ -1,10 +1,10 @@
-"""What a stream is never told, and what it does about it (``scan.on-untracked = warn | fail``).
+"""Commits whose changes a stream does not get, and what it does then (``scan.on-untracked = warn | fail``).
 
     snapshot   5 tracked    6 untracked   7 compaction   8 tracked
     log        … 16         …             …              17 … 40
                             ▲ told before anything from 17 on is handed out
 
-An untracked commit changes the files, not the log, so whoever has read the files before and reads the log after it no
+An untracked commit changes the files, not the log, so a reader of the files before it and of the log after it no
 longer has the table. A stream looks at every snapshot once; its position remembers how far it has looked. That costs
 the id of the newest snapshot a look, and each snapshot's own file once.
 """
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a look at the snapshots allows: the log may be read up to ``end``.
+    """The result of a check of the snapshots: the log may be read up to ``end``.
 
     ``watched_snapshot_id`` is the newest snapshot looked at; ``has_warned`` that there was something to say, which
     ought not to be said again.
@@ -161,8 +161,8 @@ class UntrackedWatch:
     def _is_untracked(self, snapshot: Snapshot) -> bool:
         """Whether it changed what the table holds without telling streams.
 
-        Appends of other engines are told by our next writer, or to streams that follow snapshots; their overwrites
-        are not.
+        Appends of other engines are published by our next writer, or read by streams that follow snapshots; their
+        overwrites are not.
         """
         if REWROTE in snapshot.properties:
             return False  # the same rows, in other places

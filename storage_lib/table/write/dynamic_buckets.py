@@ -34,7 +34,7 @@ class DynamicBuckets(Protocol):
         """Rows to be written, by partition and bucket, each pair once."""
 
     def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
-        """The messages of the task's files with what becomes of the indexes; to be called once, at the end."""
+        """The messages of the task's files with the changes of the indexes; to be called once, at the end."""
 
 
 def limits_of(options: TableOptions) -> BucketLimits:

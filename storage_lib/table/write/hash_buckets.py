@@ -67,7 +67,7 @@ class HashBuckets:
         yield from grouped(partitions, codes, buckets, rows, kinds)
 
     def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
-        """The messages of this task's files, and what becomes of the indexes: its new index files are made here."""
+        """The messages of this task's files, with its new index files, which are written here."""
         changes = self._changes()
         there = {(message.partition, message.bucket) for message in messages}
         of_indexes = tuple(

@@ -38,7 +38,7 @@ class HeldChanges:
         self._held_bytes += rows.nbytes
 
     def take(self) -> Iterator[tuple[int, CompleteChanges]]:
-        """What is held, by bucket, with the rows that were there before; nothing is held afterwards.
+        """The held rows by bucket, with the rows before them; nothing is held afterwards.
 
         The pre-images must reflect all changes taken before, and none that is held. Raises as ``PreImages.of``.
         """

@@ -1,4 +1,4 @@
-"""What one task hands to the log: in transactions that its driver's snapshot decides, or visible at once.
+"""The log's part of one task: in transactions that its driver's snapshot decides, or visible at once.
 
 ``log.consistency=transactional`` writes a ``TransactionalShare``; ``eventual`` an ``AppendedShare``, and who has a turn
 there (``ingest``, an overwrite, a repair) a ``FencedShare``.
@@ -64,7 +64,7 @@ class TransactionalShare:
         with self._fencing_explained(bucket):
             if bucket not in self._transactions:
                 if self._turn is not None:
-                    # To begin is to fence whoever has the slot, and that may be the one who took our turn over.
+                    # To begin fences the holder of the slot, which may be the process that took our lease over.
                     self._lease.check(self._turn)
                 self._begun[bucket] = self._clock.monotonic()
                 self._transactions[bucket] = self._log.begin(bucket)
@@ -108,7 +108,7 @@ class FencedShare(TransactionalShare):
 
     Rows that were made of a source's records, or of the table's own, must not come behind what a later turn has made of
     the same. So the turn is looked at once more before the transactions are committed: by then they have begun, so
-    whoever takes the turn over later ends them first (``EventualCommit``).
+    the next holder of the lease ends them first (``EventualCommit``).
     """
 
     def flush(self) -> tuple[BucketTransaction, ...]:
