@@ -103,7 +103,7 @@ def of_sql() -> dict[str, FilesEntered]:
 def main() -> None:
     """Print one JSON record an operation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sql", action="store_true", help="an INSERT, too; starts Spark")
+    parser.add_argument("--sql", action="store_true", help="also an INSERT; starts Spark")
     arguments = parser.parse_args()
     paths = of_the_table() | (of_sql() if arguments.sql else {})
     for operation, path in paths.items():

@@ -77,8 +77,8 @@ def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
         yield data.decode("utf-8", "replace").strip() or "(empty)"
     else:
         message = (
-            f"{path} is no file of a table by its name; those are snapshot-, schema-, tag-, manifest-, data files and "
-            "what else docs/format.md lists"
+            f"{path} is not named like a file of a table: a snapshot-, schema-, tag-, manifest- or data file, or "
+            "another one that docs/format.md lists"
         )
         raise InvalidInputError(message)
 

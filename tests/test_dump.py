@@ -97,7 +97,7 @@ def test_what_is_no_file_of_a_table_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no such file"):
         list(dump(LocalFileIO(), str(tmp_path / "snapshot-1")))
     for name in ("notes.txt", "README"):
-        with pytest.raises(InvalidInputError, match="no file of a table"):
+        with pytest.raises(InvalidInputError, match="not named like a file of a table"):
             dumped(name)
     with pytest.raises(InvalidInputError, match="written aside"):
         dumped(".snapshot-1.77.tmp")

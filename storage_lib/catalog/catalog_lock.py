@@ -1,8 +1,8 @@
 """A lock on one table that all processes of a catalog see: for stores that can't create a file if it is absent.
 
-A holder shows life by beating; a waiter that has seen nothing move for the holder's time-out, by its own clock, takes
-over. So nobody compares clocks, and who dies blocks nobody for longer. Whoever was taken over is told at the next
-``Hold.check``, and has to check right before it writes.
+A holder renews the lock at an interval. A waiter that sees no renewal for the holder's time-out, by its own clock,
+takes over. So no clocks are compared, and a crashed holder blocks others for that time only. A holder that lost the
+lock notices at the next ``Hold.check``, which it must call right before it writes.
 """
 
 from __future__ import annotations

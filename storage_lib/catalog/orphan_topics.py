@@ -76,7 +76,7 @@ class OrphanTopics:
         if orphan.table is None and not is_sole_catalog:
             message = (
                 f"topic {orphan.topic!r} bears the mark of no table in this catalog, but may be another one's on the "
-                "same brokers; say that there is none (--sole-catalog) to delete it"
+                "same brokers; if no other warehouse uses them, delete it with --sole-catalog"
             )
             raise InvalidInputError(message)
         if orphan in self.find():

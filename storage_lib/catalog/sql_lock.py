@@ -1,6 +1,6 @@
 """The lock of a SQL catalog: a row of ``paimon_distributed_locks``, which Paimon's own JDBC catalog respects too.
 
-The row's ``lock_owner`` ends with a number that grows at each sign of life; whoever changes the row names the owner
+The row's ``lock_owner`` ends with a number that grows at each renewal; a change of the row names the owner
 that he has seen, so that of two who do one is first.
 """
 

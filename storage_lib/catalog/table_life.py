@@ -1,11 +1,11 @@
-"""How a table comes to be, moves and ends, in steps that can each be repeated; the same for every home of entries.
+"""The life of a table: created, renamed, dropped, in steps that can each be repeated; the same for all entry stores.
 
     create   schema-0 (or somebody else has it) ─▶ topic ─▶ entry; what can't be finished is taken back
-    drop     dropped (says what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; whoever comes next finishes a drop
+    drop     dropped (says what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; the next caller completes a drop
     rename   directory ─▶ entry; repeating it finishes it
 
-Where entries are kept apart, one table's creators and droppers take turns, so files without an entry were left by one
-that died, or are no table of this catalog. Those without a snapshot are taken away by the next creator.
+Where entries are stored apart from files, CREATE and DROP of one table lock it, so files without an entry were left by
+a crash, or belong to no table of this catalog. Those without a snapshot are deleted by the next CREATE.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def orphans(
     register: Annotated[bool, typer.Option(help="Give tables without an entry in the catalog one.")] = False,
     topics: Annotated[bool, typer.Option(help="Kafka topics that no table uses, in place of files.")] = False,
     sole_catalog: Annotated[
-        bool, typer.Option(help="No other warehouse has topics on these brokers: delete those of no table here, too.")
+        bool, typer.Option(help="No other warehouse has topics on these brokers: also delete those of no table here.")
     ] = False,
 ) -> None:
     """List, or delete, files that no snapshot, tag or branch needs; of a catalog, what is half a table."""

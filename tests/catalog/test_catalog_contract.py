@@ -180,10 +180,10 @@ def test_hostile_names_are_refused(home: CatalogHome, name: str) -> None:
         lambda: catalog.drop_table(name),
         lambda: catalog.rename_table(name, f"{home.database}.fine"),
     ):
-        with pytest.raises(InvalidInputError, match=r"no table name"):
+        with pytest.raises(InvalidInputError, match=r"not a table name"):
             act()
     for act in (lambda: catalog.create_database(name + "/.."), lambda: catalog.drop_database(name + "%")):
-        with pytest.raises(InvalidInputError, match="no database name"):
+        with pytest.raises(InvalidInputError, match="not a database name"):
             act()
 
 

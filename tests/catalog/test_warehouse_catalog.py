@@ -255,9 +255,9 @@ def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(
     table.append(rows("+I a 1 10"))
     table.append(rows("+I a 2 10"))
     catalog.drop_table(NAME)
-    anew = orders(catalog) if made_anew else None
-    if anew is not None:
-        anew.append(rows("+I b 1 10"))
+    second = orders(catalog) if made_anew else None
+    if second is not None:
+        second.append(rows("+I b 1 10"))
 
     for act in (
         lambda: table.append(rows("+I a 3 30")),
@@ -269,10 +269,10 @@ def test_who_has_a_dropped_table_open_does_nothing_to_the_one_that_has_its_name(
         with pytest.raises(NotFoundError, match=r"shop\.orders was dropped.*load it again from its catalog"):
             act()
 
-    assert len(data_files(table)) == (0 if anew is None else 1)
-    if anew is not None:
-        assert content(anew) == content(catalog.load_table(NAME)) == {"b 1 10"}
-        assert anew.refresh() is anew
+    assert len(data_files(table)) == (0 if second is None else 1)
+    if second is not None:
+        assert content(second) == content(catalog.load_table(NAME)) == {"b 1 10"}
+        assert second.refresh() is second
 
 
 def test_a_table_is_not_made_over_what_a_late_writer_left() -> None:

@@ -75,7 +75,7 @@ class Branch:
     hint: str = ""
 
     def text(self, carried: Sequence[str] = ()) -> str:
-        """The SELECT, with columns of the source's that are handed on beside the answer's."""
+        """The SELECT, with columns of the source that are passed on in addition to the answer's."""
         items = [f"{item.sql} AS {item.name}" for item in self.items] + [f"s.{name} AS {name}" for name in carried]
         where = f" WHERE {' AND '.join(f'({each})' for each in self.conditions)}" if self.conditions else ""
         return f"SELECT {self.hint}{', '.join(items)} FROM {self.tables}{where}"  # noqa: S608  a query of our own
@@ -183,7 +183,7 @@ class Case:
     normalize: str | None = None
     """What the query says of `scan.normalize`."""
     from_snapshot: bool = True
-    """The stream begins with a snapshot; else with the first change that there was."""
+    """The stream begins with a snapshot; else with the first change."""
     conf: tuple[tuple[str, str], ...] = ()
     """Settings of Spark, by which it chooses its plan."""
 

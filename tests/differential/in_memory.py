@@ -1,7 +1,7 @@
 """Runs cases on real tables in memory, with what runs in Spark's driver and tasks but without Spark.
 
 Tables, logs, the connector's reader and its tasks are the product's; DuckDB answers the query in between, as in
-``without_spark``. So this shows that the stream that is simulated there is the one that there is.
+``without_spark``. So this shows that the stream simulated there equals the real one.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Run:
         return self._oracle.answer(case, rows.elements())
 
     def _drain(self, step: Drain, moment: Case) -> None:
-        """As Spark does it for a query that takes what is there now."""
+        """As Spark does it for a query with the trigger available-now."""
         reader = self._reader(step)
         reader.prepareForTriggerAvailableNow()
         limit = reader.getDefaultReadLimit()

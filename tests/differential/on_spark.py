@@ -28,7 +28,7 @@ from tests.differential.verdict import (
 )
 
 NO_STATE_DIRECTORY = "say where by scan.normalize.state-directory"
-"""What a query on Spark ends with that asks for `scan.normalize=state` and names no directory, as these cases do."""
+"""The error of a query on Spark that asks for `scan.normalize=state` without a directory, as these cases do."""
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -82,7 +82,7 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
             before = model.rows()
             model.overwrite(step)
             if is_seen:
-                # As if what has gone had gone first, and as the update of a row that is told in one step.
+                # As if removals came first, and as an update of a row that is written in one step.
                 yield before & model.rows()
                 yield before
                 yield model.rows()

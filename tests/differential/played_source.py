@@ -1,4 +1,4 @@
-"""The source of a case as a real table, and beside it a model in plain Python of what it has to hold."""
+"""The source of a case as a real table, and a model in plain Python of its expected content."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TAKE_AWAY = ("-U", "-D")
 
 
 class SourceModel:
-    """What a source holds after the changes that were made so far."""
+    """The content of a source after the changes made so far."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -89,7 +89,7 @@ class PlayedSource:
         self._source = source
 
     def rows(self) -> Bag:
-        """What a batch query would read; of a log that comes first, once the files have followed."""
+        """The rows that a batch query would read; of an eventual log, after tiering."""
         if self.table.new_write().log_comes_first:
             return self.model.rows()
         return bag_of(self.table.to_arrow(), self._source.names)
@@ -154,7 +154,7 @@ def create_tables(catalog: Catalog, case: Case, database: str, *, options: dict[
         partition_by=[source.partition] if source.partition else [],
         options=own | options,
     )
-    beside: list[DynamicTable] = []
+    others: list[DynamicTable] = []
     for name, columns, key, rows in (
         ("dim", DIMENSION_COLUMNS, ["cat"], case.dimension),
         ("details", DETAILS_COLUMNS, ["cat", "tag"], case.details),
@@ -164,8 +164,8 @@ def create_tables(catalog: Catalog, case: Case, database: str, *, options: dict[
         )
         if rows:
             made.append(arrow_rows(columns, rows))
-        beside.append(made)
-    return PlayedSource(table, beside[0], source)
+        others.append(made)
+    return PlayedSource(table, others[0], source)
 
 
 def create_sink(catalog: Catalog, case: Case, database: str, *, options: dict[str, str]) -> DynamicTable:

@@ -20,8 +20,8 @@ Expression = tuple[str, str]
 class Tables:
     """A FROM clause, what its columns can be made into, and conditions on them.
 
-    ``is_single``: it has one row for a row of the source at most. ``extra`` tells apart the rows made of one. ``hint``
-    is Spark's.
+    ``is_single``: it has one row for a row of the source at most. ``extra`` distinguishes the rows made of one.
+    ``hint`` is Spark's.
     """
 
     sql: str

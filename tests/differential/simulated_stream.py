@@ -1,4 +1,4 @@
-"""What a stream of the source hands out, simulated: changes in order within each bucket, cut into batches at random.
+"""A simulated stream of the source: changes in order within each bucket, cut into batches at random.
 
 It stands for ``DynamicTable.stream``, whose own tests show that it is so: the first snapshot's rows as inserts, then
 the changes as they were written, upserts or with the rows before them.

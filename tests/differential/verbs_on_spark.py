@@ -33,7 +33,7 @@ _STATEMENTS = 6
 def difference_after_verbs(
     spark: SparkSession, directory: Path, table: VerbTable, seed: int, *, count: int = _STATEMENTS
 ) -> str | None:
-    """What is wrong after one of ``count`` random statements; None if nothing is."""
+    """The first difference after one of ``count`` random statements; None if there is none."""
     from storage_lib.sql import Session
 
     rng = Random(f"{table.name}{seed}")  # noqa: S311  chance, not secrets
@@ -71,7 +71,7 @@ class _Twin:
         self._db.execute("CREATE TABLE t (k BIGINT, p VARCHAR, n BIGINT, s VARCHAR)")
 
     def difference(self, statement: Statement, found: VerbBag) -> str | None:
-        """What is wrong with ``found`` after a statement, which is run here as well."""
+        """The difference of ``found`` from the model after a statement, which is run here as well."""
         before = self._rows()
         for sql in statement.in_duckdb:
             self._db.execute(sql)

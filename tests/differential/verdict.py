@@ -1,4 +1,4 @@
-"""What a sink has to hold, and what its log has to say."""
+"""Checks of the content of a sink and of its log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_several_rows_of_a_key(case: Case, expected: Bag) -> bool:
 
 
 def difference(case: Case, expected: Bag, found: Bag) -> str | None:
-    """What is wrong with the rows ``found``; None if nothing is.
+    """The difference of the rows ``found`` from the expected ones; None if there is none.
 
     A sink with a key holds one row for each key of the answer, one of those that the answer has for it, and no other.
     """
@@ -48,7 +48,7 @@ def difference(case: Case, expected: Bag, found: Bag) -> str | None:
 def difference_from_any(
     moments: Sequence[Case], rows: Bag, found: Bag, answer: Callable[[Case, Bag], Bag]
 ) -> str | None:
-    """What is wrong with ``found`` where other tables have changed: ``moments`` are the case with each of their states.
+    """As ``difference`` where other tables have changed: ``moments`` are the case with each of their states.
 
     ``rows`` are the source's, ``answer`` gives the query's answer to some of them. Either nothing is wrong by the first
     answer: the other tables were read at one snapshot for the life of the stream. Or each row of a table with a key was
@@ -78,13 +78,13 @@ def difference_from_any(
 
 
 def difference_of_log(case: Case, changes: Iterable[Change], found: Bag) -> str | None:
-    """What is wrong with the log of a sink that holds the rows ``found``; ``changes`` in order within a key."""
+    """The fault in the log of a sink that holds the rows ``found``; ``changes`` in order within a key."""
     places = key_places(case)
     if not places:
         counts: Counter[Row] = Counter()
         for kind, row in changes:
             counts[row] += -1 if kind in ("-U", "-D") else 1
-        # What is counted may come in any order within a commit.
+        # Counted rows may come in any order within a commit.
         if -counts:
             return f"the log takes away what is not there: {_shown(-counts)}"
         return _told(found - counts, counts - found, "of the log")

@@ -82,7 +82,7 @@ class WithoutSpark:
 
 
 class _SinkModel:
-    """What a table makes of the changes that are written into it."""
+    """A model of the table into which changes are written."""
 
     def __init__(self, case: Case) -> None:
         self._case = case

@@ -1,4 +1,4 @@
-"""The compose file: what can be told of it without starting it."""
+"""The compose file, checked without starting it."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_pat
             of_airflow.add("airflow_passwords.json")
         of_spark = {"spark-defaults.conf"} if name in OF_SPARK else set()
         assert secrets == (of_airflow if name.startswith("airflow-") else set()) | of_spark, name
-    # What is spelled in a command or a variable is one that is shown there.
+    # Names in a command or a variable exist in the file.
     for name, service in SERVICES.items():
         spelled = set(re.findall(r"/run/secrets/([\w.]+)", json.dumps(service)))
-        # Spark is told the directory, and finds its file there by itself.
+        # Spark gets the directory, and finds its file there by itself.
         spelled |= {"spark-defaults.conf"} if "SPARK_CONF_DIR" in service.get("environment", {}) else set()
         assert spelled == secrets_of(service), name
     named = r"\w+_FILE\b|postgres_password|airflow_passwords(\.json)?"

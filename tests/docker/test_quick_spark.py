@@ -1,4 +1,4 @@
-"""What Spark's drivers are told so that they start quickly, and what they are not told."""
+"""The settings with which Spark's drivers start quickly, and those that they do not get."""
 
 from __future__ import annotations
 

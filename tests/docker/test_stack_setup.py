@@ -60,7 +60,7 @@ def test_another_java_is_refused_by_name(
 
 
 def test_a_java_that_does_not_run_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the placeholder of macOS, which only says that there is none."""
+    """As the placeholder of macOS, which only reports that Java is missing."""
     fake_java(tmp_path, "17.0.15").write_text("#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
@@ -144,7 +144,7 @@ def test_a_second_setup_is_quick_and_silent() -> None:
     started = time.monotonic()
     said = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=True)
 
-    assert time.monotonic() - started < 30, "a part that is made anew takes longer"
+    assert time.monotonic() - started < 30, "a part that is made again takes longer"
     assert said.stdout == ""
 
 

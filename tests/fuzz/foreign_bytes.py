@@ -77,7 +77,7 @@ def schema(chance: random.Random) -> None:
 
 
 def deletion_vector(chance: random.Random) -> None:
-    """Index files; the offset is somebody else's word, too."""
+    """Index files; their offset is also input from outside."""
     vectors = {"a": np.sort(np.array(chance.sample(range(5_000), chance.randrange(1, 200)), np.int64))}
     data, ranges = encode_index_file(vectors)
     offset = ranges["a"].offset if chance.randrange(4) else chance.choice((-1, 0, 2, len(data), 2**40))

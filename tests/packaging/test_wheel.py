@@ -85,7 +85,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 @pytest.fixture(scope="module")
 def beside_airflow(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """What a scheduler, an API server and a worker without sinks need."""
+    """The requirements of a scheduler, an API server and a worker without sinks."""
     return install(wheel, "airflow,cli", tmp_path_factory.mktemp("airflow"))
 
 

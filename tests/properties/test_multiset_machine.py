@@ -33,7 +33,7 @@ def row_of(change: str) -> str:
 
 
 class MultisetMachine(RuleBasedStateMachine):
-    """Every act is one process's; ``crash_at`` says at which of its I/Os that process dies, if it does."""
+    """Every act runs in a process of its own; ``crash_at`` is the I/O at which that process crashes, if it does."""
 
     options: ClassVar[dict[str, str]] = {"write-mode": "append-only"}
     takes_changes: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class MultisetMachine(RuleBasedStateMachine):
             self.process(crash_at).maintenance.expire_snapshots(retain_last=retain_last)
 
     def process(self, crash_at: int | None) -> DynamicTable:
-        """The table in a new process, which dies at its ``crash_at``-th I/O."""
+        """The table in a new process, which crashes at its ``crash_at``-th I/O."""
         faults = () if crash_at is None else (Fault(FaultKind.CRASH_BEFORE, at=crash_at),)
         storage = FaultyFileIO(self.table.environment.file_io, *faults)
         return reopened_in(storage, self.table, names=f"process-{next(self.identifiers)}")
@@ -138,7 +138,7 @@ class MultisetMachine(RuleBasedStateMachine):
             assert returned == made
             assert made is not None or +new == +self.state
         if made is not None:
-            # A replay by another process, whatever has become of the first.
+            # A replay by another process, whether the first one crashed or not.
             assert commit(self.process(None), identity) == made
             self.state = Counter(new)
         newest = self.process(None).context.file_store.snapshots.latest_id() or 0

@@ -60,7 +60,7 @@ def _difference(old: Content, new: Content) -> list[str]:
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Every act is one process's; ``crash_at`` says at which of its I/Os that process dies, if it does."""
+    """Every act runs in a process of its own; ``crash_at`` is the I/O at which that process crashes, if it does."""
 
     @initialize(buckets=st.sampled_from(["1", "2"]), place=st.sampled_from([{}, {"file.root-path": "/outside"}]))
     def create(self, buckets: str, place: dict[str, str]) -> None:
@@ -69,7 +69,7 @@ class TableMachine(RuleBasedStateMachine):
         self.content_at: dict[int, Content] = {}
         """What each snapshot holds."""
         self.reader_from: dict[int, Content] = {}
-        """What a reader has now that began at this snapshot: without the untracked changes since."""
+        """The rows of a reader that began at this snapshot: without the untracked changes since."""
         self.tags: dict[str, Content] = {}
         """What each tag keeps."""
         self.identifiers = itertools.count(1)
@@ -224,7 +224,7 @@ class TableMachine(RuleBasedStateMachine):
         self.log_may_be_behind = False
 
     def process(self, crash_at: int | None) -> DynamicTable:
-        """The table in a new process, which dies at its ``crash_at``-th I/O."""
+        """The table in a new process, which crashes at its ``crash_at``-th I/O."""
         faults = () if crash_at is None else (Fault(FaultKind.CRASH_BEFORE, at=crash_at),)
         storage = FaultyFileIO(self.table.environment.file_io, *faults)
         return reopened_in(storage, self.table, names=f"process-{next(self.identifiers)}")
@@ -258,7 +258,7 @@ class TableMachine(RuleBasedStateMachine):
         elif takes_turn:
             self.log_may_be_behind = False
         if made is not None:
-            # A replay by another process, whatever has become of the first.
+            # A replay by another process, whether the first one crashed or not.
             assert commit(self.process(None), identity) == made
             self.note_snapshots(self.state, [], None)
             if takes_turn:

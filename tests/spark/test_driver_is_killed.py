@@ -31,7 +31,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 def test_every_crash_is_survived_and_every_change_is_seen_once(
     make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], tmp_path: Path
 ) -> None:
-    """One checkpoint through five crashes: driver n dies at the n-th point of batch n, the next one goes on."""
+    """One checkpoint through five crashes: driver n crashes at the n-th point of batch n, the next one continues."""
     table = make_table(log=True, bucket=2, lease__timeout="5 s")
     truth, changes = write_input(tmp_path / "input", batch_count=len(CRASH_POINTS) + 2)
 

@@ -1,4 +1,4 @@
-"""What is decided about a stream read without reading."""
+"""Decisions about a stream read that need no read."""
 
 from __future__ import annotations
 

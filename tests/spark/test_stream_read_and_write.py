@@ -100,7 +100,7 @@ def test_a_stream_writes_both_stores_and_another_reads_them_with_their_kinds(
     )
     finish(write_stream(plain, second, checkpoint_location=str(tmp_path / "c2"), available_now=True, compaction=False))
     assert content_of(second) == {3: "c", 4: "d"}
-    assert committed_messages(second).count(("d", 1)) == 1, "the second run went on from the log"
+    assert committed_messages(second).count(("d", 1)) == 1, "the second run continued from the log"
 
 
 def options_of(table: DynamicTable) -> dict[str, str]:
@@ -133,7 +133,7 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
 def test_the_checkpoint_of_a_stream_into_another_table_is_refused(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
-    """What the first table has read would never reach the second, and nobody would hear of it."""
+    """The rows that the first table has read would silently never reach the second."""
     run: dict[str, Any] = {"checkpoint_location": str(tmp_path / "c"), "available_now": True, "compaction": False}
     source.add(("+I", 1, "a"))
     finish(write_stream(source.stream(spark), make_table("first"), **run))

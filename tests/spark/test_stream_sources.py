@@ -60,7 +60,7 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
 
     table.rollback_to(snapshot_id=kept)
     assert table.inspect.source_offsets(topic) == LogOffsets({0: 2})
-    with pytest.raises(InvalidInputError, match=r"up to offsets .*2.*goes on from offsets .*4.* new checkpoint"):
+    with pytest.raises(InvalidInputError, match=r"up to offsets .*2.*continues from offsets .*4.* new checkpoint"):
         stream("first")
 
     produce(bootstrap_servers, topic, change("c", 3, "c"))

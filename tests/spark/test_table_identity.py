@@ -1,4 +1,4 @@
-"""A table that was dropped and made anew under the same name is another one, to whoever still holds the old one."""
+"""A recreated table of the same name is another table for a process that has the old one open."""
 
 from __future__ import annotations
 

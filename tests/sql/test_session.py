@@ -1,4 +1,4 @@
-"""What a session gives beside the rows of its statements."""
+"""Results of a session other than rows of statements."""
 
 from __future__ import annotations
 
@@ -136,9 +136,9 @@ def in_a_thread(work: Callable[[], int]) -> int:
 def test_sessions_over_new_sessions_of_spark_run_in_any_thread(sql: Session, spark: SparkSession) -> None:
     sql.execute("CREATE TABLE t (id BIGINT)")
     other, third = spark.newSession(), spark.newSession()
-    with Session(other, sql.catalog) as beside:
-        assert counted(beside, 1) == 1
-        assert in_a_thread(lambda: counted(beside, 2)) == 2
+    with Session(other, sql.catalog) as second:
+        assert counted(second, 1) == 1
+        assert in_a_thread(lambda: counted(second, 2)) == 2
     assert in_a_thread(lambda: counted(Session(third, sql.catalog), 3)) == 3
     assert in_a_thread(lambda: counted(sql, 4)) == 4
     assert counted(sql, 5) == 5

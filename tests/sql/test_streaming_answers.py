@@ -280,7 +280,7 @@ def test_a_repeated_micro_batch_of_another_key_finds_its_own_rows_and_goes_on(st
     streamed.insert(QUERIES["another key"][1])
     commits = sorted((streamed.directory / "checkpoints" / "default.sink" / "commits").glob("[0-9]*"))
 
-    # As if Spark had died after our commit and before its own note of it.
+    # As if Spark had crashed between our commit and its own.
     commits[-1].unlink()
     streamed.change(range(1, 4), "a", 2)
     streamed.insert(QUERIES["another key"][1])

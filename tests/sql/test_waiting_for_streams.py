@@ -1,4 +1,4 @@
-"""What a streaming INSERT with ``table.dml-sync`` leaves behind if its wait ends early."""
+"""The state that a streaming INSERT with ``table.dml-sync`` leaves if its wait ends early."""
 
 from __future__ import annotations
 

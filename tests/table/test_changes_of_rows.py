@@ -127,7 +127,7 @@ def test_an_order_travels_as_text() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"turn": {}}', '{"turn": null, "more": 1}'])
 def test_what_is_no_order_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no write order"):
+    with pytest.raises(InvalidInputError, match="is not a write order"):
         WriteOrder.from_json(text)
 
 

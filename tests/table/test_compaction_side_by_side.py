@@ -98,5 +98,5 @@ def test_buckets_are_named_with_their_whole_partition_and_without_another(tmp_pa
     with pytest.raises(InvalidInputError, match="partition or buckets, not both"):
         table.compact(partition={"hour": 1}, buckets=[({"day": "2024-05-14", "hour": 1}, 0)])
     for wrong in (-1, "0", 1.0, True, None):
-        with pytest.raises(InvalidInputError, match=rf"table {table.name}: {wrong!r} is no bucket of a partition"):
+        with pytest.raises(InvalidInputError, match=rf"table {table.name}: {wrong!r} is not a bucket of a partition"):
             table.compact(buckets=[({"day": "2024-05-14", "hour": 1}, wrong)])  # type: ignore[list-item]

@@ -49,9 +49,9 @@ def test_a_position_of_before_is_refused_however_long_the_new_log_has_become(com
     for price in range(commits_after):
         table.append(rows(f"+U a 1 {price}"))
 
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         table.stream(position=kept).poll()
-    with pytest.raises(LogOffsetsExpiredError, match="made anew"):
+    with pytest.raises(LogOffsetsExpiredError, match="recreated"):
         source.poll()
 
 

@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, MemoryCatalog, col
+from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, UnavailableError, col
 from storage_lib.catalog.catalog import Catalog
 from tests.support.fake_environment import fake_environment
-from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, rows, streamed
+from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, reopened, rows, streamed
 
 LOGS = {
     "upserts": {},
@@ -249,18 +249,20 @@ def test_tables_that_merge_what_is_written_refuse_changes(engine: str) -> None:
         table.delete("id = 1")
 
 
-def test_a_commit_between_read_and_write_waits_for_the_lease() -> None:
+def test_another_writer_cannot_commit_between_the_read_and_the_write() -> None:
     table = orders(None, **{"lease.wait-timeout": "1 ms"})
     table.append(rows("+I a 1 10"))
-    held: list[str | None] = []
+    outcomes: list[str] = []
 
-    def noting(frame: pl.Series) -> pl.Series:
-        held.append(table.inspect.lease_holder())
-        return frame + 1
+    def while_another_writes(prices: pl.Series) -> pl.Series:
+        with pytest.raises(UnavailableError, match="change rows") as caught:
+            reopened(table).append(rows("+I a 1 99"))
+        outcomes.append(f"committed: {caught.value.committed}")
+        return prices + 1
 
-    table.update("id = 1", {"price": pl.col("price").map_batches(noting, return_dtype=pl.Int64)})
+    table.update("id = 1", {"price": pl.col("price").map_batches(while_another_writes, return_dtype=pl.Int64)})
 
-    assert held != [None]
-    assert all(held)
+    assert set(outcomes) == {"committed: False"}
     assert content(table) == {"a 1 11"}
-    assert issubclass(CommitConflictError, Exception)
+    reopened(table).append(rows("+I a 1 99"))
+    assert content(table) == {"a 1 99"}

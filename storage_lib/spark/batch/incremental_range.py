@@ -76,7 +76,7 @@ def _snapshot_id(table: DynamicTable, text: str) -> int:
 def _pair(key: str, text: str) -> tuple[str, str]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
-        message = f"option {key} = {text!r} is no range; write start,end"
+        message = f"option {key} = {text!r} is not a range; write start,end"
         raise InvalidInputError(message)
     return parts[0], parts[1]
 
@@ -90,7 +90,7 @@ def _millis(text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         message = (
-            f"option {BETWEEN_TIMESTAMP}: {text!r} is no moment; write epoch milliseconds, or a time with its zone "
+            f"option {BETWEEN_TIMESTAMP}: {text!r} is not a time; write epoch milliseconds, or a time with its zone "
             "such as 2024-05-14T01:00:00Z"
         )
         raise InvalidInputError(message)

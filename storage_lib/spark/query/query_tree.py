@@ -18,7 +18,7 @@ class StreamTable:
     ``kind_column`` is the one that tells what each row means (None: rows are only ever added), ``position_column`` the
     one that tells their order. ``normalize`` is what the read says (None: nothing); ``is_complete``: the changes come
     with the rows before them whatever it says. ``is_whole``: no micro-batch holds a part of a commit, unless commits
-    are not to be told apart. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: no table of
+    cannot be distinguished. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: no table of
     ours, of which only the columns are known.
     """
 
@@ -89,7 +89,7 @@ class Filter:
 
 
 class JoinKind(StrEnum):
-    """What a join does with rows without a match."""
+    """The action of a join for rows without a match."""
 
     INNER = "INNER"
     LEFT = "LEFT OUTER"
@@ -139,9 +139,9 @@ class Expand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """What only Spark understands: a function of the user's over whole batches, or results of several rows.
+    """An operation that only Spark understands: a user's function over whole batches, or results of several rows.
 
-    ``combines``: its rows are made of several, so that they are no changes of its input any more. ``is_function``: the
+    ``combines``: its rows are made of several, so that they are not changes of its input any more. ``is_function``: the
     user's own code sees the kinds of the rows, and decides how to use them.
     """
 

@@ -105,7 +105,7 @@ class SinkSpec:
             value["select"] = _expressions(value.get("select", ()))
             return cls(**_known(cls, value))
         except (ValueError, TypeError, KeyError) as error:
-            message = f"this is no sink specification: {error}"
+            message = f"this is not a sink specification: {error}"
             raise InvalidInputError(message) from error
 
     def resolved_catalog_options(self, environment: Mapping[str, str]) -> dict[str, str]:

@@ -149,8 +149,8 @@ class StatementOptions:
 def options_of(table: DynamicTable) -> dict[str, str]:
     """The options that lead ``parse`` to this table, and to no other that takes its place.
 
-    What is a statement's own key is left out: to the catalog it was a default for new tables, not an order. So is
-    what ``parse`` would not know.
+    Keys of statements are left out: for the catalog they were defaults of new tables. So are keys that ``parse`` does
+    not know.
     """
     address = table.address
     unknown = _unknown(address.options)
@@ -210,7 +210,7 @@ def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
     parent, _, name = _local(path).rstrip("/").rpartition("/")
     warehouse, _, database = parent.rpartition("/")
     if not warehouse or not database.endswith(".db"):
-        message = f"path {path!r} is no table's; a table lies at <warehouse>/<database>.db/<name>"
+        message = f"path {path!r} is not a table's; a table lies at <warehouse>/<database>.db/<name>"
         raise InvalidInputError(message)
     return TableAddress(warehouse=warehouse, name=f"{database.removesuffix('.db')}.{name}", options=catalog)
 
@@ -251,7 +251,7 @@ def _integer(said: Mapping[str, str], key: str) -> int | None:
     try:
         return int(said[key])
     except ValueError as error:
-        message = f"option {key} = {said[key]!r} is no whole number"
+        message = f"option {key} = {said[key]!r} is not a whole number"
         raise InvalidInputError(message) from error
 
 

@@ -124,10 +124,10 @@ class DynamicTableSource(DataSource):
         check_read_schema(table.name, table.schema, schema, table.new_read().stream_row_kind_column, is_stream=True)
         if said.scan.state_directory is None and table.new_read().keeps_stream_state(said.scan.normalize):
             message = (
-                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has heard, and "
+                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has read, and "
                 f"in Spark any task may need them: say where by {STATE_DIRECTORY} "
                 "(read_stream(..., state_directory=...)), a directory of this stream alone "
-                "that all machines reach, such as one beside its checkpoint"
+                "that all machines reach, such as one next to its checkpoint"
             )
             raise InvalidInputError(message)
         return TableStreamReader(key_of(table), schema, said.scan)

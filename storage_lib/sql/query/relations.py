@@ -156,7 +156,7 @@ def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
         with errors_in_words():
             row = state.analysed(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
         if row is None or row[0] is None:
-            message = f"TIMESTAMP AS OF {as_of.expression} is no moment; write '2024-05-14 01:00:00' or the like"
+            message = f"TIMESTAMP AS OF {as_of.expression} is not a time; write '2024-05-14 01:00:00' or the like"
             raise InvalidInputError(message)
         return {said.SCAN_TIMESTAMP_MILLIS: str(row[0])}
     version = as_of.expression.strip("'\"")

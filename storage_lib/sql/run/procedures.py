@@ -90,7 +90,7 @@ def _partitions(table: DynamicTable, text: str) -> list[dict[str, object] | None
     for part in filter(None, (each.strip() for each in text.split(";"))):
         pairs = [pair.partition("=") for pair in part.split(",")]
         if not all(equals for _, equals, _ in pairs):
-            message = f"table {table.name}: {part!r} is no partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'"
+            message = f"table {table.name}: {part!r} is not a partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'"
             raise InvalidInputError(message)
         specs.append({key.strip(): value.strip() for key, _, value in pairs})
     return specs

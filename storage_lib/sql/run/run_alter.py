@@ -110,7 +110,7 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
         case ResetOptions(keys=keys):
             return [RemoveOption(_known_option(table, key)) for key in keys]
         case _:
-            message = f"table {table.name}: {type(statement.change).__name__} is no change of its schema"
+            message = f"table {table.name}: {type(statement.change).__name__} is not a change of its schema"
             raise InvalidInputError(message)
 
 

@@ -259,7 +259,7 @@ def streamed(
 
 
 def explained_stream(state: SessionState, statement: Insert, source: SourceText) -> str:
-    """What a streaming INSERT does in addition to its query, and why; empty where only the INSERT can refuse."""
+    """The additions of a streaming INSERT to its query, with reasons; empty where only the INSERT can refuse."""
     if state.home_of(statement.target.table.parts) is None:
         return ""
     table = state.load(statement.target.table)
@@ -273,8 +273,8 @@ def _directory(table: DynamicTable, name: str) -> str:
     """A stream's name as that of its checkpoint's directory."""
     if "/" in name or name in (".", ".."):
         message = (
-            f"table {table.name}: the stream's name {name!r} is no name of a directory for its checkpoint; choose one "
-            f"without '/', or give the hint '{_CHECKPOINT}' beside it"
+            f"table {table.name}: the stream's name {name!r} cannot be the directory of its checkpoint; choose one "
+            f"without '/', or add the hint '{_CHECKPOINT}'"
         )
         raise InvalidInputError(message)
     return name

@@ -142,7 +142,7 @@ class ChangeScan:
         if rewritten:
             message = (
                 f"table {self._table} was rewritten in snapshot {rewritten[-1]}, into other buckets or with a key, so "
-                f"changes can't be told from before to after it; ask for those since snapshot {rewritten[-1]}"
+                f"changes from before to after it are not known; ask for those since snapshot {rewritten[-1]}"
             )
             raise InvalidInputError(message)
         for each in snapshots[-1:]:
@@ -150,7 +150,7 @@ class ChangeScan:
             if not has_same_rows(made_under, self._schema):
                 message = (
                     f"table {self._table}: the changes up to snapshot {each.id} were made before the table got its "
-                    "primary key, and can't be told any more; ask for those since"
+                    "primary key, and is not known any more; ask for those since"
                 )
                 raise InvalidInputError(message)
 

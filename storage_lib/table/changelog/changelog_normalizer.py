@@ -163,7 +163,7 @@ class ChangelogNormalizer:
             message = (
                 f"table {self._table}: the snapshot that the stream's position in bucket {bucket} (offset {offset}) "
                 "follows upon was expired, so the rows before its changes can't be looked up any more. Register the "
-                "stream as a consumer (table.consumers.create), or keep snapshots longer; start it anew with "
+                "stream as a consumer (table.consumers.create), or keep snapshots longer; start it again with "
                 "log.scan=full, or read on with scan.normalize=none"
             )
             raise SnapshotExpiredError(message)

@@ -179,5 +179,5 @@ class ChangelogState:
                 snapshot=snapshot,
             )
         except UNDECODABLE as error:
-            message = f"{self._name}: snapshot {snapshot.id} is no state of a stream; name a directory of its own"
+            message = f"{self._name}: snapshot {snapshot.id} is not the state of a stream; name a directory of its own"
             raise CorruptFileError(message) from error

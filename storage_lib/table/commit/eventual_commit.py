@@ -259,7 +259,7 @@ class EventualCommit:
             message = (
                 f"table {self._table}: records of the log were deleted before they got into the files, which end at "
                 f"offsets {start.to_json()}: {error}. Tier more often (log.tier-interval), or make the next table with "
-                "a longer log.retention; tier_log(skip_expired=True) goes on with what the log still holds, and does "
+                "a longer log.retention; tier_log(skip_expired=True) continues with what the log still holds, "
                 "without the rest"
             )
             raise LogOffsetsExpiredError(message) from error

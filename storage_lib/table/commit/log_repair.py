@@ -134,7 +134,7 @@ class LogRepair:
                 message = (
                     f"table {self._table}: the changes of snapshot {snapshot_id} never reached the log of bucket "
                     f"{missing.bucket}, and its files have been expired, so they can't be published again. Readers of "
-                    "the log have to start again from a snapshot: drop the log's topic, let the table make it anew "
+                    "the log have to start again from a snapshot: drop the log's topic, let the table create it again "
                     "(create_table(..., if_not_exists=True)) and restart the readers with log.scan=full"
                 )
                 raise LogRepairError(message) from error

@@ -1,12 +1,12 @@
 """Replaces the content of some or all partitions: files by files if untracked, else by its net change.
 
 untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
-            whatever a stream commits during or after the overwrite wins. No turn is needed.
-tracked     the difference between old and new content is appended, in a turn, to both stores. Downstream
-            streams see what is gone, changed and new, and nothing of what stayed equal. Where appended rows would be
-            merged with what is there (merge engines, sequence.field), files are replaced here too: such a table has
-            no log, and its streams compare what was there before and after. With a changelog producer the difference
-            is the snapshot's changelog.
+            whatever a stream commits during or after the overwrite wins. No lease is needed.
+tracked     the difference between old and new content is appended, under the lease, to both stores. Downstream
+            streams get removed, changed and new rows, and no unchanged ones. Where appended rows would be merged with
+            the stored ones (merge engines, sequence.field), files are replaced here as well: such a table has no log,
+            and its streams compare the contents before and after. With a changelog producer the difference is the
+            snapshot's changelog.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Makes the table show again what an older snapshot shows, or another branch's: always in a new snapshot.
 
-Snapshots are never removed by it: readers rely on their numbers, the log cannot be rolled back, and other
-writers go on meanwhile. What was rolled back can itself be rolled back.
+It removes no snapshot: readers rely on their numbers, the log cannot be rolled back, and other writers continue. A
+rollback can itself be rolled back.
 
-untracked   files for files: those that came since go, those that went come back. Costs metadata only, needs no turn.
-tracked     the difference between the two contents is appended, in a turn, to both stores. Where appended rows would
-            be merged with what is there, files for files, the difference being the snapshot's changelog (of a table
-            with a changelog producer; others refuse).
+untracked   files are replaced: those added since are removed, those removed since come back. Costs metadata only, needs
+            no lease.
+tracked     the difference between the two contents is appended, under the lease, to both stores. Where appended rows
+            would be merged with the stored ones, files are replaced, and the difference is the snapshot's changelog (of
+            a table with a changelog producer; others refuse).
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class TableRewrite:
             self._lease.check(turn)
             if (0 if latest is None else latest.id) != (0 if base is None else base.id):
                 message = (
-                    f"table {self._table}: another commit came between, so the rows that were written anew are not the "
+                    f"table {self._table}: another commit came between, so the rewritten rows are not the "
                     "newest. Nothing has changed; rewrite it again"
                 )
                 raise CommitConflictError(message)

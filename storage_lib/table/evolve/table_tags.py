@@ -151,6 +151,6 @@ def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
             raise InvalidInputError(message) from error
     # Other engines count it in 64 bits, and list no tag of a table that has one beyond them.
     if not 0 < millis < _MILLIS_MAX:
-        message = f"table {table}: time_retained={duration!r} is no time to keep something for"
+        message = f"table {table}: time_retained={duration!r} is not a duration to keep something for"
         raise InvalidInputError(message)
     return millis

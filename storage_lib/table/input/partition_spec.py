@@ -48,7 +48,7 @@ class PartitionSpecs:
         found = set[tuple[bytes, int]]()
         for partition, bucket in named:
             if type(bucket) is not int or bucket < 0:
-                message = f"table {self._table}: {bucket!r} is no bucket of a partition; their numbers begin at 0"
+                message = f"table {self._table}: {bucket!r} is not a bucket of a partition; their numbers begin at 0"
                 raise InvalidInputError(message)
             try:
                 found.add((codec.encode(partition), bucket))
@@ -64,6 +64,6 @@ class PartitionSpecs:
     def _equals(self, name: str, value: object) -> Predicate:
         if name not in self._schema.partition_keys:
             known = ", ".join(self._schema.partition_keys) or "none: the table is not partitioned"
-            message = f"table {self._table}: {name!r} is no partition column; they are: {known}"
+            message = f"table {self._table}: {name!r} is not a partition column; they are: {known}"
             raise InvalidInputError(message)
         return IsNull(name) if value is None else Equal(name, typed_literal(value, self._schema.field(name)))

@@ -73,5 +73,5 @@ class StreamPosition:
                 layout=int(value.get("layout", 0)),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"{text!r} is no stream position; pass what StreamPosition.to_json() returned"
+            message = f"{text!r} is not a stream position; pass what StreamPosition.to_json() returned"
             raise InvalidInputError(message) from error

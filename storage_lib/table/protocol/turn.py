@@ -185,7 +185,7 @@ class TurnLease:
             return dict(_NOBODY_KNOWS)
 
     def _decoded(self, number: int, content: bytes) -> dict[str, str]:
-        """The holder of a lease. A damaged one has a holder, too, and is taken over when its beat does not change."""
+        """The holder of a lease. A damaged one also has a holder, and is taken over when its beat does not change."""
         try:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}

@@ -64,7 +64,7 @@ class WriteOrder:
             turn = value.pop("turn")
             return cls(turn=None if turn is None else Turn(**turn), **value)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"{text!r} is no write order; pass what WriteOrder.to_json() returned"
+            message = f"{text!r} is not a write order; pass what WriteOrder.to_json() returned"
             raise InvalidInputError(message) from error
 
     @property

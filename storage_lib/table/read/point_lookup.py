@@ -115,7 +115,7 @@ class PointLookup:
             tables = [pa.Table.from_batches([batch]).select(names).cast(schema) for batch in batches]
             return _without_nulls(pa.concat_tables(tables) if tables else schema.empty_table())
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, OverflowError) as error:
-            message = f"table {self._table}: these are no keys of ({', '.join(map(str, schema))}): {error}"
+            message = f"table {self._table}: these are not keys of ({', '.join(map(str, schema))}): {error}"
             raise InvalidInputError(message) from error
 
     def _refuse_other_columns(self, given: set[str]) -> None:
@@ -277,7 +277,7 @@ class PointLookup:
 def _mapping(key: object) -> Mapping[str, object]:
     if isinstance(key, Mapping):
         return key
-    message = f"{key!r} is no mapping of columns to values; write [{{column: value}}, ...]"
+    message = f"{key!r} is not a mapping of columns to values; write [{{column: value}}, ...]"
     raise ValueError(message)
 
 

@@ -29,7 +29,7 @@ class TimeTravel:
         given = [value for value in (snapshot_id, tag, timestamp_millis) if value is not None]
         if len(given) > 1:
             message = (
-                f"table {self._table}: a read is of one snapshot, but is told {' and '.join(map(repr, given))}: name "
+                f"table {self._table}: a read is of one snapshot, but was given {' and '.join(map(repr, given))}: name "
                 "its snapshot id, its tag or its time, not several of these"
             )
             raise InvalidInputError(message)

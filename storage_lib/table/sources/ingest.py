@@ -63,7 +63,7 @@ def ingest(
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
     memory at a time, and more where the broker returns more at once. With ``skip_expired`` it continues after records
-    that the topic's retention has deleted, and with the beginning of a topic that was deleted and made anew.
+    that the topic's retention has deleted, and with the beginning of a topic that was deleted and recreated.
 
     Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is not a change (unless ``options``
     have ``log.scan.on-corrupt=skip``), ``InvalidInputError``
@@ -105,7 +105,7 @@ class SourceReader:
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Commit by commit; the first one also without rows, so that the start is fixed.
 
-        So is the topic, where an older snapshot does not tell it: it may be made anew before it has another record.
+        So is the topic, where an older snapshot does not name it: it may be recreated before it has another record.
         """
         row_count = commit_count = 0
         snapshot = None
@@ -157,7 +157,7 @@ class SourceReader:
             message = (
                 f"table {self._table.name}: source {self._source!r} was read up to offsets {start.to_json()}, but "
                 f"topic {self._foreign.name!r} does not hold what follows: {error}. Read it more often, or raise the "
-                "topic's retention; ingest(skip_expired=True) goes on with what it still holds, without the rest"
+                "topic's retention; ingest(skip_expired=True) continues with what it still holds, without the rest"
             )
             raise LogOffsetsExpiredError(message) from error
         yield pa.Table.from_batches(gathered, columns), reached

@@ -292,7 +292,7 @@ class HybridSource:
         if newest < start.snapshot_id:
             message = (
                 f"table {self._table} has {newest} snapshots, but the position is one after snapshot "
-                f"{start.snapshot_id}: it is another table's, or was taken before the table was made anew. Start the "
+                f"{start.snapshot_id}: it is another table's, or was taken before the table was recreated. Start the "
                 "stream again without it"
             )
             raise InvalidInputError(message)
@@ -347,7 +347,7 @@ class HybridSource:
         if self._log is None:
             message = (
                 f"table {self._table} has no log, but the position is one in a log: it is another table's, or was "
-                "taken before the table was made anew. Start the stream again without it"
+                "taken before the table was recreated. Start the stream again without it"
             )
             raise InvalidInputError(message)
         return self._log

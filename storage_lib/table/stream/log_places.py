@@ -44,7 +44,7 @@ class LogPlaces:
             part = LogPart.of_snapshot(snapshot)
             if part is not None and part.offsets is not None and not part.offsets.is_of(log_id):
                 message = (
-                    f"table {self._table}: the log was made anew after snapshot {snapshot.id}, whose changes a stream "
+                    f"table {self._table}: the log was recreated after snapshot {snapshot.id}, whose changes a stream "
                     f"that began with snapshot {snapshot_id} can't read any more. Start it again (log.scan=full)"
                 )
                 raise LogOffsetsExpiredError(message)
@@ -71,7 +71,7 @@ class LogPlaces:
         """Raise ``LogOffsetsExpiredError`` for offsets of a log that is gone."""
         if offsets.log_id is not None and not offsets.is_of(log.log_id()):
             message = (
-                f"table {self._table}: the log was made anew since the stream's position was taken, so it is not known "
+                f"table {self._table}: the log was recreated since the stream's position was taken, so it is not known "
                 "what came between. Start the stream again without it (log.scan=full; a query in Spark: with a "
                 "checkpoint of its own)"
             )

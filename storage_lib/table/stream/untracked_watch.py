@@ -29,7 +29,7 @@ from storage_lib.table.stream.log_places import offsets_told
 
 _PARTITIONS_NAMED = 5
 _REMEDY = (
-    "Start the stream anew with log.scan=full (in Spark: under a checkpoint of its own), which reads the table as it "
+    "Start the stream again with log.scan=full (in Spark: under a checkpoint of its own), which reads the table as it "
     "is; or go on without these changes, by scan.on-untracked=warn or ignore"
 )
 _log = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 class Outlook:
     """The result of a check of the snapshots: the log may be read up to ``end``.
 
-    ``watched_snapshot_id`` is the newest snapshot looked at; ``has_warned`` that there was something to say, which
-    ought not to be said again.
+    ``watched_snapshot_id`` is the newest snapshot looked at; ``has_warned``: a warning was logged, which
+    must not be repeated.
     """
 
     end: LogOffsets

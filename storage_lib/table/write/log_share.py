@@ -1,7 +1,7 @@
 """The log's part of one task: in transactions that its driver's snapshot decides, or visible at once.
 
-``log.consistency=transactional`` writes a ``TransactionalShare``; ``eventual`` an ``AppendedShare``, and who has a turn
-there (``ingest``, an overwrite, a repair) a ``FencedShare``.
+``log.consistency=transactional`` writes a ``TransactionalShare``; ``eventual`` an ``AppendedShare``; holders of the
+lease there (``ingest``, an overwrite, a repair) write a ``FencedShare``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class TransactionalShare:
     def _fencing_explained(self, bucket: int) -> Iterator[None]:
         """Tell apart the reasons for which a task may find its log transaction fenced.
 
-        A later turn took over; or the broker's patience is at an end; or somebody who had slept since before our turn
+        A later lease took over; or the broker's time limit is over; or a process that was paused since before our lease
         has begun a transaction of his own: all to be tried again. Or, if there are other tasks, one of the same write
         has rows of the same bucket; only the engine's distribution can mend that.
         """

@@ -1,4 +1,4 @@
-"""The compaction beside a stream, without a stream: what it does when a round fails."""
+"""The compaction during a stream, without a stream: its reaction to a failed round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a streaming write decides of a query, without Spark."""
+"""The decisions of a streaming write about a query, without Spark."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CASES: dict[str, tuple[Node, SinkTable, tuple[str | None, object, bool]]] = {
         BY_ID,
         ("lookup", True, True),
     ),
-    "a filter beside a left join": (
+    "a filter and a left join": (
         Filter(child=joined(JoinKind.LEFT), condition=on(N)),
         BY_ID,
         ("lookup", True, False),

@@ -1,4 +1,4 @@
-"""What Spark on a local master writes beside the tables can be read by its owner only, and goes with the session."""
+"""The scratch files of Spark on a local master can be read by their owner only, and are deleted with the session."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def found(script: str, directory: Path, **environment: str) -> list[Any]:
         **{key: value for key, value in clean_environment().items() if not key.endswith("LOCAL_DIRS")},
         "PYTHONPATH": os.pathsep.join(sys.path), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={directory}", **environment,
     }  # fmt: skip
-    # The JVM has the output open, too: this waits until that has ended.
+    # The JVM also has the output open: this waits until it has ended.
     ran = subprocess.run(
         [sys.executable, "-c", script, str(directory)],
         env=environment, cwd=HERE, capture_output=True, text=True, check=False, umask=0o022,

@@ -1,4 +1,4 @@
-"""Files beside a stream whose rows go to the log first."""
+"""Tiering during a stream whose rows go to the log first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def written(table: DynamicTable, *changes: str) -> None:
 
 
 class Rounds:
-    """A table whose tierings end as they are told to."""
+    """A table whose tierings have given outcomes."""
 
     def __init__(self, *outcomes: object) -> None:
         self.outcomes = list(outcomes)
@@ -112,7 +112,7 @@ def all_changes(table: DynamicTable) -> pa.Table:
 
 
 def values_of(table: pa.Table) -> dict[int, str]:
-    """What a reader has who keeps the newest row of each key."""
+    """The rows of a reader that keeps the newest row of each key."""
     return {row["id"]: row["v"] for row in table.to_pylist()}
 
 

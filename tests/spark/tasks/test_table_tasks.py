@@ -1,4 +1,4 @@
-"""What a write does in its tasks and on its driver, called as Spark calls it but without a Spark."""
+"""A write in its tasks and on its driver, called as Spark calls it but without Spark."""
 
 from __future__ import annotations
 

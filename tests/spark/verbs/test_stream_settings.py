@@ -95,7 +95,7 @@ def settings_of_a_stream(
     directory: Path,
     query: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> tuple[str, bool]:
-    """The class by which a stream wrote its notes, and whether its last batch was planned as it went on."""
+    """The class by which a stream wrote its checkpoint, and whether its last batch was replanned while it ran."""
     (directory / "input").mkdir()
     (directory / "input" / "0.json").write_text(json.dumps({"id": 1, "v": "a", "n": 1}))
     rows = spark.readStream.schema("id long, v string, n int").json(str(directory / "input"))

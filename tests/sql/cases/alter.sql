@@ -296,7 +296,7 @@ CALL sys.compcat('t');
 CALL sys.create_tag('t');
 --> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) lacks argument 'tag'
 CALL sys.create_tag('t', 'x', snapshot => 'one');
---> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained): snapshot = 'one' is no whole number
+--> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained): snapshot = 'one' is not a whole number
 CALL sys.create_tag('t', 'x', 1, '1 d', 2);
 --> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) takes 4 arguments, not 5
 CALL sys.create_tag('t', 'x', time_retained => 'soon');
@@ -322,7 +322,7 @@ CALL sys.create_tag(tag => 'x', 't');
 -->   CALL sys.create_tag(tag => 'x', 't')
 -->                                   ^
 CALL sys.compact('t', 'dt:a');
---> InvalidInputError: table default.t: 'dt:a' is no partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
+--> InvalidInputError: table default.t: 'dt:a' is not a partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
 CALL sys.rollback_to('nowhere', 1);
 --> NotFoundError: there is no table default.nowhere; there are t
 
@@ -360,7 +360,7 @@ SELECT * FROM t;
 --> number | v | n
 --> 1 | c | 5
 
--- case: options that there are not
+-- case: unknown options
 CREATE TABLE t (id BIGINT);
 --> table default.t created
 ALTER TABLE t RESET ('bukcet');

@@ -106,7 +106,7 @@ SELECT id FROM orders /*+ OPTIONS('scan.snapshotid' = '1') */;
 SELECT id FROM orders /*+ OPTIONS('scan.snapshot-id' = '7') */;
 --> NotFoundError: there is no snapshot 7 (<warehouse>/default.db/orders/snapshot/snapshot-7); the newest is None
 SELECT id FROM orders /*+ OPTIONS('log.scan' = 'latest') */;
---> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' beside it
+--> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' foreign_rows it
 SELECT id FROM orders VERSION AS OF 1 /*+ OPTIONS('scan.tag-name' = 'x') */;
 --> InvalidInputError: table default.orders: AS OF and a hint both say what to read; leave one of them out
 SELECT id /*+ OPTIONS('log.scan' = 'latest') */ FROM orders;
@@ -192,18 +192,18 @@ DROP VIEW few;
 DROP VIEW IF EXISTS few;
 --> view few is not there
 
--- case: tables of Spark's beside ours
-CREATE TABLE beside (id BIGINT, v STRING) WITH ('connector' = 'parquet');
---> table beside created by Spark as parquet
-INSERT INTO beside VALUES (1, 'a');
---> beside: written by Spark
+-- case: tables of Spark next to ours
+CREATE TABLE foreign_rows (id BIGINT, v STRING) WITH ('connector' = 'parquet');
+--> table foreign_rows created by Spark as parquet
+INSERT INTO foreign_rows VALUES (1, 'a');
+--> foreign_rows: written by Spark
 CREATE TABLE ours (id BIGINT, v STRING) WITH ('write-mode' = 'append-only');
 --> table default.ours created
-INSERT INTO ours SELECT * FROM beside;
+INSERT INTO ours SELECT * FROM foreign_rows;
 --> default.ours: snapshot 1
-INSERT INTO beside (id, v) SELECT id + 1, v FROM ours;
---> beside: written by Spark
-SELECT beside.id, ours.v FROM beside JOIN ours ON true;
+INSERT INTO foreign_rows (id, v) SELECT id + 1, v FROM ours;
+--> foreign_rows: written by Spark
+SELECT foreign_rows.id, ours.v FROM foreign_rows JOIN ours ON true;
 --> id | v
 --> 1 | a
 --> 2 | a
@@ -212,12 +212,12 @@ CREATE TABLE beside2 USING parquet AS SELECT id FROM ours;
 SELECT * FROM beside2;
 --> id
 --> 1
-SELECT * FROM beside VERSION AS OF 1;
---> InvalidInputError: beside is a table of Spark's; hints and AS OF are for dynamic tables
+SELECT * FROM foreign_rows VERSION AS OF 1;
+--> InvalidInputError: foreign_rows is a table of Spark's; hints and AS OF are for dynamic tables
 CREATE TABLE keyed (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'parquet');
 --> InvalidInputError: table keyed: with parquet it is a table of Spark's, which can't have a primary key; leave that out, or leave the connector out to make a dynamic table
-DROP TABLE beside;
---> table beside dropped by Spark
+DROP TABLE foreign_rows;
+--> table foreign_rows dropped by Spark
 
 -- case: a sample of a table without another name
 CREATE TABLE t (id BIGINT);

@@ -99,8 +99,8 @@ CREATE TABLE a (id BIGINT, n INT, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.a created
 CREATE TABLE only_added (id BIGINT, n INT) WITH ('write-mode' = 'append-only');
 --> table default.only_added created
-CREATE TABLE heard (id BIGINT, n INT, kind STRING) WITH ('write-mode' = 'append-only');
---> table default.heard created
+CREATE TABLE received (id BIGINT, n INT, kind STRING) WITH ('write-mode' = 'append-only');
+--> table default.received created
 INSERT INTO a VALUES (1, 9), (2, 3);
 --> default.a: snapshot 1
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
@@ -111,8 +111,8 @@ INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FRO
 --> InvalidInputError: table default.only_added: table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused; so the changes of default.a need the rows before them, and it is read with scan.normalize=none. Leave that out, or read it with scan.normalize=lookup
 INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a WHERE n > 5;
 --> default.only_added: stream <uuid> runs from <warehouse>/checkpoints/default.only_added; scan.normalize=lookup (table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused)
-INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
---> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+INSERT INTO received /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
+--> default.received: stream <uuid> runs from <warehouse>/checkpoints/default.received
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 INSERT INTO a VALUES (3, 7);
@@ -123,15 +123,15 @@ SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a WHERE n > 5;
 --> default.only_added: stream <uuid> runs from <warehouse>/checkpoints/default.only_added; scan.normalize=lookup (table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused)
-INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
---> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+INSERT INTO received /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
+--> default.received: stream <uuid> runs from <warehouse>/checkpoints/default.received
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM only_added;
 --> id | n
 --> 1 | 9
 --> 3 | 7
-SELECT * FROM heard;
+SELECT * FROM received;
 --> id | n | kind
 --> 1 | 9 | +I
 --> 2 | 3 | +I
@@ -167,11 +167,11 @@ SET 'execution.runtime-mode' = 'streaming';
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 --> execution.checkpointing.dir is set
 INSERT INTO t /*+ OPTIONS('query-name' = '../elsewhere') */ SELECT * FROM t;
---> InvalidInputError: table default.t: the stream's name '../elsewhere' is no name of a directory for its checkpoint; choose one without '/', or give the hint 'checkpoint-location' beside it
+--> InvalidInputError: table default.t: the stream's name '../elsewhere' cannot be the directory of its checkpoint; choose one without '/', or add the hint 'checkpoint-location'
 SET 'pipeline.name' = '..';
 --> pipeline.name is set
 INSERT INTO t SELECT * FROM t;
---> InvalidInputError: table default.t: the stream's name '..' is no name of a directory for its checkpoint; choose one without '/', or give the hint 'checkpoint-location' beside it
+--> InvalidInputError: table default.t: the stream's name '..' cannot be the directory of its checkpoint; choose one without '/', or add the hint 'checkpoint-location'
 
 -- case: a table that is rewritten under its streams
 CREATE TABLE later_keyed (id BIGINT, v STRING);

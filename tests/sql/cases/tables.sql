@@ -241,7 +241,7 @@ SHOW OPTIONS FROM a LIKE 'bucket|file*';
 --> bucket | 2
 --> file.format | avro
 
--- case: settings that there are not
+-- case: unknown settings
 SET 'execution.runtime-mod' = 'batch';
 --> InvalidInputError: there is no setting 'execution.runtime-mod'; did you mean 'execution.runtime-mode'?
 SET 'execution.runtime-mode' = 'fast';
@@ -396,7 +396,7 @@ SET 'spark.nobody.has.this';
 --> key | value
 --> spark.nobody.has.this |
 
--- case: tables of connectors that there are not
+-- case: tables of unknown connectors
 CREATE TABLE t (id BIGINT) WITH ('connector' = 'datagen');
 --> InvalidInputError: Failed to find the data source: datagen. Make sure the provider name is correct and the package is properly registered and compatible with your Spark version
 CREATE TABLE t (id BIGINT) USING csv LOCATION '<warehouse>/files';

@@ -199,7 +199,7 @@ INSERT t VALUES (1);
 SELECT * FROM t;
 --> id | v | n | dt | twice
 
--- case: a hint is heard before the table, the table before the session
+-- case: a hint wins over the table, the table over the session
 CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.t created
 CREATE TABLE told (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('change-tracking' = 'true');

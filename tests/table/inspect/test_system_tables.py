@@ -144,7 +144,7 @@ def test_names_that_are_none_are_refused(catalog: MemoryCatalog, lived: DynamicT
     with pytest.raises(NotFoundError, match="no branch 'x'"):
         catalog.load_table(f"{NAME}$branch_x")
     for name in (f"{NAME}$", f"{NAME}$a$b", f"{NAME}$branch_x$a$b"):
-        with pytest.raises(InvalidInputError, match="no table name"):
+        with pytest.raises(InvalidInputError, match="not a table name"):
             catalog.load_table(name)
     for act in (catalog.drop_table, lambda name: orders_named(catalog, name)):
         with pytest.raises(InvalidInputError, match="name the table itself"):

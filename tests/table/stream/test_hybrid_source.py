@@ -183,7 +183,7 @@ def test_a_position_that_a_table_made_anew_has_not_come_to_yet_is_refused(
     table.append(rows("+I a 3 10"))
 
     assert before.position is not None
-    with pytest.raises(error, match="made anew"):
+    with pytest.raises(error, match="recreated"):
         table.stream(position=replace(before.position, table_uuid=None)).poll()
 
 
@@ -207,7 +207,7 @@ def test_a_position_in_a_table_that_was_made_anew_is_refused_though_it_has_come_
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"snapshot": "x"}', "7"])
 def test_what_is_no_position_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="no stream position"):
+    with pytest.raises(InvalidInputError, match="not a stream position"):
         StreamPosition.from_json(text)
 
 

@@ -1,4 +1,4 @@
-"""The rows before a task's changes are looked up once, whoever needs them."""
+"""The rows before a task's changes are looked up once for all that need them."""
 
 from __future__ import annotations
 

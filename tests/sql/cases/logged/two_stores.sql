@@ -1,12 +1,12 @@
-Tables with a log in Kafka: what streams hear, and what batches read, are the same (promise 3).
+Tables with a log in Kafka: the changes of streams and the rows of batch reads agree (promise 3).
 
 -- case: every change of a keyed table reaches a stream, and the table after it
 CREATE TABLE a (id BIGINT, v STRING, n INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2');
 --> table default.a created
 CREATE TABLE b (id BIGINT, v STRING, n INT, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.b created
-CREATE TABLE heard (id BIGINT, v STRING, n INT, kind STRING) WITH ('write-mode' = 'append-only', 'log.system' = 'none');
---> table default.heard created
+CREATE TABLE received (id BIGINT, v STRING, n INT, kind STRING) WITH ('write-mode' = 'append-only', 'log.system' = 'none');
+--> table default.received created
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 --> execution.checkpointing.dir is set
 INSERT INTO a VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);
@@ -15,8 +15,8 @@ SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
 --> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
-INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
---> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+INSERT INTO received /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
+--> default.received: stream <uuid> runs from <warehouse>/checkpoints/default.received
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM b;
@@ -41,8 +41,8 @@ SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT * FROM a;
 --> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
-INSERT INTO heard /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
---> default.heard: stream <uuid> runs from <warehouse>/checkpoints/default.heard
+INSERT INTO received /*+ OPTIONS('available-now' = 'true') */ SELECT id, v, n, _row_kind AS kind, '+I' AS _row_kind FROM b;
+--> default.received: stream <uuid> runs from <warehouse>/checkpoints/default.received
 SET 'execution.runtime-mode' = 'batch';
 --> execution.runtime-mode is set
 SELECT * FROM a;
@@ -55,7 +55,7 @@ SELECT * FROM a EXCEPT SELECT * FROM b;
 --> id | v | n
 SELECT * FROM b EXCEPT SELECT * FROM a;
 --> id | v | n
-SELECT * FROM heard;
+SELECT * FROM received;
 --> id | v | n | kind
 --> 1 | a | 1 | +I
 --> 1 | a | 10 | +U
