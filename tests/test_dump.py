@@ -99,7 +99,7 @@ def test_what_is_no_file_of_a_table_says_so(tmp_path: Path) -> None:
     for name in ("notes.txt", "README"):
         with pytest.raises(InvalidInputError, match="not named like a file of a table"):
             dumped(name)
-    with pytest.raises(InvalidInputError, match="written aside"):
+    with pytest.raises(InvalidInputError, match="temporary file of a writer"):
         dumped(".snapshot-1.77.tmp")
     for name in ("snapshot-1", "schema-0", "manifest-x-0", "data-x-0.parquet", "data-x-0.orc", "tag-x"):
         with pytest.raises(CorruptFileError, match=name):

@@ -109,7 +109,7 @@ class Catalog:
             self._life.finish_drop(table_name)
             if self.table_exists(name):
                 if not if_not_exists:
-                    message = f"table {name} exists already; load it, drop it, or create it with if_not_exists=True"
+                    message = f"table {name} already exists; load it, drop it, or create it with if_not_exists=True"
                     raise AlreadyExistsError(message)
                 table = self.load_table(name)
                 _warn_of_differences(table, descriptor)
@@ -128,7 +128,7 @@ class Catalog:
         schema = None if place is None else schema_in_force(self._environment.file_io, TablePaths(place))
         if place is None or schema is None:
             known = ", ".join(self.list_tables()) or "none"
-            message = f"there is no table {table_name.plain} in {self.warehouse}; tables there: {known}"
+            message = f"table {table_name.plain} does not exist in {self.warehouse}; existing tables: {known}"
             raise NotFoundError(message)
         table = self._table(table_name.plain, place, schema)
         return table if table_name.branch is None else table.branches.open(table_name.branch)
@@ -137,7 +137,7 @@ class Catalog:
         """A system table, as ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``DynamicTable``."""
         table_name = TableName.parse(name)
         if table_name.system_table is None:
-            message = f"{name} names no system table; write {name}$snapshots or the like"
+            message = f"{name} is not the name of a system table; write for example {name}$snapshots"
             raise InvalidInputError(message)
         return self.load_table(str(replace(table_name, system_table=None))).inspect.system_table(
             table_name.system_table
@@ -157,7 +157,7 @@ class Catalog:
         table_name = TableName.parse_plain(name)
         with self._entries.turn(table_name):
             if not self._life.drop(table_name) and not if_exists:
-                message = f"there is no table {name} in {self.warehouse} to drop"
+                message = f"table {name} does not exist in {self.warehouse}, so it cannot be dropped"
                 raise NotFoundError(message)
 
     @tells_outcome
@@ -174,7 +174,7 @@ class Catalog:
                 turns.enter_context(self._entries.turn(each))
             self._life.finish_drop(new)
             if self.table_exists(new_name):
-                message = f"table {name} can't be renamed: there is a table {new_name}"
+                message = f"table {name} can't be renamed: table {new_name} already exists"
                 raise AlreadyExistsError(message)
             self._life.rename(old, new)
         with outcome(committed=True):
@@ -202,7 +202,7 @@ class Catalog:
         with outcome(committed=None):
             is_made = self._entries.create_database(name, properties or {})
         if not is_made and not if_not_exists:
-            message = f"database {database} exists already; create it with if_not_exists=True"
+            message = f"database {database} already exists; create it with if_not_exists=True"
             raise AlreadyExistsError(message)
 
     @tells_outcome
@@ -214,11 +214,16 @@ class Catalog:
         if not self.database_exists(database_name(database)):
             if if_exists:
                 return
-            message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
+            message = (
+                f"database {database} does not exist; existing databases: {', '.join(self.list_databases()) or 'none'}"
+            )
             raise NotFoundError(message)
         tables = self.list_tables(database)
         if tables and not cascade:
-            message = f"database {database} holds {', '.join(tables)}; drop them first, or drop it with cascade=True"
+            message = (
+                f"database {database} still contains tables: {', '.join(tables)}; drop them first, or "
+                "drop it with cascade=True"
+            )
             raise InvalidInputError(message)
         with outcome(committed=None) if tables else nullcontext():
             for name in map(TableName.parse_plain, tables):
@@ -239,7 +244,9 @@ class Catalog:
         """The properties that a database was created with; ``NotFoundError`` if it does not exist."""
         found = self._entries.database_properties(database_name(database))
         if found is None:
-            message = f"there is no database {database}; databases there: {', '.join(self.list_databases()) or 'none'}"
+            message = (
+                f"database {database} does not exist; existing databases: {', '.join(self.list_databases()) or 'none'}"
+            )
             raise NotFoundError(message)
         return found
 
@@ -299,7 +306,7 @@ class Catalog:
             except InvalidInputError:
                 path = TablePaths(location).schema_path(schema.id)
                 message = (
-                    f"table {name}: the options in {path} can't be used: {error}. If the file is damaged, restore it"
+                    f"table {name}: the options in {path} are invalid: {error}. If the file is damaged, restore it"
                 )
             else:
                 message = f"table {name} with the options of the connection: {error}"
@@ -310,7 +317,9 @@ class Catalog:
         try:
             self._entries.update(name, schema)
         except StorageError as error:
-            _LOGGER.warning("table %s is altered, but its entry in the catalog shows it as it was: %s", name, error)
+            _LOGGER.warning(
+                "table %s is altered, but its catalog entry still shows the previous definition: %s", name, error
+            )
 
     def _environment_of(self, name: TableName) -> Environment:  # noqa: ARG002  a table's lock has its name
         return self._environment
@@ -361,7 +370,8 @@ def _warn_of_differences(table: DynamicTable, descriptor: TableDescriptor) -> No
     """CREATE ... IF NOT EXISTS changes nothing, but it may well be a mistake."""
     if differences := declared_differences(table, descriptor):
         _LOGGER.warning(
-            "table %s exists and is not as declared: %s. Nothing was changed: alter the table or the declaration",
+            "table %s exists and differs from its declaration: %s. Nothing was changed; alter the table or "
+            "the declaration",
             table.name,
             "; ".join(differences),
         )

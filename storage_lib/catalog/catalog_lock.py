@@ -1,8 +1,9 @@
 """A lock on one table that all processes of a catalog see: for stores that can't create a file if it is absent.
 
-A holder renews the lock at an interval. A waiter that sees no renewal for the holder's time-out, by its own clock,
-takes over. So no clocks are compared, and a crashed holder blocks others for that time only. A holder that lost the
-lock notices at the next ``Hold.check``, which it must call right before it writes.
+A holder renews its lock by heartbeats. A waiter that sees no heartbeat for the holder's time-out, measured by its own
+clock, takes the lock over. So clocks of different machines are never compared, and a crashed process blocks others for
+no longer than the time-out. A holder that lost its lock learns of it at the next ``Hold.check``, and therefore has to
+call that right before it writes.
 """
 
 from __future__ import annotations
@@ -131,8 +132,9 @@ class CatalogLock(ABC):
                 return ticket
             if now - started >= self.settings.wait:
                 message = (
-                    f"the lock of table {database}.{table} was not to be had in {self.settings.wait:.0f} s; its holder "
-                    f"({watch.sign}) still shows life. Nothing was done; try again"
+                    f"the lock of table {database}.{table} could not be acquired in {self.settings.wait:.0f} "
+                    "s; its holder "
+                    f"({watch.sign}) still renews it. Nothing was done; try again"
                 )
                 raise UnavailableError(message)
             self._clock.sleep(pause)
@@ -179,7 +181,10 @@ class _Held:
         self._beat()
         silent = self._lock.clock.monotonic() - self._alive_at
         if self._ticket is None or silent >= self._lock.settings.timeout:
-            message = "the table's lock was taken over meanwhile, since its holder had shown no life; try again"
+            message = (
+                "the table's lock expired and was taken over by another process, because it was not "
+                "renewed in time; try again"
+            )
             raise LeaseLostError(message)
 
     def end(self) -> None:

@@ -29,7 +29,7 @@ class OrphanKind(StrEnum):
     ENTRY_WITHOUT_FILES = "entry without files"
     FILES_WITHOUT_ENTRY = "files without an entry"
     TABLE_WITHOUT_ENTRY = "a table with rows, but without an entry"
-    HALF_DROPPED = "a drop that was not finished"
+    HALF_DROPPED = "an unfinished drop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

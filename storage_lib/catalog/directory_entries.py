@@ -107,7 +107,7 @@ class DirectoryEntries:
         if others:
             message = (
                 f"database {database} holds no table, but {', '.join(sorted(others))} in {place}; "
-                "`dynamic-table orphans` says what that is"
+                "`dynamic-table orphans` lists what they are"
             )
             raise InvalidInputError(message)
         self._file_io.delete_tree(f"{self._warehouse}/{database}{_SUFFIX}")

@@ -45,10 +45,10 @@ def frozen_options(
     for key, value in given.items():
         refuse_secret(key, value, f"table {name}: option")
         if key.startswith(STORE_OPTION_PREFIXES):
-            message = f"table {name}: option {key} is about the storage; give it to the catalog (the connection)"
+            message = f"table {name}: option {key} configures the storage; give it to the catalog (the connection)"
             raise InvalidInputError(message)
         if is_of_catalog(key):
-            message = f"table {name}: option {key} is about the catalog; give it to the catalog (the connection)"
+            message = f"table {name}: option {key} configures the catalog; give it to the catalog (the connection)"
             raise InvalidInputError(message)
     refuse_unknown_options(given, f"table {name}")
     of_connections = (KAFKA_PREFIX, REGISTRY_PREFIX, *STORE_OPTION_PREFIXES)

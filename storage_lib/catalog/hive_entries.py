@@ -31,7 +31,7 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
 
 _TURN_SUFFIX = "$turn"
-"""No table's name ends so: who commits under the table's own lock is not kept from it by who alters its entry."""
+"""No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
 _DEFAULT_DATABASE = "default"
 _COMMENT = "comment"
 _LOCATION = "location"
@@ -161,14 +161,14 @@ class HiveEntries:
     def drop_database(self, database: str) -> None:
         """Drop the metastore's database."""
         if database == _DEFAULT_DATABASE:
-            message = "database default is the metastore's own and stays"
+            message = "database default belongs to the metastore and can't be dropped"
             raise InvalidInputError(message)
         try:
             self._metastore.tell("drop a database", lambda client: client.drop_database(database, False, False))
         except NoSuchObjectException:
             return
         except InvalidOperationException as error:
-            message = f"database {database} holds tables that are not ours: {error.message}"
+            message = f"database {database} holds tables of other formats: {error.message}"
             raise InvalidInputError(message) from error
 
     def _get(self, name: TableName) -> Any:
@@ -179,7 +179,7 @@ class HiveEntries:
         except NoSuchObjectException:
             return None
         if not is_ours(table):
-            message = f"{name} is a table of Hive's in another format ({table.sd.inputFormat}), which is not read here"
+            message = f"{name} is a Hive table in another format ({table.sd.inputFormat}), which is not supported"
             raise AlreadyExistsError(message)
         return table
 
@@ -201,7 +201,7 @@ def _check(*names: str) -> None:
     for name in names:
         if name != name.lower() or "-" in name:
             message = (
-                f"{name!r} can't be a name in a Hive metastore, which knows no capitals and no '-': write "
+                f"{name!r} is not a valid name in a Hive metastore, which allows neither capitals nor '-'; write "
                 f"{name.lower().replace('-', '_')!r}"
             )
             raise InvalidInputError(message)

@@ -33,7 +33,7 @@ class HiveMetastore:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._places = [_place(each) for each in options.get(URI, "").split(",") if each.strip()]
         if not self._places:
-            message = f"metastore=hive needs option {URI}: where the metastore answers, such as thrift://host:{_PORT}"
+            message = f"metastore=hive needs option {URI}, the address of the metastore, such as thrift://host:{_PORT}"
             raise InvalidInputError(message)
         self.shown = ", ".join(f"thrift://{host}:{port}" for host, port in self._places)
 
@@ -56,7 +56,9 @@ class HiveMetastore:
         try:
             return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
         except (TTransportException, OSError) as error:
-            message = f"can't tell whether the metastore at {self.shown} did {what}: {_first_line(error)}"
+            message = (
+                f"unknown outcome: no answer whether the metastore at {self.shown} did {what}: {_first_line(error)}"
+            )
             raise CommitOutcomeUnknownError(message) from error
         except MetaException as error:
             raise self._outage(what, error) from error
@@ -89,7 +91,7 @@ def _place(uri: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, _PORT
     if parts.scheme != "thrift" or host is None:
-        message = f"option {URI} is {uri!r}; of a metastore it has to be thrift://host:port"
+        message = f"option {URI} is {uri!r}; for a metastore it has to be thrift://host:port"
         raise InvalidInputError(message)
     return host, port
 

@@ -35,8 +35,7 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
         return {"bucket": "1", **_of_deletion_vectors(name, options), **options}
     if TableOptions.parse(options).deletion_vectors_enabled:
         message = (
-            f"table {name} has no primary key, so there are no old versions for deletion-vectors.enabled to mark; "
-            "leave it out"
+            f"table {name} has no primary key, so deletion-vectors.enabled has no old versions to mark; leave it out"
         )
         raise InvalidInputError(message)
     if not is_append_only:
@@ -57,7 +56,7 @@ def _refuse_what_is_declared_elsewhere(name: str, options: Mapping[str, str]) ->
     """Other engines take keys from options too; passing over them would make another kind of table."""
     for key, argument in (("primary-key", "primary_key=[...]"), ("partition", "partition_by=[...]")):
         if key in options:
-            message = f"table {name}: option {key} declares nothing here; leave it out and give {argument}"
+            message = f"table {name}: option {key} can't be used here; leave it out and give {argument}"
             raise InvalidInputError(message)
 
 
@@ -87,7 +86,7 @@ def _of_deletion_vectors(name: str, options: Mapping[str, str]) -> dict[str, str
         raise InvalidInputError(message)
     if parsed.others.get("deletion-vectors.bitmap64", "false").strip().lower() != "false":
         message = (
-            f"table {name}: deletion vectors of 64 bits are read, not written; leave deletion-vectors.bitmap64 out"
+            f"table {name}: 64-bit deletion vectors can be read but not written; leave deletion-vectors.bitmap64 out"
         )
         raise InvalidInputError(message)
     return {"deletion-vectors.merge-on-read": "true"}

@@ -30,7 +30,7 @@ def with_lock(
     wanted = _enabled(options)
     if lacking and (factory is None or wanted is False):
         message = (
-            f"the store of {warehouse} has no create-if-absent, so that two writers could make the same snapshot; open "
+            f"the store of {warehouse} has no create-if-absent, so two writers could create the same snapshot; open "
             f"the catalog with metastore=sql or hive, whose lock keeps them apart, and without {LOCK_ENABLED}=false"
         )
         raise InvalidInputError(message)

@@ -34,7 +34,8 @@ def refuse_log_of_dynamic_buckets(name: str, options: TableOptions, *, has_prima
     if not has_primary_key or options.bucket != BUCKET_UNAWARE or options.effective_log_system is LogSystem.NONE:
         return
     message = (
-        f"table {name}: option log.system={options.effective_log_system} can't be had with bucket={BUCKET_UNAWARE}: "
+        f"table {name}: option log.system={options.effective_log_system} can't be combined with "
+        f"bucket={BUCKET_UNAWARE}: "
         "the number of dynamic buckets grows, that of a topic's partitions is fixed. Declare a number of buckets, or "
         f"log.system={LogSystem.NONE}, and its streams follow the snapshots"
     )
@@ -51,10 +52,10 @@ def refuse_client_without_servers(name: str, options: TableOptions) -> None:
     said = sorted(options.log_kafka_client)
     if said:
         near = nearest(_SERVERS, said)
-        meant = f": log.kafka.{near} may stand for it" if near else ""
+        misspelt = f" (is log.kafka.{near} a misspelling of it?)" if near else ""
         message = (
-            f"table {name}: option log.kafka.{near or said[0]} is for a log in Kafka, but log.kafka.{_SERVERS} is not "
-            f"given{meant}. Give it, or log.system=none"
+            f"table {name}: option log.kafka.{near or said[0]} configures a log in Kafka, but log.kafka.{_SERVERS} "
+            f"is not set{misspelt}. Set it, or log.system=none"
         )
         raise InvalidInputError(message)
 
@@ -63,7 +64,8 @@ def _refuse_eventual(name: str, options: TableOptions, *, has_primary_key: bool)
     option = f"table {name}: option log.consistency={LogConsistency.EVENTUAL}"
     if options.effective_log_system is LogSystem.NONE:
         message = (
-            f"{option} makes files of the log, and there is none; open the catalog with log.kafka.bootstrap.servers, "
+            f"{option} writes the log's records into files, but the table has no log; open the catalog with "
+            "log.kafka.bootstrap.servers, "
             "or leave it out"
         )
         raise InvalidInputError(message)

@@ -25,7 +25,7 @@ class OrphanTopic:
     def what(self) -> str:
         """In words."""
         if self.table is None:
-            return "a log of no table in this catalog"
+            return "a log that belongs to no table of this catalog"
         return f"a log that table {self.table} has left behind"
 
 
@@ -75,8 +75,8 @@ class OrphanTopics:
         """
         if orphan.table is None and not is_sole_catalog:
             message = (
-                f"topic {orphan.topic!r} bears the mark of no table in this catalog, but may be another one's on the "
-                "same brokers; if no other warehouse uses them, delete it with --sole-catalog"
+                f"topic {orphan.topic!r} belongs to no table of this catalog, but may belong to another catalog on the "
+                "same brokers; pass --sole-catalog if no other catalog uses them, to delete it"
             )
             raise InvalidInputError(message)
         if orphan in self.find():

@@ -76,7 +76,7 @@ class SqlDatabase:
         try:
             self._engine = _engine(self._url)
         except (NoSuchModuleError, ArgumentError) as error:
-            message = f"option {URI} is {self.shown}: no database driver answers to it; {error}"
+            message = f"option {URI} is {self.shown}: no database driver supports it; {error}"
             raise InvalidInputError(message) from error
         self._pid = os.getpid()
         # Connections that are kept are closed with who keeps them.
@@ -100,7 +100,9 @@ class SqlDatabase:
             try:
                 connection.commit()
             except DBAPIError as error:
-                message = f"can't tell whether the catalog at {self.shown} did {act}: {_first_line(error)}"
+                message = (
+                    f"unknown outcome: no answer whether the catalog at {self.shown} did {act}: {_first_line(error)}"
+                )
                 raise CommitOutcomeUnknownError(message) from error
 
     @contextmanager
@@ -141,7 +143,7 @@ def _url(options: Mapping[str, str]) -> URL:
     try:
         url = make_url(jdbc)
     except ArgumentError as error:
-        message = f"option {URI} is {without_password(text)!r}, which is no URL of a database"
+        message = f"option {URI} is {without_password(text)!r}, which is not the URL of a database"
         raise InvalidInputError(message) from error
     if "@" in (url.host or ""):
         # The password was taken to end at its first @: the rest would go to a name server, and into errors.

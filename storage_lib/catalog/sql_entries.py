@@ -21,7 +21,7 @@ EXISTS = "exists"
 LOCATION = "location"
 _VALUE_LENGTH_MAX = 1000
 _TURN_SUFFIX = "$turn"
-"""No table's name ends so: who commits under the table's own lock is not kept from it by who alters its entry."""
+"""No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
 
 
 class SqlEntries:

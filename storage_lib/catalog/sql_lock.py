@@ -1,7 +1,7 @@
-"""The lock of a SQL catalog: a row of ``paimon_distributed_locks``, which Paimon's own JDBC catalog respects too.
+"""The lock of a SQL catalog: a row of ``paimon_distributed_locks``, which Paimon's JDBC catalog respects as well.
 
-The row's ``lock_owner`` ends with a number that grows at each renewal; a change of the row names the owner
-that he has seen, so that of two who do one is first.
+The row's ``lock_owner`` ends with a number that grows with each heartbeat. Each update of the row is conditional on the
+owner that was read before, so only one of two concurrent updates succeeds.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class TableEntries(Protocol):
     """Entries of one catalog. Thread-safe. Every method raises ``UnavailableError`` if the home does not answer."""
 
     are_apart: bool
-    """Whether an entry is something else than the table's files."""
+    """Whether entries are stored apart from the table's files."""
 
     def turn(self, name: TableName) -> AbstractContextManager[Hold]:
         """Keep others from creating, dropping and renaming that table; they wait."""

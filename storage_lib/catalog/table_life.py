@@ -1,11 +1,11 @@
 """The life of a table: created, renamed, dropped, in steps that can each be repeated; the same for all entry stores.
 
-    create   schema-0 (or somebody else has it) ─▶ topic ─▶ entry; what can't be finished is taken back
-    drop     dropped (says what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; the next caller completes a drop
-    rename   directory ─▶ entry; repeating it finishes it
+    create   schema-0 (or another process has it) ─▶ topic ─▶ entry; undone if a step fails
+    drop     dropped (what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; the next caller completes a crashed drop
+    rename   directory ─▶ entry; repeat it to finish an interrupted one
 
-Where entries are stored apart from files, CREATE and DROP of one table lock it, so files without an entry were left by
-a crash, or belong to no table of this catalog. Those without a snapshot are deleted by the next CREATE.
+Where entries are stored apart from the files, a lock serialises creating and dropping one table. So files without an
+entry were left by a crashed process or belong to another catalog. The next creator deletes those without a snapshot.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TableLife:
         for directory in directories:
             claims.claim(directory, is_new=True)
         if not self._schemas(location).append(schema):
-            message = f"table {name} was created by somebody else just now; load it"
+            message = f"table {name} was created concurrently by another process; load it"
             raise AlreadyExistsError(message)
         try:
             if table.log is not None:
@@ -146,7 +146,7 @@ class TableLife:
         try:
             named = self._opened(name, paths.root, schema).inspect.data_paths()
         except StorageError as error:
-            _LOGGER.warning("table %s is dropped; files of it may be left in data directories: %s", name, error)
+            _LOGGER.warning("table %s is dropped; some of its files may remain in data directories: %s", name, error)
             return
         FileDeletion(self._stores, paths, schema).delete_all(
             sorted(path for path in named if not path.startswith(f"{paths.root}/"))
@@ -163,7 +163,7 @@ class TableLife:
                 log.drop()
             except NotFoundError as error:
                 # Deleted by hand and created again by another program: it is not our log any more.
-                _LOGGER.warning("table %s is dropped; of its logs, %s", name, error)
+                _LOGGER.warning("table %s is dropped; its logs: %s", name, error)
             log.close()
 
     def take_away(self, name: TableName) -> bool:
@@ -184,10 +184,10 @@ class TableLife:
         is_there = place is not None and self._schemas(place).latest_id() is not None
         has_moved = self._entries.are_apart and self._schemas(target).latest_id() is not None
         if place is None or not (is_there or has_moved):
-            message = f"there is no table {name} to rename"
+            message = f"table {name} does not exist, so it cannot be renamed"
             raise NotFoundError(message)
         if is_there and not self._file_io.rename_directory(place, target):
-            message = f"table {name} can't be renamed: there is a table {new_name}, or files of one, at {target}"
+            message = f"table {name} can't be renamed: table {new_name}, or files of one, already exists at {target}"
             raise AlreadyExistsError(message)
         claims = ExternalClaims(self._stores, place)
         for directory in declared_by_any_schema(self._file_io, TablePaths(target)):
@@ -195,7 +195,10 @@ class TableLife:
         with outcome(committed=None):
             is_entered = self._entries.rename(name, new_name, target)
         if not is_entered:
-            message = f"table {name} can't be renamed: there is an entry {new_name}; drop it, then rename again"
+            message = (
+                f"table {name} can't be renamed: the catalog already has an entry {new_name}; drop it, "
+                "then rename again"
+            )
             raise AlreadyExistsError(message)
 
     def _last_readable(self, name: TableName, place: str) -> TableSchema | None:
@@ -205,7 +208,7 @@ class TableLife:
             try:
                 return schemas.load(schema_id)
             except (CorruptFileError, InvalidInputError) as error:
-                _LOGGER.warning("table %s is dropped by an earlier schema: %s", name, error)
+                _LOGGER.warning("table %s is dropped by the log settings of an earlier schema: %s", name, error)
                 damage = error
         if damage is None:
             return None
@@ -217,7 +220,7 @@ class TableLife:
 
     def _enter(self, name: TableName, location: str, schema: TableSchema) -> None:
         if not self._entries.add(name, location, schema):
-            message = f"table {name} was created by somebody else just now; load it"
+            message = f"table {name} was created concurrently by another process; load it"
             raise AlreadyExistsError(message)
 
     def _clear(self, name: TableName, location: str, turn: Hold) -> None:
@@ -239,12 +242,13 @@ class TableLife:
     def _what_lies_at(self, name: TableName, location: str) -> str:
         if self._entries.are_apart and self._schemas(location).latest_id() is not None:
             return (
-                f"table {name} can't be made at {location}: a table lies there that has no entry in this catalog. Give "
+                f"table {name} can't be created at {location}: a table without an entry in this catalog is "
+                "stored there. Give "
                 "it one by `dynamic-table orphans --register`, or delete that directory first"
             )
         return (
             f"table {name} can't be made at {location}: there are snapshots of a table that is gone, left by "
-            "a writer in the very moment it was dropped. Delete that directory first"
+            "a writer that committed while it was dropped. Delete that directory first"
         )
 
     def _schemas(self, location: str) -> SchemaHistory:

@@ -31,7 +31,7 @@ class TableName:
         parts = base.split(".")
         if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts) or not all(suffixes):
             message = (
-                f"{text!r} is not a table name; write database.table, each part of letters, digits, '_' and '-' "
+                f"invalid table name {text!r}; write database.table, each part of letters, digits, '_' and '-' "
                 "(they become directories and the Kafka topic's name)"
             )
             raise InvalidInputError(message)
@@ -41,9 +41,7 @@ class TableName:
         if suffixes:
             system_table = suffixes.pop(0)
         if suffixes:
-            message = (
-                f"{text!r} is not a table name: after database.table come $branch_<name> and $<system table> at most"
-            )
+            message = f"invalid table name {text!r}: only $branch_<name> and $<system table> may follow database.table"
             raise InvalidInputError(message)
         database, table = parts
         return cls(database, table, branch, system_table)
@@ -78,7 +76,7 @@ def database_name(text: str) -> str:
     """The name of a database, as it is; ``InvalidInputError`` for anything else."""
     if not _PART.fullmatch(text):
         message = (
-            f"{text!r} is not a database name; use letters, digits, '_' and '-' (it becomes a directory, and a part of "
+            f"invalid database name {text!r}; use letters, digits, '_' and '-' (it becomes a directory, and a part of "
             "Kafka topics' names)"
         )
         raise InvalidInputError(message)

@@ -46,11 +46,11 @@ def main(
     warehouse: Annotated[
         str,
         typer.Option(
-            "--warehouse", "-w", envvar=WAREHOUSE_VARIABLE, help="Below which the tables live: a path or URL."
+            "--warehouse", "-w", envvar=WAREHOUSE_VARIABLE, help="Path or URL of the directory that holds the tables."
         ),
     ] = "",
     option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An option of the catalog, key=value; may be repeated.")
+        list[str] | None, typer.Option("--option", "-o", help="Catalog option, key=value; may be repeated.")
     ] = None,
     options_file: Annotated[
         Path | None,
@@ -58,10 +58,11 @@ def main(
             "--options-file",
             "-O",
             envvar=OPTIONS_FILE_VARIABLE,
-            help="A file of options, secrets among them, that only you may read: key=value lines, or JSON.",
+            help="File of catalog options, including secrets: key=value lines, or JSON. Only you may have "
+            "access to it.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     version: Annotated[  # noqa: ARG001  its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,

@@ -36,7 +36,7 @@ def compact(
     context: typer.Context,
     table: TableName,
     partition: Partition = None,
-    full: Annotated[bool, typer.Option(help="Everything, or only what is due.")] = True,
+    full: Annotated[bool, typer.Option(help="Compact everything, or only what is due.")] = True,
 ) -> None:
     """Join a table's files."""
     settings = settings_of(context)
@@ -48,8 +48,10 @@ def compact(
 def expire(
     context: typer.Context,
     table: TableName,
-    retain_last: Annotated[int, typer.Option(min=1, help="The newest so many stay in any case.")] = 10,
-    older_than_hours: Annotated[float | None, typer.Option(min=0, help="Only what is older.")] = None,
+    retain_last: Annotated[int, typer.Option(min=1, help="Always keep this many of the newest snapshots.")] = 10,
+    older_than_hours: Annotated[
+        float | None, typer.Option(min=0, help="Expire only snapshots older than this.")
+    ] = None,
 ) -> None:
     """Expire old snapshots, and delete the files that only they need."""
     settings = settings_of(context)
@@ -63,17 +65,16 @@ def expire(
 
 def orphans(
     context: typer.Context,
-    table: Annotated[
-        str | None, typer.Argument(help="database.table; without one, the whole catalog is looked through.")
-    ] = None,
+    table: Annotated[str | None, typer.Argument(help="database.table; default: the whole catalog.")] = None,
     older_than_hours: Annotated[
-        float, typer.Option(min=0, help="Younger files stay: a write may still need them.")
+        float, typer.Option(min=0, help="Keep files younger than this; a running write may need them.")
     ] = 24,
-    delete: Annotated[bool, typer.Option(help="Delete them; otherwise they are only listed.")] = False,
-    register: Annotated[bool, typer.Option(help="Give tables without an entry in the catalog one.")] = False,
-    topics: Annotated[bool, typer.Option(help="Kafka topics that no table uses, in place of files.")] = False,
+    delete: Annotated[bool, typer.Option(help="Delete the orphans; default: only list them.")] = False,
+    register: Annotated[bool, typer.Option(help="Add catalog entries for tables that have none.")] = False,
+    topics: Annotated[bool, typer.Option(help="List Kafka topics that no table uses, instead of files.")] = False,
     sole_catalog: Annotated[
-        bool, typer.Option(help="No other warehouse has topics on these brokers: also delete those of no table here.")
+        bool,
+        typer.Option(help="Also delete topics of unknown tables; use only if no other warehouse shares the brokers."),
     ] = False,
 ) -> None:
     """List, or delete, files that no snapshot, tag or branch needs; of a catalog, what is half a table."""
@@ -102,7 +103,7 @@ def _catalog_orphans(settings: Settings, older_than_hours: float, *, delete: boo
         if register and catalog.orphans.register(each):
             done = "registered"
         elif delete and is_old:
-            done = "deleted" if catalog.orphans.mend(each) else "left: there are rows in it"
+            done = "deleted" if catalog.orphans.mend(each) else "kept: it holds rows"
         rows.append({"table": str(each.name), "what": str(each.kind), "where": each.location, "done": done})
     print_rows(rows, as_json=settings.as_json)
 
@@ -112,7 +113,7 @@ def _orphan_topics(settings: Settings, *, delete: bool, is_sole_catalog: bool) -
     rows = []
     for each in list(found.find()):
         is_due = delete and (each.table is not None or is_sole_catalog)
-        done = "may be another catalog's: see --sole-catalog" if delete else ""
+        done = "may belong to another catalog: see --sole-catalog" if delete else ""
         if is_due:
             found.delete(each, is_sole_catalog=is_sole_catalog)
             done = "deleted"
@@ -124,15 +125,17 @@ def rewrite(
     context: typer.Context,
     table: TableName,
     primary_key: Annotated[
-        str | None, typer.Option(help="Columns of the key that a table without one gets: id,dt.")
+        str | None, typer.Option(help="Primary key for a table that has none, for example id,dt.")
     ] = None,
-    bucket: Annotated[int | None, typer.Option(min=1, help="Another number of buckets.")] = None,
-    bucket_key: Annotated[str | None, typer.Option(help="Other columns to distribute rows by: id,dt.")] = None,
+    bucket: Annotated[int | None, typer.Option(min=1, help="New number of buckets.")] = None,
+    bucket_key: Annotated[
+        str | None, typer.Option(help="New columns to distribute rows by, for example id,dt.")
+    ] = None,
 ) -> None:
     """Rewrite every row of a table, with a primary key or into other buckets."""
     options = {key: str(value) for key, value in (("bucket", bucket), ("bucket-key", bucket_key)) if value is not None}
     if primary_key is None and not options:
-        message = "say what shall be otherwise: --primary-key, --bucket or --bucket-key"
+        message = "specify what to change: --primary-key, --bucket or --bucket-key"
         raise InvalidInputError(message)
     settings = settings_of(context)
     keys = [] if primary_key is None else [name.strip() for name in primary_key.split(",")]
@@ -145,12 +148,12 @@ def rewrite(
 def rollback(
     context: typer.Context,
     table: TableName,
-    snapshot: Annotated[int | None, typer.Option(help="Back to this snapshot.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Back to this tag.")] = None,
+    snapshot: Annotated[int | None, typer.Option(help="Roll back to this snapshot.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Roll back to this tag.")] = None,
 ) -> None:
     """Make a table show again what it showed before, in a new snapshot."""
     if (snapshot is None) == (tag is None):
-        message = "say one of --snapshot and --tag to go back to"
+        message = "specify either --snapshot or --tag to roll back to"
         raise InvalidInputError(message)
     settings = settings_of(context)
     made = settings.table(table).rollback_to(snapshot_id=snapshot, tag=tag)
@@ -172,7 +175,9 @@ def create_tag(
     table: TableName,
     tag: str,
     snapshot: Annotated[int | None, typer.Option(help="Default: the newest.")] = None,
-    time_retained: Annotated[str | None, typer.Option(help="Such as '7 d'; default: until it is deleted.")] = None,
+    time_retained: Annotated[
+        str | None, typer.Option(help="How long to keep it, for example '7 d'; default: until it is deleted.")
+    ] = None,
 ) -> None:
     """Keep a snapshot under a name."""
     settings = settings_of(context)

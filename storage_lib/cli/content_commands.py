@@ -42,16 +42,14 @@ def add_to(app: typer.Typer) -> None:
 def create(
     context: typer.Context,
     table: TableName,
-    columns: Annotated[str, typer.Argument(help="As in SQL: 'id BIGINT NOT NULL, name STRING, at TIMESTAMP(6)'.")],
-    key: Annotated[
-        list[str] | None, typer.Option("--key", "-k", help="A column of the primary key; repeat it.")
-    ] = None,
-    partition_by: Annotated[list[str] | None, typer.Option(help="A partition column; repeat it.")] = None,
-    with_: Annotated[list[str] | None, typer.Option("--with", help="An option of the table, key=value.")] = None,
-    comment: Annotated[str | None, typer.Option(help="What the table is for.")] = None,
-    if_not_exists: Annotated[
-        bool, typer.Option(help="Leave an existing table as it is; a warning names how it differs.")
-    ] = False,
+    columns: Annotated[
+        str, typer.Argument(help="Columns as in SQL: 'id BIGINT NOT NULL, name STRING, at TIMESTAMP(6)'.")
+    ],
+    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="Primary key column; may be repeated.")] = None,
+    partition_by: Annotated[list[str] | None, typer.Option(help="Partition column; may be repeated.")] = None,
+    with_: Annotated[list[str] | None, typer.Option("--with", help="Table option, key=value; may be repeated.")] = None,
+    comment: Annotated[str | None, typer.Option(help="Comment of the table.")] = None,
+    if_not_exists: Annotated[bool, typer.Option(help="Keep an existing table; log a warning if it differs.")] = False,
 ) -> None:
     """Make a table and its log."""
     from storage_lib.schema.types.type_spelling import parse_columns
@@ -76,7 +74,7 @@ def drop(
     context: typer.Context,
     table: TableName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    if_exists: Annotated[bool, typer.Option(help="One that is not there is fine.")] = False,
+    if_exists: Annotated[bool, typer.Option(help="Do nothing if the table does not exist.")] = False,
 ) -> None:
     """Drop a table with all its data, files and log."""
     if not yes:
@@ -88,23 +86,28 @@ def drop(
 def read(
     context: typer.Context,
     table: TableName,
-    columns: Annotated[str | None, typer.Option("--columns", "-c", help="These, with commas between.")] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")
+    ] = None,
     where: Annotated[
         str | None, typer.Option("--filter", help="Only rows that match, as in SQL: \"price > 5 AND item LIKE 'c%'\".")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")] = None,
-    snapshot: Annotated[int | None, typer.Option(help="As of this snapshot.")] = None,
-    tag: Annotated[str | None, typer.Option(help="As of this tag.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")] = None,
+    snapshot: Annotated[int | None, typer.Option(help="Read this snapshot.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Read this tag.")] = None,
     format: Annotated[
-        FileKind | None, typer.Option("--format", "-f", help="Default: by the file's name, else a table.")
+        FileKind | None,
+        typer.Option("--format", "-f", help="Output format; default: by the file's name, else a text table."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Into this file instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write to this file instead of standard output.")
+    ] = None,
 ) -> None:
     """Read rows: to look at (20 of them, if no limit is given), or as JSON lines, CSV, Arrow or Parquet."""
     settings = settings_of(context)
     kind = format or _kind_of(output) or (FileKind.JSON if settings.as_json else FileKind.TABLE)
     if kind is FileKind.TABLE and output is not None:
-        message = f"{output}: a file is json, csv, arrow or parquet; say which with --format"
+        message = f"{output}: a file is json, csv, arrow or parquet; choose one with --format"
         raise InvalidInputError(message)
     wanted = [each.strip() for each in columns.split(",")] if columns else None
     reader = _reader(settings, table, wanted, where, snapshot=snapshot, tag=tag)
@@ -124,13 +127,15 @@ def write(
     table: TableName,
     file: Annotated[Path, typer.Argument(help="CSV, JSON lines, Arrow or Parquet; - is standard input.")],
     format: Annotated[FileKind | None, typer.Option("--format", "-f", help="Default: by the file's name.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="In place of what the table, or the rows' partitions, hold.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace the rows of the table, or of the partitions written.")
+    ] = False,
 ) -> None:
     """Write the rows of a file into a table, in one commit."""
     settings = settings_of(context)
     kind = format or _kind_of(file)
     if kind in (None, FileKind.TABLE):
-        message = f"{file}: say with --format whether it is csv, json, arrow or parquet"
+        message = f"{file}: specify --format csv, json, arrow or parquet"
         raise InvalidInputError(message)
     opened = settings.table(table)
     rows = _read_in(kind, file, opened.arrow_schema)
@@ -147,7 +152,9 @@ def ingest(
     format: Annotated[
         str, typer.Option("--format", "-f", help="debezium-json, debezium-avro, upsert-kafka, ...")
     ] = "debezium-json",
-    startup: Annotated[str, typer.Option(help="full or latest, for a topic not read before.")] = "full",
+    startup: Annotated[
+        str, typer.Option(help="Where to start a topic that was not read before: full or latest.")
+    ] = "full",
 ) -> None:
     """Write the changes that a topic holds, and the table does not, into the table."""
     from storage_lib import ingest as ingested
@@ -195,7 +202,7 @@ def _reader(
     found = settings.catalog().system_table(name)
     for column in columns or ():
         if column not in found.schema.names:
-            message = f"there is no column {column!r}; the columns are {', '.join(found.schema.names)}"
+            message = f"unknown column {column!r}; the columns are {', '.join(found.schema.names)}"
             raise InvalidInputError(message)
     return (found if columns is None else found.select(columns)).to_reader()
 

@@ -44,7 +44,7 @@ class Settings:
         from storage_lib import open_catalog
 
         if not self.warehouse:
-            message = f"say where the tables are: --warehouse /path or s3://bucket/path, or set {WAREHOUSE_VARIABLE}"
+            message = f"no warehouse given; use --warehouse /path or s3://bucket/path, or set {WAREHOUSE_VARIABLE}"
             raise InvalidInputError(message)
         is_directory = self.options.get("metastore", "filesystem") == "filesystem" and "://" not in self.warehouse
         if is_directory and not may_be_new and not Path(self.warehouse).is_dir():

@@ -42,7 +42,7 @@ def examine(settings: Settings, table: str | None, *, deep: bool = False) -> lis
 def _java() -> Finding:
     java = shutil.which("java")
     if java is None:
-        text = "there is no java on PATH; Spark and a local Kafka need 17 or 21, the library alone does not"
+        text = "java is not on PATH; Spark and a local Kafka need version 17 or 21, the library alone needs none"
         return Finding(what="java", is_well=False, text=text)
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     return Finding(what="java", is_well=True, text=said.splitlines()[0] if said else java)
@@ -64,22 +64,22 @@ def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
     try:
         table = settings.table(name)
         problems = list(_problems(table))
-        seen = "every file of the newest snapshot is there"
+        seen = "every file of the newest snapshot exists"
         if deep and not problems:
             unchecked = 0
             for problem in _damage(table):
                 problems += [problem] if problem else []
                 unchecked += not problem
-            seen = "every file of the newest snapshot is there, and all of them can be read"
+            seen = "every file of the newest snapshot exists and can be read"
             if unchecked:
-                seen += f"; {unchecked} have no checksum, for another engine wrote them"
+                seen += f"; {unchecked} have no checksum because another engine wrote them"
     except (StorageError, OSError) as error:
         return Finding(what=name, is_well=False, text=f"{type(error).__name__}: {error}")
     if not problems:
         return Finding(what=name, is_well=True, text=seen)
     more = len(problems) - _FIRST_PROBLEMS
     shown = "; ".join(problems[:_FIRST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
-    return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a snapshot or tag that is whole")
+    return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a complete snapshot or tag")
 
 
 def _damage(table: DynamicTable) -> Iterator[str | None]:
@@ -120,4 +120,4 @@ def _problems(table: DynamicTable) -> Iterator[str]:
             yield f"{path} has {size} bytes, not {entry.file.file_size}"
     for tag in table.tags.list():
         if tag.is_expired(table.environment.clock.now_millis()):
-            yield f"tag {tag.name} has outlived its time; run `tags expire`"
+            yield f"tag {tag.name} is past its retention time; run `tags expire`"

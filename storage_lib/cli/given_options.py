@@ -26,7 +26,7 @@ def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, st
     parsed = parsed_pairs(texts, what)
     for key, value in parsed.items():
         remedy = (
-            "everybody on this machine may read a command line: put it into a file that only you may read, and name "
+            "other users of this machine can read a command line; put it into a file that only you can read, and pass "
             f"that with --options-file or {OPTIONS_FILE_VARIABLE}"
         )
         refuse_secret(key, value, what, remedy)
@@ -56,14 +56,15 @@ def options_of_file(path: Path) -> dict[str, str]:
         held = os.fstat(file.fileno())
         if held.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(held.st_mode) & 0o077:
             message = (
-                f"options file {path} may be read or changed by others (mode {stat.S_IMODE(held.st_mode):04o}, owner "
-                f"{held.st_uid}); make it yours alone: chmod 600 {path}"
+                f"options file {path} can be read or changed by other users (mode "
+                f"{stat.S_IMODE(held.st_mode):04o}, owner "
+                f"{held.st_uid}); restrict it to yourself: chmod 600 {path}"
             )
             raise InvalidInputError(message)
         try:
             text = file.read().decode()
         except UnicodeDecodeError as error:
-            message = f"options file {path} is not text in UTF-8"
+            message = f"options file {path} is not UTF-8 text"
             raise InvalidInputError(message) from error
     return _of_json(text, f"options file {path}") if text.lstrip().startswith("{") else _of_lines(text, path)
 
@@ -82,7 +83,7 @@ def _of_json(text: str, what: str) -> dict[str, str]:
         message = f"{what} is not JSON: {error}"
         raise InvalidInputError(message) from None
     if not isinstance(value, dict) or not all(isinstance(each, str | int | float) for each in value.values()):
-        message = f'{what} has to be a JSON object of texts, such as {{"log.kafka.sasl.plain.password": "..."}}'
+        message = f'{what} has to be a JSON object of strings, such as {{"log.kafka.sasl.plain.password": "..."}}'
         raise InvalidInputError(message)
     return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
 

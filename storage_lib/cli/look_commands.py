@@ -14,7 +14,7 @@ from storage_lib.cli.output import note, print_fields, print_json, print_rows
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
 Partition = Annotated[
-    list[str] | None, typer.Option("--partition", "-p", help="A partition's column=value; once for each column.")
+    list[str] | None, typer.Option("--partition", "-p", help="Partition, column=value; once per column.")
 ]
 
 
@@ -52,7 +52,7 @@ def health(context: typer.Context, table: TableName) -> None:
 def snapshots(
     context: typer.Context,
     table: TableName,
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Show this many of the newest.")] = 20,
 ) -> None:
     """List the newest snapshots, oldest first."""
     settings = settings_of(context)
@@ -65,7 +65,7 @@ def snapshots(
 def files(
     context: typer.Context,
     table: TableName,
-    snapshot: Annotated[int | None, typer.Option(help="Of this snapshot; default: the newest.")] = None,
+    snapshot: Annotated[int | None, typer.Option(help="Snapshot to inspect; default: the newest.")] = None,
 ) -> None:
     """List the data files by partition, bucket and level."""
     settings = settings_of(context)
@@ -91,8 +91,8 @@ def leases(context: typer.Context, table: TableName) -> None:
 
 
 def dump(
-    file: Annotated[Path, typer.Argument(help="A snapshot, schema, manifest, tag, data file, ...")],
-    rows: Annotated[int, typer.Option(min=0, help="Rows of a data file to show.")] = 10,
+    file: Annotated[Path, typer.Argument(help="File to print: a snapshot, schema, manifest, tag, data file, ...")],
+    rows: Annotated[int, typer.Option(min=0, help="Number of rows of a data file to print.")] = 10,
 ) -> None:
     """Print any file of a table as text."""
     from storage_lib.dump import dump as dumped
@@ -104,8 +104,8 @@ def dump(
 
 def doctor(
     context: typer.Context,
-    table: Annotated[str | None, typer.Argument(help="Look into this table too; default: into all.")] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every byte, and compare it with its checksum.")] = False,
+    table: Annotated[str | None, typer.Argument(help="Table to check; default: all tables.")] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every file completely and verify its checksum.")] = False,
 ) -> None:
     """Check Java, Kafka, the warehouse and the tables; say what is wrong and how to mend it."""
     from storage_lib.cli.doctor import examine

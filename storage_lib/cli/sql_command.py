@@ -33,17 +33,20 @@ def add_to(app: typer.Typer) -> None:
 
 def sql(
     context: typer.Context,
-    statements: Annotated[list[str] | None, typer.Argument(help="Statements, as with -e.", show_default=False)] = None,
-    execute: Annotated[
-        list[str] | None, typer.Option("--execute", "-e", help="Statements, separated by semicolons; may be repeated.")
+    statements: Annotated[
+        list[str] | None, typer.Argument(help="SQL statements, as with -e.", show_default=False)
     ] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file of statements.")] = None,
-    database: Annotated[str, typer.Option("--database", "-d", help="What names without a database mean.")] = "default",
+    execute: Annotated[
+        list[str] | None,
+        typer.Option("--execute", "-e", help="SQL statements, separated by semicolons; may be repeated."),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="File of SQL statements.")] = None,
+    database: Annotated[str, typer.Option("--database", "-d", help="Database of names without one.")] = "default",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
     spark: Annotated[
-        list[str] | None, typer.Option("--spark", help="A setting of Spark, key=value; may be repeated.")
+        list[str] | None, typer.Option("--spark", help="Spark setting, key=value; may be repeated.")
     ] = None,
-    spark_log: Annotated[Path | None, typer.Option(help="Write Spark's log to this file; default: nowhere.")] = None,
+    spark_log: Annotated[Path | None, typer.Option(help="Write Spark's log to this file; default: discard it.")] = None,
 ) -> None:
     """Run SQL statements, or start a shell for them.
 

@@ -1,6 +1,6 @@
 """``python -m storage_lib.spark.streaming_sink --spec spec.json``: one stream into one table, as a process of its own.
 
-Its launcher (an Airflow operator) detaches it and reads its heartbeat file. It ends with 0 when asked to
+The launcher (an Airflow operator) detaches it and reads its heartbeat file. It ends with 0 when asked to
 stop, by SIGTERM or by a stop file, and with 1 when the stream fails; the error is in the heartbeat.
 """
 

@@ -47,8 +47,8 @@ class Session(AbstractContextManager["Session"]):
 
     ``database`` is what names without one mean, ``catalog_name`` the first part of names of three. Temporary tables lie
     in ``temporary_directory``, which on a cluster all machines have to reach (None: a new one on this disk).
-    ``restricted`` is for SQL of somebody else: it runs SELECT only, which reaches nothing but tables, and restricts
-    the Spark session permanently.
+    ``restricted`` is for untrusted SQL: it allows only SELECT, which can read nothing but tables, and restricts the
+    Spark session permanently.
     """
 
     def __init__(

@@ -116,9 +116,9 @@ def test_tables_of_other_formats_are_not_ours(home: CatalogHome, client: Any) ->
     client.create_table(Table(tableName="lines", dbName=home.database, sd=storage, partitionKeys=[], parameters={}))
 
     assert catalog.list_tables(home.database) == []
-    with pytest.raises(AlreadyExistsError, match="a table of Hive's in another format"):
+    with pytest.raises(AlreadyExistsError, match="is a Hive table in another format"):
         catalog.create_table(f"{home.database}.lines", {"id": "INT"})
-    with pytest.raises(InvalidInputError, match="holds tables that are not ours"):
+    with pytest.raises(InvalidInputError, match="holds tables of other formats"):
         catalog.drop_database(home.database)
     client.drop_table(home.database, "lines", True)
 
@@ -127,7 +127,7 @@ def test_tables_of_other_formats_are_not_ours(home: CatalogHome, client: Any) ->
 def test_names_that_hive_would_take_for_others_are_refused(home: CatalogHome, name: str) -> None:
     with pytest.raises(InvalidInputError, match=f"write '{name.lower().replace('-', '_')}'"):
         home.open().create_table(f"{home.database}.{name}", {"id": "INT"})
-    with pytest.raises(InvalidInputError, match="can't be a name in a Hive metastore"):
+    with pytest.raises(InvalidInputError, match="is not a valid name in a Hive metastore"):
         home.open().load_table(f"{home.database}.{name}")
 
 

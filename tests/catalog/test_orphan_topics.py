@@ -43,8 +43,8 @@ def test_what_tables_left_behind_is_told_and_deleted_and_what_is_not_ours_stays(
         rows: list[dict[str, Any]] = json.loads(answer.stdout)
         return {row["topic"]: (row["what"], row["done"]) for row in rows if row["topic"].startswith("left.")}
 
-    nobodys = "a log of no table in this catalog"
-    unsure = "may be another catalog's: see --sole-catalog"
+    nobodys = "a log that belongs to no table of this catalog"
+    unsure = "may belong to another catalog: see --sole-catalog"
     assert told() == {
         "left.a": ("a log that table left.a has left behind", ""),
         "left.b": (nobodys, ""),
@@ -60,7 +60,7 @@ def test_what_tables_left_behind_is_told_and_deleted_and_what_is_not_ours_stays(
     assert there == {"left.a-v2", "left.b", "left.c", "left.foreign"}
 
     orphan = next(each for each in catalog.orphan_topics().find() if each.topic == "left.b")
-    with pytest.raises(InvalidInputError, match="may be another one's on the same brokers"):
+    with pytest.raises(InvalidInputError, match="may belong to another catalog on the same brokers"):
         catalog.orphan_topics().delete(orphan, is_sole_catalog=False)
     catalog.orphan_topics().delete(orphan, is_sole_catalog=True)
     not_an_orphan = OrphanTopic(topic="left.c", mark=orphan.mark, table=None)

@@ -99,7 +99,7 @@ def test_what_a_connection_knows_of_its_store_is_not_stored_and_not_shown(s3: Lo
 def test_a_store_s_options_are_refused_for_a_table(tmp_path: Path) -> None:
     catalog = open_catalog(str(tmp_path))
 
-    with pytest.raises(InvalidInputError, match=r"s3\.endpoint is about the storage; give it to the catalog"):
+    with pytest.raises(InvalidInputError, match=r"s3\.endpoint configures the storage; give it to the catalog"):
         orders(catalog, **{"s3.endpoint": "http://127.0.0.1:1"})
     with pytest.raises(InvalidInputError, match=r"azure\.account-key is a secret"):
         orders(catalog, **{"azure.account-key": "sesame"})

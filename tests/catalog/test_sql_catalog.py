@@ -87,8 +87,8 @@ def test_a_postgres_is_reached_by_each_spelling(postgres: LocalPostgres, tmp_pat
     ("options", "told"),
     [
         ({"metastore": "sql"}, "needs option uri"),
-        ({"metastore": "sql", "uri": "no url"}, "no URL of a database"),
-        ({"metastore": "sql", "uri": "oracel://user:hush@host/db"}, "no database driver answers"),
+        ({"metastore": "sql", "uri": "no url"}, "not the URL of a database"),
+        ({"metastore": "sql", "uri": "oracel://user:hush@host/db"}, "no database driver supports it"),
         ({"metastore": "glue"}, "has to be one of filesystem, hive, jdbc, memory, sql"),
         ({"metastore": "sql", "uri": "sqlite://", "lock.timeout": "soon"}, r"lock\.timeout is 'soon'"),
     ],
@@ -117,7 +117,7 @@ def test_what_reaches_the_catalog_is_not_stored_and_not_shown(home: CatalogHome,
     assert b"metastore" not in (Path(table.location) / "schema" / "schema-0").read_bytes()
     assert "hush" not in f"{address} {table.address!r} {table.describe()}"
     for key in ("metastore", "uri", "catalog-key", "jdbc.user", "lock.enabled"):
-        with pytest.raises(InvalidInputError, match="is about the catalog"):
+        with pytest.raises(InvalidInputError, match="configures the catalog"):
             home.open().create_table("shop.more", {"id": "INT"}, options={key: "x"})
 
 

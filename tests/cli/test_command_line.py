@@ -111,7 +111,7 @@ def test_what_is_half_a_table_is_found_and_mended(shell: Shell) -> None:
     shell.orders.environment.file_io.write_bytes(f"{shell.orders.location}/dropped", schema)
 
     [found] = shell.answer("orphans")
-    assert (found["table"], found["what"]) == ("shop.orders", "a drop that was not finished")
+    assert (found["table"], found["what"]) == ("shop.orders", "an unfinished drop")
     assert shell.answer("orphans", "--delete")[0]["done"] == "younger than asked for"
     assert shell.answer("orphans", "--delete", "--older-than-hours", "0")[0]["done"] == "deleted"
     assert shell.answer("orphans") == []
@@ -142,7 +142,7 @@ def test_system_tables_are_read_like_others(shell: Shell) -> None:
     assert json.loads(lines) == {"snapshot_id": 1, "commit_kind": "APPEND"}
     refused = shell.run("read", "shop.orders$snapshots", "-c", "nothing")
     assert refused.exit_code == 1
-    assert "there is no column 'nothing'; the columns are snapshot_id" in refused.output
+    assert "unknown column 'nothing'; the columns are snapshot_id" in refused.output
     refused = shell.run("read", "shop.orders$snapshots", "--snapshot", "1")
     assert "takes no --snapshot, --tag or --filter" in refused.output
 
@@ -223,12 +223,12 @@ def test_orphans_are_listed_unless_they_are_to_be_deleted(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["describe", "shop.nothing"], "there is no table shop.nothing"),
+        (["describe", "shop.nothing"], "table shop.nothing does not exist"),
         (["read", "shop.orders", "-c", "nothing"], "'nothing'"),
         (["read", "shop.orders", "--snapshot", "9"], "9"),
-        (["rollback", "shop.orders"], "--snapshot and --tag"),
+        (["rollback", "shop.orders"], "either --snapshot or --tag"),
         (["create", "shop.more", "id BIGNIT", "-k", "id"], "BIGNIT"),
-        (["create", "shop.orders", COLUMNS, "-k", "id"], "exists already"),
+        (["create", "shop.orders", COLUMNS, "-k", "id"], "already exists"),
         (["create", "shop.more", COLUMNS, "--with", "bucket"], "key=value"),
         (["write", "shop.orders", "rows.txt"], "--format"),
         (["write", "shop.orders", "/nowhere/rows.csv"], "/nowhere/rows.csv"),

@@ -91,7 +91,7 @@ def test_a_running_stream_read_ends_when_its_table_is_dropped(
     with pytest.raises(NotFoundError, match=r"db\.t was dropped and recreated"):
         drained(reader, offset)
     open_catalog(table.address.warehouse).drop_table(table.name)
-    with pytest.raises(NotFoundError, match=r"no table db\.t"):
+    with pytest.raises(NotFoundError, match=r"table db\.t does not exist"):
         drained(reader, offset)
 
 

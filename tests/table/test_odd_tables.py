@@ -37,12 +37,12 @@ def test_empty_batches_between_others_do_no_harm() -> None:
     assert content(table) == {"a 1 10"}
 
 
-def test_what_is_no_arrow_data_is_refused_with_the_way_to_make_it_some() -> None:
+def test_a_value_that_holds_no_rows_is_refused_with_the_forms_that_do() -> None:
     table = orders()
 
     for write in (table.append, table.overwrite):
-        with pytest.raises(InvalidInputError, match=r"not as list; use pyarrow\.Table\.from_pylist"):
-            write([{"dt": "a", "id": 1}])
+        with pytest.raises(InvalidInputError, match=r"rows come as an Arrow table.*not as int"):
+            write(1)
 
 
 def test_a_null_in_the_key_is_refused_before_anything_is_written() -> None:

@@ -43,11 +43,11 @@ class IncrementalRange:
         """
         if BETWEEN not in said and BETWEEN_TIMESTAMP not in said:
             if SCAN_MODE in said:
-                message = f"option {SCAN_MODE} says how much of a range to read; name the range with {BETWEEN} as well"
+                message = f"option {SCAN_MODE} needs a range; set {BETWEEN} as well"
                 raise InvalidInputError(message)
             return None
         if BETWEEN in said and BETWEEN_TIMESTAMP in said:
-            message = f"a read is of one range; give {BETWEEN} or {BETWEEN_TIMESTAMP}, not both"
+            message = f"a read takes one range; set {BETWEEN} or {BETWEEN_TIMESTAMP}, not both"
             raise InvalidInputError(message)
         mode = _MODES.get(said.get(SCAN_MODE, "auto").lower())
         if mode is None:
@@ -76,7 +76,7 @@ def _snapshot_id(table: DynamicTable, text: str) -> int:
 def _pair(key: str, text: str) -> tuple[str, str]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
-        message = f"option {key} = {text!r} is not a range; write start,end"
+        message = f"invalid range in option {key} = {text!r}; write start,end"
         raise InvalidInputError(message)
     return parts[0], parts[1]
 
@@ -90,7 +90,8 @@ def _millis(text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         message = (
-            f"option {BETWEEN_TIMESTAMP}: {text!r} is not a time; write epoch milliseconds, or a time with its zone "
+            f"invalid timestamp {text!r} in option {BETWEEN_TIMESTAMP}; write epoch milliseconds, or a time "
+            "with its zone "
             "such as 2024-05-14T01:00:00Z"
         )
         raise InvalidInputError(message)

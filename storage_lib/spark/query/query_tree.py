@@ -18,8 +18,8 @@ class StreamTable:
     ``kind_column`` is the one that tells what each row means (None: rows are only ever added), ``position_column`` the
     one that tells their order. ``normalize`` is what the read says (None: nothing); ``is_complete``: the changes come
     with the rows before them whatever it says. ``is_whole``: no micro-batch holds a part of a commit, unless commits
-    cannot be distinguished. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: no table of
-    ours, of which only the columns are known.
+    can't be distinguished. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: a table of
+    another connector, of which only the columns are known.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Filter:
 
 
 class JoinKind(StrEnum):
-    """The action of a join for rows without a match."""
+    """How a join treats rows without a match."""
 
     INNER = "INNER"
     LEFT = "LEFT OUTER"
@@ -141,7 +141,7 @@ class Expand:
 class Opaque:
     """An operation that only Spark understands: a user's function over whole batches, or results of several rows.
 
-    ``combines``: its rows are made of several, so that they are not changes of its input any more. ``is_function``: the
+    ``combines``: its rows are computed from several each, so they are not changes of its input. ``is_function``: the
     user's own code sees the kinds of the rows, and decides how to use them.
     """
 

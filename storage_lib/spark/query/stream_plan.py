@@ -75,7 +75,7 @@ class StreamPlan:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The plan for the user, as clauses."""
+        """The decisions of the plan that a user should know, as clauses."""
         said = []
         if self.normalize_reason:
             said.append(f"scan.normalize={self.normalize} ({self.normalize_reason})")
@@ -290,8 +290,9 @@ def _refuse_unknown_results(facts: QueryFacts, sink: SinkTable) -> None:
     if facts.combined and sink.columns.get(sink.kind_column) in facts.kinds:
         message = (
             f"table {sink.name}: {facts.combined[0]} makes rows of several changes of {_names(facts)}, and "
-            f"{sink.kind_column} of one change does not determine that of the result. Compute {sink.kind_column} "
-            "of the result, or read a table that only grows (write-mode=append-only)"
+            f"{sink.kind_column} of one change does not determine the kind of the result. Compute "
+            f"{sink.kind_column} of "
+            "the result, or read a table that only grows (write-mode=append-only)"
         )
         raise InvalidInputError(message)
     if facts.unknown:

@@ -104,7 +104,7 @@ def prepared(
 
 def _renamed(df: DataFrame, table: DynamicTable, position_column: str) -> DataFrame:
     if position_column not in df.columns:
-        message = f"table {table.name}: position_column {position_column!r} is not a column of the data frame"
+        message = f"table {table.name}: the data frame has no column {position_column!r} (position_column)"
         raise InvalidInputError(message)
     positioned = df.withColumn(ROW_POSITION, quoted(position_column).cast("bigint"))
     is_stored = position_column in (*table.schema.arrow_schema.names, ROW_POSITION)

@@ -37,7 +37,7 @@ def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_source
     why = _of_another_table(newest, table) or (newest.another_past(table) if tells_sources else None)
     if why is not None:
         number += 1
-        _LOGGER.warning("%s. A checkpoint is begun: %s", why, _numbered(location, number))
+        _LOGGER.warning("%s. Starting a new checkpoint: %s", why, _numbered(location, number))
     return _numbered(location, number)
 
 
@@ -51,4 +51,4 @@ def _of_another_table(checkpoint: CheckpointSources, table: DynamicTable) -> str
     written_to = checkpoint.files.read_bytes(path).decode() if checkpoint.files.exists(path) else ""
     if written_to in ("", table.uuid):
         return None
-    return f"checkpoint {checkpoint.location} is of a table {table.name} that was dropped since"
+    return f"checkpoint {checkpoint.location} belongs to a table {table.name} that has been dropped since"

@@ -67,7 +67,7 @@ class SinkHeartbeat:
                 **{**{key: each for key, each in value.items() if key in known}, "state": SinkState(value["state"])}
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"{text[:200]!r} is not a sink heartbeat; delete the file, the sink writes it again"
+            message = f"invalid sink heartbeat {text[:200]!r}; delete the file, and the sink writes a new one"
             raise CorruptFileError(message) from error
 
 

@@ -71,17 +71,17 @@ class SinkSpec:
     def __post_init__(self) -> None:
         """Refuse what could only fail later, in another process."""
         if self.source.kind not in SOURCE_KINDS:
-            message = f"source kind {self.source.kind!r} is none of {', '.join(SOURCE_KINDS)}"
+            message = f"unknown source kind {self.source.kind!r}; use one of {', '.join(SOURCE_KINDS)}"
             raise InvalidInputError(message)
         for name in ("warehouse", "table", "checkpoint_location", "heartbeat_path"):
             if not getattr(self, name):
-                message = f"the sink's {name} is empty; say where it is"
+                message = f"the sink's {name} is empty; set it"
                 raise InvalidInputError(message)
         if self.trigger_seconds < 0:
             message = f"trigger_seconds is {self.trigger_seconds}; use 0 (as fast as possible) or more"
             raise InvalidInputError(message)
         if self.output_mode not in OUTPUT_MODES:
-            message = f"output_mode {self.output_mode!r} is none of {', '.join(OUTPUT_MODES)}"
+            message = f"unknown output_mode {self.output_mode!r}; use one of {', '.join(OUTPUT_MODES)}"
             raise InvalidInputError(message)
         if self.max_rows_per_trigger is not None and self.max_rows_per_trigger < 1:
             message = f"max_rows_per_trigger is {self.max_rows_per_trigger}; use 1 or more, or None for no limit"
@@ -105,7 +105,7 @@ class SinkSpec:
             value["select"] = _expressions(value.get("select", ()))
             return cls(**_known(cls, value))
         except (ValueError, TypeError, KeyError) as error:
-            message = f"this is not a sink specification: {error}"
+            message = f"invalid sink specification: {error}"
             raise InvalidInputError(message) from error
 
     def resolved_catalog_options(self, environment: Mapping[str, str]) -> dict[str, str]:

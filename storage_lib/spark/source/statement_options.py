@@ -147,10 +147,10 @@ class StatementOptions:
 
 
 def options_of(table: DynamicTable) -> dict[str, str]:
-    """The options that lead ``parse`` to this table, and to no other that takes its place.
+    """The options from which ``parse`` finds this table, and not one recreated under its name.
 
-    Keys of statements are left out: for the catalog they were defaults of new tables. So are keys that ``parse`` does
-    not know.
+    Keys that belong to one statement are left out: for the catalog they were defaults of new tables, not settings of a
+    read or write. Keys that ``parse`` does not know are left out as well.
     """
     address = table.address
     unknown = _unknown(address.options)
@@ -210,7 +210,7 @@ def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
     parent, _, name = _local(path).rstrip("/").rpartition("/")
     warehouse, _, database = parent.rpartition("/")
     if not warehouse or not database.endswith(".db"):
-        message = f"path {path!r} is not a table's; a table lies at <warehouse>/<database>.db/<name>"
+        message = f"path {path!r} is not a table's path; write <warehouse>/<database>.db/<name>"
         raise InvalidInputError(message)
     return TableAddress(warehouse=warehouse, name=f"{database.removesuffix('.db')}.{name}", options=catalog)
 

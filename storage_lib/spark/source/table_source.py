@@ -124,10 +124,10 @@ class DynamicTableSource(DataSource):
         check_read_schema(table.name, table.schema, schema, table.new_read().stream_row_kind_column, is_stream=True)
         if said.scan.state_directory is None and table.new_read().keeps_stream_state(said.scan.normalize):
             message = (
-                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has read, and "
-                f"in Spark any task may need them: say where by {STATE_DIRECTORY} "
-                "(read_stream(..., state_directory=...)), a directory of this stream alone "
-                "that all machines reach, such as one next to its checkpoint"
+                f"table {table.name}: a stream with scan.normalize=state keeps the rows that it has received, and "
+                f"in Spark any task may need them: set {STATE_DIRECTORY} "
+                "(read_stream(..., state_directory=...)), to a directory that only this stream uses and "
+                "all machines can reach, such as one next to its checkpoint"
             )
             raise InvalidInputError(message)
         return TableStreamReader(key_of(table), schema, said.scan)
@@ -137,7 +137,9 @@ class DynamicTableSource(DataSource):
         said = StatementOptions.parse(self.options)
         table = table_at(said.address, said.table_uuid)
         if said.overwrite.partitions is not None and not overwrite:
-            message = f"table {table.name}: {OVERWRITE_PARTITION} says what an overwrite replaces; this is an append"
+            message = (
+                f"table {table.name}: {OVERWRITE_PARTITION} sets what an overwrite replaces, but this is an append"
+            )
             raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
         order = said.order or self._open(table, said, said.commit_user, said.overwrite if overwrite else None)

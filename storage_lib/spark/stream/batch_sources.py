@@ -81,16 +81,17 @@ class CheckpointSources:
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
                 return (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
-                    f"{self.location} continues from {_text(allowed[0])}: the table was rolled back, or its source was "
-                    "read by somebody else"
+                    f"{self.location} continues from {_text(allowed[0])}: the table was rolled back, or "
+                    "another process read its source"
                 )
         return None
 
     def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
-        """For a query whose commits do not record how far it has read: refuse sources that the table has offsets of.
+        """For a query whose commits do not record its source offsets: refuse sources whose offsets the table records.
 
-        Another query has read them into it, exactly once, and may be rewound; this one would write the same records a
-        second time, older ones last. Of the batch ``batch_id``, or of the newest that was begun.
+        Another reader has written their records into the table exactly once. This query would write the same records
+        again, and older ones would replace newer ones. Checks the sources of the batch ``batch_id``, or of the newest
+        batch that was begun.
 
         Raises ``InvalidInputError`` with the remedy.
         """

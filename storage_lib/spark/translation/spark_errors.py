@@ -31,7 +31,7 @@ def storage_error_in(text: str) -> StorageError | None:
             return error
     if _NOT_STARTED in text:
         return errors.UnavailableError(
-            "Spark waited 10 s in vain for a Python process to start: the machine has too much to do. Try again, with "
+            "Spark's Python process did not start within 10 s: the machine is overloaded. Try again, with "
             "fewer tasks at once (spark.executor.cores, local[n]) if this recurs"
         )
     return None

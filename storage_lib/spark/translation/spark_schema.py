@@ -181,7 +181,7 @@ def check_read_schema(
 def _refuse_repeated(table: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            message = f"{table}: column {name!r} is asked for twice; read it once, and select it twice afterwards"
+            message = f"{table}: column {name!r} is requested twice; read it once, and select it twice afterwards"
             raise InvalidInputError(message)
 
 

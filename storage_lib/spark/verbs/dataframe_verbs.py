@@ -177,13 +177,15 @@ def _check_write(
     df: DataFrame, table: DynamicTable, mode: str, *, partition: Mapping[str, object] | None, says_base: bool
 ) -> None:
     if mode not in ("append", "overwrite"):
-        message = f"mode {mode!r}: write knows append and overwrite"
+        message = f"unknown mode {mode!r}; use append or overwrite"
         raise InvalidInputError(message)
     if partition is not None and mode == "append":
-        message = f"table {table.name}: partition says what an overwrite replaces; an append takes each row's own"
+        message = (
+            f"table {table.name}: partition is for overwrites; an append puts each row into the partition of its values"
+        )
         raise InvalidInputError(message)
     if mode == "overwrite" and says_base:
-        message = f"table {table.name}: based_on and order are for appends; an overwrite replaces what is there"
+        message = f"table {table.name}: based_on and order are for appends; an overwrite replaces the existing rows"
         raise InvalidInputError(message)
     if df.isStreaming:
         message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"

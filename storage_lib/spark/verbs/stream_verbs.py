@@ -184,13 +184,13 @@ def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_
         message = f"table {table.name}: this data frame is not a stream; use storage_lib.spark.write(df, table)"
         raise InvalidInputError(message)
     if output_mode not in OUTPUT_MODES:
-        message = f"table {table.name}: output_mode {output_mode!r} is none of {', '.join(OUTPUT_MODES)}"
+        message = f"table {table.name}: unknown output_mode {output_mode!r}; use one of {', '.join(OUTPUT_MODES)}"
         raise InvalidInputError(message)
     if output_mode == "update" and not table.schema.primary_keys:
         message = f"table {table.name} has no primary key to update by; use output_mode='complete'"
         raise InvalidInputError(message)
     if not checkpoint_location:
-        message = f"table {table.name}: a stream needs a checkpoint_location, a directory that is its alone"
+        message = f"table {table.name}: a stream needs a checkpoint_location, a directory that no other stream uses"
         raise InvalidInputError(message)
 
 

@@ -37,12 +37,12 @@ def check_virtual_columns(
     types = {each.name: each.dataType for each in struct.fields}
     for name, expression in computed.items():
         if name in types:
-            message = f"table {table}: column {name!r} is there already, so it can't be computed as well"
+            message = f"table {table}: column {name!r} already exists, so it can't be computed as well"
             raise InvalidInputError(message)
         types[name] = _evaluated(empty, table, name, expression).schema[-1].dataType
     for column in late:
         if column not in types:
-            message = f"table {table}: WATERMARK FOR {column}: there is no such column{did_you_mean(column, types)}"
+            message = f"table {table}: WATERMARK FOR {column}: unknown column{did_you_mean(column, types)}"
             raise InvalidInputError(message)
         if not isinstance(types[column], TimestampType | TimestampNTZType):
             message = (

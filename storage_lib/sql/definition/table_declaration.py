@@ -20,7 +20,7 @@ def declared_table(text: str) -> tuple[tuple[str, ...], TableDescriptor]:
     """
     statement = parse(text)
     if not isinstance(statement, CreateTable):
-        message = "this declares no table: write one CREATE TABLE name (column TYPE, ...)"
+        message = "not a table declaration; write one CREATE TABLE name (column TYPE, ...)"
         raise InvalidInputError(message)
     of_others = {
         "AS SELECT": statement.query is not None,
@@ -32,7 +32,9 @@ def declared_table(text: str) -> tuple[tuple[str, ...], TableDescriptor]:
         "computed column": bool(statement.computed),
     }
     if wrong := next((what for what, is_there in of_others.items() if is_there), None):
-        message = f"table {statement.table}: a declaration has no {wrong}; run the statement in an SQL session instead"
+        message = (
+            f"table {statement.table}: a declaration can't have {wrong}; run the statement in an SQL session instead"
+        )
         raise InvalidInputError(message)
     types = {each.name: str(type_of(each.type)) for each in statement.columns}
     for each in statement.watermarks:

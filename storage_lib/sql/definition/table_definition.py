@@ -76,7 +76,7 @@ def _type_of_query(statement: CreateTable, field: pa.Field) -> DataType:
     if pa.types.is_null(field.type):
         message = (
             f"table {statement.table}: column {field.name!r} is NULL in every row, which tells no type; "
-            f"write CAST(NULL AS STRING) AS {field.name} or the like"
+            f"write CAST(NULL AS STRING) AS {field.name}, for example"
         )
         raise InvalidInputError(message)
     try:
@@ -131,7 +131,7 @@ def _check_names(statement: CreateTable, names: Sequence[str]) -> None:
     for watermark in statement.watermarks:
         if watermark.column not in all_names:
             near = did_you_mean(watermark.column, all_names)
-            message = f"table {statement.table}: WATERMARK FOR {watermark.column}: there is no such column{near}"
+            message = f"table {statement.table}: WATERMARK FOR {watermark.column}: unknown column{near}"
             raise InvalidInputError(message)
     if len(statement.watermarks) > 1:
         message = f"table {statement.table} has two watermarks; a table has one, for one column"
@@ -143,7 +143,7 @@ def _check_keys(statement: CreateTable, names: Sequence[str], keys: Sequence[str
         for column in columns:
             if column not in names:
                 near = did_you_mean(column, names)
-                message = f"table {statement.table}: {role} ({', '.join(columns)}): there is no column {column!r}{near}"
+                message = f"table {statement.table}: {role} ({', '.join(columns)}): unknown column {column!r}{near}"
                 raise InvalidInputError(message)
 
 

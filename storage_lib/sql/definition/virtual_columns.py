@@ -88,7 +88,7 @@ def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
         if not is_one or tree is None or tree.find(exp.Table) or "${" in expression or names & {*_OF_JAVA}:
             message = (
                 f"table {table}: computed column {name!r} AS ({expression}) is more than an expression over the "
-                "table's columns: no query, no call of Java and no variable may stand in it"
+                "table's columns: it can't contain a query, a call of Java or a variable"
             )
             raise InvalidInputError(message)
 

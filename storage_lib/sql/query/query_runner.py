@@ -97,7 +97,7 @@ def _rewrite(
 ) -> None:
     """Append the query with its tables replaced. ``origin`` is its place in the statement; None: in another one."""
     if depth > _VIEW_DEPTH_MAX:
-        message = "temporary views lead back to themselves; drop one of them"
+        message = "temporary views refer to each other in a cycle; drop one of them"
         raise InvalidInputError(message)
     at = query.start
     edits: list[tuple[int, int, TableReference | str | None]] = []
@@ -183,7 +183,7 @@ def _check_sparks(state: SessionState, reference: TableReference) -> None:
     if not _is_file(state, reference.parts) and not state.is_sparks(reference.parts):
         raise state.not_found(reference.parts)
     if reference.hint or reference.as_of is not None:
-        message = f"{reference} is a table of Spark's; hints and AS OF are for dynamic tables"
+        message = f"{reference} is a Spark table; hints and AS OF are for dynamic tables"
         raise InvalidInputError(message)
 
 

@@ -134,7 +134,7 @@ def _refuse_of_streams(name: str, options: Mapping[str, str], *, is_stream: bool
         if key in options:
             message = (
                 f"hint {key} of table {name} is for reading changes, and this is a read of one snapshot; "
-                f"SET '{RUNTIME_MODE}' = 'streaming', or give the hint '{RUNTIME_MODE}' = 'streaming' beside it"
+                f"SET '{RUNTIME_MODE}' = 'streaming', or give the hint '{RUNTIME_MODE}' = 'streaming' as well"
             )
             raise InvalidInputError(message)
 
@@ -146,7 +146,7 @@ def _checked_hint(name: str, reference: TableReference) -> dict[str, str]:
             message = f"a read of table {name} has no hint {key!r}{did_you_mean(key, READ_HINTS)}"
             raise InvalidInputError(message)
     if reference.as_of is not None and any(key in _BATCH_ONLY for key in hint):
-        message = f"table {name}: AS OF and a hint both say what to read; leave one of them out"
+        message = f"table {name}: AS OF and a hint both select what to read; leave one of them out"
         raise InvalidInputError(message)
     return hint
 
@@ -156,7 +156,9 @@ def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
         with errors_in_words():
             row = state.analysed(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
         if row is None or row[0] is None:
-            message = f"TIMESTAMP AS OF {as_of.expression} is not a time; write '2024-05-14 01:00:00' or the like"
+            message = (
+                f"invalid timestamp in TIMESTAMP AS OF {as_of.expression}; write for example '2024-05-14 01:00:00'"
+            )
             raise InvalidInputError(message)
         return {said.SCAN_TIMESTAMP_MILLIS: str(row[0])}
     version = as_of.expression.strip("'\"")
@@ -165,7 +167,7 @@ def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
 
 def _system_table(state: SessionState, catalog: Catalog, name: TableName, options: Mapping[str, str]) -> Relation:
     if options:
-        message = f"{name} is a system table, which is read as it is; leave {', '.join(options)} out"
+        message = f"{name} is a system table, which takes no such options; leave {', '.join(options)} out"
         raise InvalidInputError(message)
     table = catalog.load_table(str(name.plain))
     found = said.options_of(table) | {said.TABLE: str(name)}

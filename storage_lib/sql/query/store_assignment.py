@@ -124,7 +124,7 @@ def _stored(value: DataType, column: StructField, table: DynamicTable) -> Column
     problem = sql.concat(
         sql.lit(f"table {table.name}: column {column.name!r} is {declared}, which does not hold "),
         given.cast(StringType()),
-        sql.lit("; mend the value, or ALTER TABLE ... MODIFY the column"),
+        sql.lit("; correct the value, or ALTER TABLE ... MODIFY the column"),
     )
     fitting = given.try_cast(column.dataType)
     return sql.when(given.isNotNull() & fitting.isNull(), sql.raise_error(problem)).otherwise(fitting)

@@ -114,7 +114,7 @@ def _merge_clause(source: SourceText, tree: Node) -> MergeClause:
     )
     if clause.matches_target is isinstance(clause.action, MergeInsert):
         message = (
-            "a row that matches is there already, so there is nothing to INSERT; use UPDATE"
+            "a matching row already exists, so WHEN MATCHED can't INSERT; use UPDATE"
             if clause.matches_target
             else "no row of the target matches, so there is nothing to UPDATE or DELETE; use INSERT"
         )
@@ -163,7 +163,7 @@ def _call(source: SourceText, tree: Node) -> Call:
         named = first(each, "name")
         if named is None:
             if by_name:
-                raise source.syntax_error(start, "arguments without a name stand before those with one")
+                raise source.syntax_error(start, "positional arguments have to precede named ones")
             by_place.append(value)
         elif name_of(named) in by_name:
             raise source.syntax_error(start, f"argument {name_of(named)!r} is given twice")

@@ -73,7 +73,9 @@ def _options(source: SourceText, tree: Node) -> dict[str, str]:
     if location is None:
         return options
     if _PATH in options:
-        raise source.syntax_error(span_of(location)[0], f"LOCATION and option {_PATH} both name a place")
+        raise source.syntax_error(
+            span_of(location)[0], f"LOCATION and option {_PATH} both set the location; leave one of them out"
+        )
     return options | {_PATH: text_of(tokens(one(location, "text"))[0])}
 
 

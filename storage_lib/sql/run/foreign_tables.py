@@ -90,10 +90,10 @@ def insert_into_sparks(state: SessionState, statement: Insert, source: SourceTex
     """Let Spark write a table of its own."""
     table = statement.target.table
     if statement.target.hint or statement.partition is not None:
-        message = f"{table} is a table of Spark's; hints and PARTITION are for dynamic tables"
+        message = f"{table} is a Spark table; hints and PARTITION are for dynamic tables"
         raise InvalidInputError(message)
     if state.settings.runtime_mode is RuntimeMode.STREAMING:
-        message = f"{table} is a table of Spark's, which SQL writes in batches only; SET '{RUNTIME_MODE}' = 'batch'"
+        message = f"{table} is a Spark table, which SQL writes in batches only; SET '{RUNTIME_MODE}' = 'batch'"
         raise InvalidInputError(message)
     columns = f" ({', '.join(map(quoted, statement.columns))})" if statement.columns else ""
     verb = "OVERWRITE" if statement.overwrite else "INTO"

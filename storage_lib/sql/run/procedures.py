@@ -37,7 +37,7 @@ def run_call(state: SessionState, statement: Call) -> Result:
     schema, name = statement.procedure[:-1], statement.procedure[-1].lower()
     procedure = PROCEDURES.get(name)
     if procedure is None or schema not in ((), ("sys",), (state.catalog_name, "sys")):
-        message = f"there is no procedure {'.'.join(statement.procedure)}{did_you_mean(name, PROCEDURES)}"
+        message = f"unknown procedure {'.'.join(statement.procedure)}{did_you_mean(name, PROCEDURES)}"
         raise NotFoundError(message)
     arguments = _arguments(name, procedure, statement)
     table = state.load(NamedTable(parts=tuple(str(arguments["table"]).split("."))))
@@ -67,7 +67,7 @@ def _arguments(name: str, procedure: Procedure, statement: Call) -> dict[str, Li
             raise InvalidInputError(message)
     for key, value in given.items():
         if not isinstance(value, types[key]) or (types[key] is int and isinstance(value, bool)):
-            message = f"CALL {signature}: {key} = {value!r} is no {_TYPE_NAMES[types[key]]}"
+            message = f"CALL {signature}: {key} = {value!r} is not a {_TYPE_NAMES[types[key]]}"
             raise InvalidInputError(message)
     return given
 
@@ -90,7 +90,7 @@ def _partitions(table: DynamicTable, text: str) -> list[dict[str, object] | None
     for part in filter(None, (each.strip() for each in text.split(";"))):
         pairs = [pair.partition("=") for pair in part.split(",")]
         if not all(equals for _, equals, _ in pairs):
-            message = f"table {table.name}: {part!r} is not a partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'"
+            message = f"table {table.name}: invalid partition {part!r}; write 'dt=2024-05-14,hr=1;dt=2024-05-15'"
             raise InvalidInputError(message)
         specs.append({key.strip(): value.strip() for key, _, value in pairs})
     return specs

@@ -56,7 +56,7 @@ def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # no
         table = state.load(statement.table)
     except NotFoundError:
         if statement.if_exists:
-            return Result(message=f"table {statement.table} is not there")
+            return Result(message=f"table {statement.table} does not exist")
         raise
     match statement.change:
         case RenameTable():
@@ -110,7 +110,7 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
         case ResetOptions(keys=keys):
             return [RemoveOption(_known_option(table, key)) for key in keys]
         case _:
-            message = f"table {table.name}: {type(statement.change).__name__} is not a change of its schema"
+            message = f"table {table.name}: {type(statement.change).__name__} does not change its schema"
             raise InvalidInputError(message)
 
 
@@ -160,13 +160,13 @@ def _rewritten(
 ) -> Result:
     altered = table.rewrite(primary_key=primary_key, options=options)
     if altered.schema.id == table.schema.id:
-        return Result(message=f"table {altered.name} is so already")
+        return Result(message=f"table {altered.name} is unchanged: it already has these properties")
     return Result(message=f"table {altered.name} rewritten")
 
 
 def _added(table: DynamicTable, column: ColumnDefinition) -> AddColumn:
     if column.is_key:
-        message = f"table {table.name}: column {column.name!r} can't become the primary key of a table that is there"
+        message = f"table {table.name}: column {column.name!r} can't become the primary key of an existing table"
         raise InvalidInputError(message)
     type_ = column.type if column.nullable else f"{column.type} NOT NULL"
     return AddColumn(column.name, type_, comment=column.comment, after=column.after, first=column.first)
@@ -203,7 +203,7 @@ def _drop_partitions(table: DynamicTable, change: DropPartitions) -> Result:
     except NotFoundError:
         if not change.if_exists:
             raise
-        return Result(message=f"{table.name}: there is no such partition")
+        return Result(message=f"{table.name}: the partition does not exist")
 
 
 def _rename(state: SessionState, statement: AlterTable, table: DynamicTable) -> Result:
@@ -214,4 +214,4 @@ def _rename(state: SessionState, statement: AlterTable, table: DynamicTable) -> 
     database = table.name.partition(".")[0]
     new_name = f"{database}.{parts[0]}" if len(parts) == 1 else state.full_name(parts)
     renamed = state.catalog.rename_table(table.name, new_name)
-    return Result(message=f"table {table.name} is {renamed.name} now")
+    return Result(message=f"table {table.name} renamed to {renamed.name}")

@@ -107,7 +107,7 @@ def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTabl
     if engine not in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT):
         message = (
             f"table {table.name}: with merge-engine={engine} a row that is written is merged into the one that is "
-            f"there, so {verb} can't say what it shall be; INSERT INTO what is to be merged, or INSERT OVERWRITE"
+            f"there, so {verb} can't say what it shall be; INSERT INTO the rows to merge, or INSERT OVERWRITE"
         )
         raise InvalidInputError(message)
     return table

@@ -195,8 +195,8 @@ def _insert_stream(
         checkpoint = f"{state.settings.value(CHECKPOINTS).rstrip('/')}/{_directory(table, name)}"
     if checkpoint is None:
         message = (
-            f"table {table.name}: a stream into it needs a checkpoint, in which it remembers how far it has got: SET "
-            f"'{CHECKPOINTS}' = '<directory>' for all streams of the session, or give this one a directory of its own, "
+            f"table {table.name}: a stream into it needs a checkpoint, which records its progress: SET "
+            f"'{CHECKPOINTS}' = '<directory>' for all streams of the session, or set one for this statement, "
             f"INSERT INTO {table.name} /*+ OPTIONS('{_CHECKPOINT}' = '<directory>') */ SELECT ..."
         )
         raise InvalidInputError(message)
@@ -259,7 +259,7 @@ def streamed(
 
 
 def explained_stream(state: SessionState, statement: Insert, source: SourceText) -> str:
-    """The additions of a streaming INSERT to its query, with reasons; empty where only the INSERT can refuse."""
+    """Explain what a streaming INSERT does in addition to its query, and why; empty if only the INSERT can refuse."""
     if state.home_of(statement.target.table.parts) is None:
         return ""
     table = state.load(statement.target.table)
@@ -273,7 +273,7 @@ def _directory(table: DynamicTable, name: str) -> str:
     """A stream's name as that of its checkpoint's directory."""
     if "/" in name or name in (".", ".."):
         message = (
-            f"table {table.name}: the stream's name {name!r} cannot be the directory of its checkpoint; choose one "
+            f"table {table.name}: the stream's name {name!r} can't be the name of its checkpoint directory; choose one "
             f"without '/', or add the hint '{_CHECKPOINT}'"
         )
         raise InvalidInputError(message)

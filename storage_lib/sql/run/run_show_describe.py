@@ -91,7 +91,7 @@ def run_describe_database(state: SessionState, statement: DescribeDatabase) -> R
 
 def no_database(state: SessionState, database: str) -> NotFoundError:
     """There is no such database."""
-    return NotFoundError(f"there is no database {database}{did_you_mean(database, state.catalog.list_databases())}")
+    return NotFoundError(f"database {database} does not exist{did_you_mean(database, state.catalog.list_databases())}")
 
 
 def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:

@@ -48,7 +48,7 @@ def run_create_table(state: SessionState, statement: CreateTable, source: Source
         raise InvalidInputError(message)
     catalog, name = _home(state, statement)
     if catalog.table_exists(name) and not statement.if_not_exists:
-        message = f"table {name} exists already; drop it first, or write CREATE TABLE IF NOT EXISTS"
+        message = f"table {name} already exists; drop it first, or write CREATE TABLE IF NOT EXISTS"
         raise AlreadyExistsError(message)
     if statement.query is not None:
         return _create_as(state, statement, source, catalog, name)
@@ -75,15 +75,17 @@ def _created(state: SessionState, statement: CreateTable, catalog: Catalog, name
     if not was_there:
         return Result(message=f"table {shown} created")
     differences = declared_differences(table, descriptor)
-    warning = f"; WARNING: it is not as declared, and was not changed: {'; '.join(differences)}" if differences else ""
-    return Result(message=f"table {shown} is there already{warning}")
+    if not differences:
+        return Result(message=f"table {shown} already exists")
+    warning = f"WARNING: it differs from the declaration and was not changed: {'; '.join(differences)}"
+    return Result(message=f"table {shown} already exists; {warning}")
 
 
 def _create_as(state: SessionState, statement: CreateTable, source: SourceText, catalog: Catalog, name: str) -> Result:
     if catalog.table_exists(name):
-        return Result(message=f"table {name} is there already; nothing was written into it")
+        return Result(message=f"table {name} already exists; nothing was written into it")
     if statement.query is None:
-        message = "there is no query to take columns from"
+        message = "a table without columns needs a query to take them from"
         raise InvalidInputError(message)
     df = dataframe_of(state, statement.query, source)
     # As Spark's own CREATE TABLE AS: that these rows have a value everywhere says nothing of the rows to come.
@@ -106,24 +108,23 @@ def run_create_view(state: SessionState, statement: CreateView, source: SourceTe
     """Remember the view's text; it is put into each query that names it."""
     if not statement.temporary:
         message = (
-            f"view {statement.view}: only temporary views can be made, which this session keeps; write CREATE "
+            f"view {statement.view}: only temporary views, which end with the session, can be created; write CREATE "
             "TEMPORARY VIEW"
         )
         raise InvalidInputError(message)
     if len(statement.view.parts) != 1:
         message = (
-            f"temporary view {statement.view}: the session's own views have no database; name it "
-            f"{statement.view.parts[-1]}"
+            f"temporary view {statement.view}: temporary views have no database; name it {statement.view.parts[-1]}"
         )
         raise InvalidInputError(message)
     name = statement.view.parts[0].lower()
     if name in state.views and statement.if_not_exists:
-        return Result(message=f"view {statement.view} is there already")
+        return Result(message=f"view {statement.view} already exists")
     if name in state.views and not statement.or_replace:
-        message = f"there is a view {statement.view}; drop it, or write CREATE OR REPLACE TEMPORARY VIEW"
+        message = f"view {statement.view} already exists; drop it, or write CREATE OR REPLACE TEMPORARY VIEW"
         raise AlreadyExistsError(message)
     if state.temporary.home_of(name) is not None:
-        message = f"there is a temporary table {statement.view}; drop it, or choose another name"
+        message = f"temporary table {statement.view} already exists; drop it, or choose another name"
         raise AlreadyExistsError(message)
     if any(each.parts == statement.view.parts for each in statement.query.tables) and name in state.views:
         message = f"view {statement.view} would read itself; give one of them another name"
@@ -148,7 +149,7 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
     parts = statement.table.parts
     if statement.temporary or (len(parts) == 1 and state.temporary.home_of(parts[0]) is not None):
         dropped = state.temporary.drop(parts[-1], if_exists=statement.if_exists)
-        return Result(message=f"temporary table {statement.table} {'dropped' if dropped else 'is not there'}")
+        return Result(message=f"temporary table {statement.table} {'dropped' if dropped else 'does not exist'}")
     if state.view(parts) is not None:
         message = f"{statement.table} is a temporary view; write DROP VIEW"
         raise InvalidInputError(message)
@@ -160,22 +161,22 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
         state.catalog.drop_table(name, if_exists=statement.if_exists)
     except NotFoundError:
         raise state.not_found(parts) from None
-    return Result(message=f"table {name} {'dropped' if was_there else 'is not there'}")
+    return Result(message=f"table {name} {'dropped' if was_there else 'does not exist'}")
 
 
 def run_drop_view(state: SessionState, statement: DropView) -> Result:
     """Forget a view."""
     found = state.views.pop(statement.view.parts[-1].lower(), None)
     if found is None and not statement.if_exists:
-        message = f"there is no temporary view {statement.view}{did_you_mean(str(statement.view), state.views)}"
+        message = f"temporary view {statement.view} does not exist{did_you_mean(str(statement.view), state.views)}"
         raise NotFoundError(message)
-    return Result(message=f"view {statement.view} {'is not there' if found is None else 'dropped'}")
+    return Result(message=f"view {statement.view} {'does not exist' if found is None else 'dropped'}")
 
 
 def run_drop_database(state: SessionState, statement: DropDatabase) -> Result:
     """Drop a database, with its tables if CASCADE says so."""
     if statement.if_exists and not state.catalog.database_exists(statement.database):
-        return Result(message=f"database {statement.database} is not there")
+        return Result(message=f"database {statement.database} does not exist")
     state.catalog.drop_database(statement.database, if_exists=statement.if_exists, cascade=statement.cascade)
     return Result(message=f"database {statement.database} dropped")
 

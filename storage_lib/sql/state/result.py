@@ -48,7 +48,7 @@ class Result:
             return pa.table({})
         if self.dataframe.isStreaming:
             message = (
-                "this query reads a stream, which has no end: write it into a table by INSERT INTO, use "
+                "this query reads a stream, which never ends: write it into a table by INSERT INTO, use "
                 "result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot"
             )
             raise InvalidInputError(message)

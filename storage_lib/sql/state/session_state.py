@@ -84,7 +84,7 @@ class SessionState:
         """``database.table`` of one to three parts; ``NotFoundError`` for another catalog's."""
         if len(parts) == 3:
             if parts[0] != self.catalog_name:
-                message = f"there is no catalog {parts[0]!r}; this session's is {self.catalog_name!r}"
+                message = f"unknown catalog {parts[0]!r}; this session's catalog is {self.catalog_name!r}"
                 raise NotFoundError(message)
             parts = parts[1:]
         return ".".join(parts) if len(parts) == 2 else f"{self.database}.{parts[0]}"
@@ -118,7 +118,7 @@ class SessionState:
         if self.view(parts) is not None:
             return InvalidInputError(f"{parts[0]} is a temporary view, which can only be read; name a table")
         if self.is_sparks(parts):
-            message = f"{'.'.join(parts)} is a table of Spark's, which can be read, inserted into and dropped here"
+            message = f"{'.'.join(parts)} is a Spark table, which can only be read, inserted into and dropped here"
             return InvalidInputError(message)
         name = self.full_name(parts)
         database, _, table = name.rpartition(".")
@@ -126,7 +126,7 @@ class SessionState:
         if len(parts) == 1:
             there += [*self.temporary.names(), *self.views]
         near = did_you_mean(table, there)
-        return NotFoundError(f"there is no table {name}{near}")
+        return NotFoundError(f"table {name} does not exist{near}")
 
     def is_sparks(self, parts: Sequence[str]) -> bool:
         """Whether Spark's own catalog has a table of that name."""

@@ -122,7 +122,7 @@ def _of_spark(key: str, spark: SparkSession) -> str:
 
 
 def _checked_option(key: str, value: str) -> str:
-    refuse_secret(key, value, "setting", "give it to the catalog (the connection), not to the session, which shows it")
+    refuse_secret(key, value, "setting", "set it on the catalog (the connection), because the session would show it")
     refuse_unknown_options((key,))
     TableOptions.parse({canonical_key(key): value})
     return value
@@ -155,7 +155,7 @@ def _unknown(key: str) -> InvalidInputError:
         if near is not None
         else (f"; there are {', '.join(OWN_SETTINGS)}, {SESSION_PREFIX}<option of a table> and {SPARK_PREFIX}<Spark's>")
     )
-    return InvalidInputError(f"there is no setting {key!r}{hint}")
+    return InvalidInputError(f"unknown setting {key!r}{hint}")
 
 
 def option_keys() -> list[str]:

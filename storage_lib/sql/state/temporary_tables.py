@@ -41,9 +41,7 @@ class TemporaryTables:
     def full_name(self, parts: Sequence[str]) -> str:
         """The name in ``catalog()`` of a table to be made; ``InvalidInputError`` for one with a database."""
         if len(parts) != 1:
-            message = (
-                f"temporary table {'.'.join(parts)}: the session's own tables have no database; name it {parts[-1]}"
-            )
+            message = f"temporary table {'.'.join(parts)}: temporary tables have no database; name it {parts[-1]}"
             raise InvalidInputError(message)
         return f"{_DATABASE}.{parts[0]}"
 
@@ -63,7 +61,7 @@ class TemporaryTables:
         if known is None:
             if if_exists:
                 return False
-            message = f"there is no temporary table {name}{did_you_mean(name, self.names())}"
+            message = f"temporary table {name} does not exist{did_you_mean(name, self.names())}"
             raise InvalidInputError(message)
         self.catalog().drop_table(f"{_DATABASE}.{known}")
         return True

@@ -66,7 +66,7 @@ def read_query(source: SourceText, start: int, end: int) -> Query:
     for clause in clauses:
         if not any(each.start < clause.start < each.end for each in tables):
             what = "AS OF" if clause.hint is None else "a hint /*+ OPTIONS(...) */"
-            raise source.syntax_error(clause.start, f"{what} stands right behind the name of a table, and nowhere else")
+            raise source.syntax_error(clause.start, f"{what} has to follow the name of a table")
     return Query(
         text=source.text[start:end],
         start=start,
@@ -99,7 +99,7 @@ def _parsed(source: SourceText, text: str) -> exp.Expr:
         ) from None
     except (SqlglotError, RecursionError) as error:
         begin = len(text) - len(text.lstrip())
-        raise source.syntax_error(begin, f"the query can't be read: {str(error)[:200]}") from None
+        raise source.syntax_error(begin, f"the query can't be parsed: {str(error)[:200]}") from None
     if not isinstance(tree, exp.Query | exp.Values):
         begin = len(text) - len(text.lstrip())
         raise source.syntax_error(begin, "expected a query: SELECT, WITH, VALUES or FROM")
@@ -109,7 +109,7 @@ def _parsed(source: SourceText, text: str) -> exp.Expr:
 def _in_words(description: str, found: str) -> str:
     """What sqlglot says, without the names of its classes."""
     if description.startswith("Required keyword"):
-        return f"in the query: {found!r} lacks what belongs to it"
+        return f"in the query: {found!r} is incomplete"
     return f"in the query: {description.split(' but got ', maxsplit=1)[0].rstrip('.')}, at {found!r}"
 
 

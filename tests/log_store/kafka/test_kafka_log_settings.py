@@ -50,8 +50,8 @@ def test_our_own_options_stay_with_us() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
-        ("security_protocol", "SASL-SSL", "none of PLAINTEXT, SSL"),
-        ("sasl_mechanism", "PLAINN", "none of PLAIN"),
+        ("security_protocol", "SASL-SSL", "use one of PLAINTEXT, SSL"),
+        ("sasl_mechanism", "PLAINN", "use one of PLAIN"),
         ("bootstrap_servers", "nohost:x", "is not host:port"),
         ("bootstrap_servers", "a:9092,,b:9092", "is not host:port"),
         ("security_protocoll", "SSL", r"did you mean log\.kafka\.security\.protocol"),

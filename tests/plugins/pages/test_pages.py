@@ -96,7 +96,7 @@ def test_a_table_that_was_made_anew_is_shown_as_it_is_now(client: AsgiClient, wa
 
 def test_what_is_wrong_is_told_in_words(client: AsgiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = client.get("/api/table", params={"name": "shop.nothing"})
-    assert (gone.status_code, "there is no table shop.nothing" in gone.json()["error"]) == (404, True)
+    assert (gone.status_code, "table shop.nothing does not exist" in gone.json()["error"]) == (404, True)
 
     def unreachable(_board: CatalogBoard) -> None:
         raise UnavailableError("the store does not answer")

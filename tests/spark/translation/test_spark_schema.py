@@ -90,9 +90,9 @@ def test_an_unknown_column_is_refused_by_name() -> None:
 def test_a_column_that_is_asked_for_twice_is_refused() -> None:
     twice = spark.StructType([*struct_of(SCHEMA, ["id"]).fields] * 2)
 
-    with pytest.raises(InvalidInputError, match="'id' is asked for twice"):
+    with pytest.raises(InvalidInputError, match="'id' is requested twice"):
         struct_of(SCHEMA, ["id", "id"])
-    with pytest.raises(InvalidInputError, match="'id' is asked for twice"):
+    with pytest.raises(InvalidInputError, match="'id' is requested twice"):
         check_read_schema("db.t", SCHEMA, twice, None)
 
 

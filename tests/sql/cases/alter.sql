@@ -53,9 +53,9 @@ ALTER TABLE t ADD x INTT;
 ALTER TABLE t RENAME v TO number;
 --> InvalidInputError: table default.t: column 'v' can't be renamed: 'number' is there already; choose another name
 ALTER TABLE nowhere ADD x INT;
---> NotFoundError: there is no table default.nowhere; there are t
+--> NotFoundError: table default.nowhere does not exist; there are t
 ALTER TABLE IF EXISTS nowhere ADD x INT;
---> table nowhere is not there
+--> table nowhere does not exist
 ALTER TABLE t FROBNICATE;
 --> SqlSyntaxError: line 1, column 15: expected ADD, ALTER, CHANGE, COMPACT, DROP, MODIFY, PARTITION, RENAME, RESET, SET or UNSET, found 'FROBNICATE'
 -->   ALTER TABLE t FROBNICATE
@@ -87,7 +87,7 @@ ALTER TABLE t SET ('wrte-only' = 'true');
 ALTER TABLE t SET ('merge-engine' = 'first-row');
 --> InvalidInputError: table default.t: option merge-engine was fixed when the table was created, for its files and its log depend on it; create a new table
 ALTER TABLE t ADD PRIMARY KEY (id) NOT ENFORCED;
---> table default.t is so already
+--> table default.t is unchanged: it already has these properties
 ALTER TABLE t SET ('bucket' = '4', 'write-only' = 'true');
 --> InvalidInputError: table default.t: option bucket rewrites the whole table, option write-only changes nothing that is there; set them by two statements
 
@@ -179,16 +179,16 @@ CREATE TABLE a.t (id BIGINT);
 INSERT INTO a.t VALUES (1);
 --> a.t: snapshot 1
 ALTER TABLE a.t RENAME TO u;
---> table a.t is a.u now
+--> table a.t renamed to a.u
 SELECT * FROM a.u;
 --> id
 --> 1
 CREATE TABLE a.v (id BIGINT);
 --> table a.v created
 ALTER TABLE a.u RENAME TO a.v;
---> AlreadyExistsError: table a.u can't be renamed: there is a table a.v
+--> AlreadyExistsError: table a.u can't be renamed: table a.v already exists
 ALTER TABLE a.u RENAME TO b.u;
---> table a.u is b.u now
+--> table a.u renamed to b.u
 SELECT * FROM b.u;
 --> id
 --> 1
@@ -248,7 +248,7 @@ ALTER TABLE t DROP PARTITION (dt = 'a');
 ALTER TABLE t DROP PARTITION (dt = 'a');
 --> NotFoundError: table default.t has no partition {'dt': 'a'}; partitions() lists those it has. Nothing was dropped
 ALTER TABLE t DROP IF EXISTS PARTITION (dt = 'a');
---> default.t: there is no such partition
+--> default.t: the partition does not exist
 SHOW PARTITIONS t;
 --> partition
 --> dt=b
@@ -292,7 +292,7 @@ ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS (idd);
 CALL sys.tier_log('t');
 --> InvalidInputError: table default.t: files and log are written together, so there is nothing to tier; tier_log is for tables with log.consistency=eventual
 CALL sys.compcat('t');
---> NotFoundError: there is no procedure sys.compcat; did you mean 'compact'?
+--> NotFoundError: unknown procedure sys.compcat; did you mean 'compact'?
 CALL sys.create_tag('t');
 --> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) lacks argument 'tag'
 CALL sys.create_tag('t', 'x', snapshot => 'one');
@@ -318,13 +318,13 @@ SELECT tag_name FROM t$tags;
 CALL sys.create_tag('t', tga => 'x');
 --> InvalidInputError: CALL create_tag(table, tag, snapshot, time_retained) has no argument 'tga'; did you mean 'tag'?
 CALL sys.create_tag(tag => 'x', 't');
---> SqlSyntaxError: line 1, column 33: arguments without a name stand before those with one
+--> SqlSyntaxError: line 1, column 33: positional arguments have to precede named ones
 -->   CALL sys.create_tag(tag => 'x', 't')
 -->                                   ^
 CALL sys.compact('t', 'dt:a');
---> InvalidInputError: table default.t: 'dt:a' is not a partition; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
+--> InvalidInputError: table default.t: invalid partition 'dt:a'; write 'dt=2024-05-14,hr=1;dt=2024-05-15'
 CALL sys.rollback_to('nowhere', 1);
---> NotFoundError: there is no table default.nowhere; there are t
+--> NotFoundError: table default.nowhere does not exist; there are t
 
 -- case: a key of another name
 CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED);

@@ -106,7 +106,7 @@ INSERT INTO t VALUES (1, 'a', 10);
 DELETE FROM a WHERE id = 1;
 --> InvalidInputError: table default.a is append-only: DELETE needs rows that can be taken back; INSERT OVERWRITE the partition without them, or make a table without write-mode=append-only
 UPDATE g SET n = 1;
---> InvalidInputError: table default.g: with merge-engine=aggregation a row that is written is merged into the one that is there, so UPDATE can't say what it shall be; INSERT INTO what is to be merged, or INSERT OVERWRITE
+--> InvalidInputError: table default.g: with merge-engine=aggregation a row that is written is merged into the one that is there, so UPDATE can't say what it shall be; INSERT INTO the rows to merge, or INSERT OVERWRITE
 UPDATE t SET id = 2;
 --> InvalidInputError: table default.t: column 'id' is part of the primary key, which says which row it is; UPDATE can't set it. DELETE the row, and INSERT the new one
 UPDATE t SET w = 2;
@@ -136,11 +136,11 @@ DELETE t WHERE id = 1;
 -->   DELETE t WHERE id = 1
 -->          ^
 DELETE FROM nowhere;
---> NotFoundError: there is no table default.nowhere; there are a, g, t
+--> NotFoundError: table default.nowhere does not exist; there are a, g, t
 MERGE INTO t USING (SELECT 1L AS id UNION ALL SELECT 1L) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 1;
 --> InvalidInputError: table default.t: MERGE finds several rows of the source for one row of the table, and can't know which of them counts; make the source's rows unique, or the condition ON narrower
 MERGE INTO t USING (SELECT 1L AS id) AS s ON t.id = s.id WHEN MATCHED THEN INSERT (id) VALUES (1);
---> SqlSyntaxError: line 1, column 58: a row that matches is there already, so there is nothing to INSERT; use UPDATE
+--> SqlSyntaxError: line 1, column 58: a matching row already exists, so WHEN MATCHED can't INSERT; use UPDATE
 -->   MERGE INTO t USING (SELECT 1L AS id) AS s ON t.id = s.id WHEN MATCHED THEN INSERT (id) VALUES (1)
 -->                                                            ^
 MERGE INTO t USING (SELECT 1L AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN DELETE;
@@ -223,17 +223,17 @@ CREATE TABLE t (id BIGINT, small TINYINT, price DECIMAL(5, 2), PRIMARY KEY (id) 
 INSERT INTO t VALUES (1, 127L, 999.99), (2, 1.4, NULL);
 --> default.t: snapshot 1
 INSERT INTO t VALUES (3, 128, NULL);
---> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; correct the value, or ALTER TABLE ... MODIFY the column
 INSERT INTO t VALUES (3, NULL, 1000);
---> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 1000; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 1000; correct the value, or ALTER TABLE ... MODIFY the column
 INSERT INTO t VALUES (3, double('NaN'), NULL);
---> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold NaN; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold NaN; correct the value, or ALTER TABLE ... MODIFY the column
 UPDATE t SET small = small + 1 WHERE id = 1;
---> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 128; correct the value, or ALTER TABLE ... MODIFY the column
 UPDATE t SET small = small + 1000 WHERE id = 1;
---> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 1127; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'small' is TINYINT, which does not hold 1127; correct the value, or ALTER TABLE ... MODIFY the column
 MERGE INTO t USING (SELECT 1 AS id, 12345 AS price) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET price = s.price;
---> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 12345; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'price' is DECIMAL(5, 2), which does not hold 12345; correct the value, or ALTER TABLE ... MODIFY the column
 SELECT * FROM t;
 --> id | small | price
 --> 1 | 127 | 999.99

@@ -70,7 +70,7 @@ SELECT id, _row_kind FROM orders /*+ OPTIONS('incremental-between' = '1,2') */;
 CREATE TABLE orders (id BIGINT, item STRING, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.orders created
 SELECT * FROM oders;
---> NotFoundError: there is no table default.oders; did you mean 'orders'?
+--> NotFoundError: table default.oders does not exist; did you mean 'orders'?
 SELECT itme FROM orders;
 --> InvalidInputError: line 1, column 8: A column, variable, or function parameter with name `itme` cannot be resolved. Did you mean one of the following? [`id`]
 -->   SELECT itme FROM orders
@@ -86,7 +86,7 @@ SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd;
 -->   SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd
 -->                                                              ^
 SELECT id FROM orders WHERE;
---> SqlSyntaxError: line 1, column 23: in the query: 'WHERE' lacks what belongs to it
+--> SqlSyntaxError: line 1, column 23: in the query: 'WHERE' is incomplete
 -->   SELECT id FROM orders WHERE
 -->                         ^
 SELECT id FROM orders GROUP item;
@@ -106,11 +106,11 @@ SELECT id FROM orders /*+ OPTIONS('scan.snapshotid' = '1') */;
 SELECT id FROM orders /*+ OPTIONS('scan.snapshot-id' = '7') */;
 --> NotFoundError: there is no snapshot 7 (<warehouse>/default.db/orders/snapshot/snapshot-7); the newest is None
 SELECT id FROM orders /*+ OPTIONS('log.scan' = 'latest') */;
---> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' foreign_rows it
+--> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' as well
 SELECT id FROM orders VERSION AS OF 1 /*+ OPTIONS('scan.tag-name' = 'x') */;
---> InvalidInputError: table default.orders: AS OF and a hint both say what to read; leave one of them out
+--> InvalidInputError: table default.orders: AS OF and a hint both select what to read; leave one of them out
 SELECT id /*+ OPTIONS('log.scan' = 'latest') */ FROM orders;
---> SqlSyntaxError: line 1, column 11: a hint /*+ OPTIONS(...) */ stands right behind the name of a table, and nowhere else
+--> SqlSyntaxError: line 1, column 11: a hint /*+ OPTIONS(...) */ has to follow the name of a table
 -->   SELECT id /*+ OPTIONS('log.scan' = 'latest') */ FROM orders
 -->             ^
 SELECT id FROM orders /*+ OPTIONS(log.scan) */;
@@ -122,9 +122,9 @@ SELECT id FROM orders /*+ OPTIONS('execution.runtime-mode' = 'fast') */;
 SELECT * FROM orders$snapshts;
 --> NotFoundError: table default.orders has no system table 'snapshts'; it has audit_log, branches, buckets, consumers, files, manifests, options, partitions, schemas, snapshots, statistics, tags
 SELECT * FROM orders$snapshots VERSION AS OF 1;
---> InvalidInputError: default.orders$snapshots is a system table, which is read as it is; leave scan.snapshot-id out
+--> InvalidInputError: default.orders$snapshots is a system table, which takes no such options; leave scan.snapshot-id out
 SELECT * FROM other.default.orders;
---> NotFoundError: there is no catalog 'other'; this session's is 'dynamic_tables'
+--> NotFoundError: unknown catalog 'other'; this session's catalog is 'dynamic_tables'
 SELECT 1 FROM orders; SELECT 2;
 --> SqlSyntaxError: line 1, column 23: one statement was expected; use execute_script for several
 -->                         SELECT 2
@@ -164,19 +164,19 @@ SHOW VIEWS;
 --> few
 --> pens
 CREATE TEMPORARY VIEW pens AS SELECT 1;
---> AlreadyExistsError: there is a view pens; drop it, or write CREATE OR REPLACE TEMPORARY VIEW
+--> AlreadyExistsError: view pens already exists; drop it, or write CREATE OR REPLACE TEMPORARY VIEW
 CREATE TEMPORARY VIEW IF NOT EXISTS pens AS SELECT 1;
---> view pens is there already
+--> view pens already exists
 CREATE OR REPLACE TEMPORARY VIEW pens AS SELECT number FROM pens;
 --> InvalidInputError: view pens would read itself; give one of them another name
 CREATE VIEW permanent AS SELECT 1;
---> InvalidInputError: view permanent: only temporary views can be made, which this session keeps; write CREATE TEMPORARY VIEW
+--> InvalidInputError: view permanent: only temporary views, which end with the session, can be created; write CREATE TEMPORARY VIEW
 CREATE TEMPORARY VIEW a.b AS SELECT 1;
---> InvalidInputError: temporary view a.b: the session's own views have no database; name it b
+--> InvalidInputError: temporary view a.b: temporary views have no database; name it b
 CREATE TEMPORARY VIEW wrong (a, b) AS SELECT 1;
 --> InvalidInputError: view wrong names 2 columns, and its query gives 1
 CREATE TEMPORARY VIEW wrong AS SELECT * FROM nowhere;
---> NotFoundError: there is no table default.nowhere; there are orders, pens, few
+--> NotFoundError: table default.nowhere does not exist; there are orders, pens, few
 INSERT INTO pens VALUES (1);
 --> InvalidInputError: pens is a temporary view, which can only be read; name a table
 SELECT * FROM pens VERSION AS OF 1;
@@ -188,9 +188,9 @@ DROP TABLE pens;
 DROP VIEW few;
 --> view few dropped
 DROP VIEW few;
---> NotFoundError: there is no temporary view few; there are pens
+--> NotFoundError: temporary view few does not exist; there are pens
 DROP VIEW IF EXISTS few;
---> view few is not there
+--> view few does not exist
 
 -- case: tables of Spark next to ours
 CREATE TABLE foreign_rows (id BIGINT, v STRING) WITH ('connector' = 'parquet');
@@ -213,7 +213,7 @@ SELECT * FROM beside2;
 --> id
 --> 1
 SELECT * FROM foreign_rows VERSION AS OF 1;
---> InvalidInputError: foreign_rows is a table of Spark's; hints and AS OF are for dynamic tables
+--> InvalidInputError: foreign_rows is a Spark table; hints and AS OF are for dynamic tables
 CREATE TABLE keyed (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'parquet');
 --> InvalidInputError: table keyed: with parquet it is a table of Spark's, which can't have a primary key; leave that out, or leave the connector out to make a dynamic table
 DROP TABLE foreign_rows;

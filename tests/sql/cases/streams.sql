@@ -10,7 +10,7 @@ INSERT INTO a VALUES (1, 'x'), (2, 'y');
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO b SELECT id, upper(v) FROM a;
---> InvalidInputError: table default.b: a stream into it needs a checkpoint, in which it remembers how far it has got: SET 'execution.checkpointing.dir' = '<directory>' for all streams of the session, or give this one a directory of its own, INSERT INTO default.b /*+ OPTIONS('checkpoint-location' = '<directory>') */ SELECT ...
+--> InvalidInputError: table default.b: a stream into it needs a checkpoint, which records its progress: SET 'execution.checkpointing.dir' = '<directory>' for all streams of the session, or set one for this statement, INSERT INTO default.b /*+ OPTIONS('checkpoint-location' = '<directory>') */ SELECT ...
 INSERT OVERWRITE b SELECT id, v FROM a;
 --> InvalidInputError: table default.b: a stream never has all rows, so it can't INSERT OVERWRITE; use INSERT INTO, or SET 'execution.runtime-mode' = 'batch'
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
@@ -18,7 +18,7 @@ SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 INSERT INTO b /*+ OPTIONS('available-now' = 'true') */ SELECT id, upper(v) FROM a;
 --> default.b: stream <uuid> runs from <warehouse>/checkpoints/default.b; scan.normalize=none (the key of default.a is the key of default.b, and no row can drop out)
 SELECT * FROM a;
---> InvalidInputError: this query reads a stream, which has no end: write it into a table by INSERT INTO, use result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot
+--> InvalidInputError: this query reads a stream, which never ends: write it into a table by INSERT INTO, use result.dataframe.writeStream, or SET 'execution.runtime-mode' = 'batch' to read one snapshot
 RESET 'execution.runtime-mode';
 --> execution.runtime-mode is reset
 SELECT * FROM b;
@@ -167,11 +167,11 @@ SET 'execution.runtime-mode' = 'streaming';
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 --> execution.checkpointing.dir is set
 INSERT INTO t /*+ OPTIONS('query-name' = '../elsewhere') */ SELECT * FROM t;
---> InvalidInputError: table default.t: the stream's name '../elsewhere' cannot be the directory of its checkpoint; choose one without '/', or add the hint 'checkpoint-location'
+--> InvalidInputError: table default.t: the stream's name '../elsewhere' can't be the name of its checkpoint directory; choose one without '/', or add the hint 'checkpoint-location'
 SET 'pipeline.name' = '..';
 --> pipeline.name is set
 INSERT INTO t SELECT * FROM t;
---> InvalidInputError: table default.t: the stream's name '..' cannot be the directory of its checkpoint; choose one without '/', or add the hint 'checkpoint-location'
+--> InvalidInputError: table default.t: the stream's name '..' can't be the name of its checkpoint directory; choose one without '/', or add the hint 'checkpoint-location'
 
 -- case: a table that is rewritten under its streams
 CREATE TABLE later_keyed (id BIGINT, v STRING);

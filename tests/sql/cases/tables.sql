@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS shop.orders (
   order_id BIGINT NOT NULL, amount DECIMAL(10, 2), `comment` STRING, dt STRING, create_time TIMESTAMP(3),
   PRIMARY KEY (order_id, dt) NOT ENFORCED
 ) PARTITIONED BY (dt);
---> table shop.orders is there already
+--> table shop.orders already exists
 DESCRIBE shop.orders;
 --> name | type | nullable | key | comment
 --> order_id | BIGINT | false | primary key | who knows
@@ -135,7 +135,7 @@ CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v INT, PRIMARY KEY (v) NOT E
 -->   CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, v INT, PRIMARY KEY (v) NOT ENFORCED)
 -->                                                              ^
 CREATE TABLE t (id BIGINT, PRIMARY KEY (idd) NOT ENFORCED);
---> InvalidInputError: table t: PRIMARY KEY (idd): there is no column 'idd'; did you mean 'id'?
+--> InvalidInputError: table t: PRIMARY KEY (idd): unknown column 'idd'; did you mean 'id'?
 CREATE TABLE t (id BIGINT, PRIMARY KEY (id));
 --> SqlSyntaxError: line 1, column 44: expected NOT ENFORCED, found ')'
 -->   CREATE TABLE t (id BIGINT, PRIMARY KEY (id))
@@ -147,7 +147,7 @@ CREATE TABLE t (id BIGINT, PRIMARY KEY (id) ENFORCED);
 CREATE TABLE t (id BIGINT, dt STRING, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (dt);
 --> InvalidInputError: partition column 'dt' is not in the primary key (id), so a row could move between partitions unseen; add it to the primary key, or declare bucket=-1: dynamic buckets follow a row to another partition
 CREATE TABLE t (id BIGINT) PARTITIONED BY (dt);
---> InvalidInputError: table t: PARTITIONED BY (dt): there is no column 'dt'; there are id
+--> InvalidInputError: table t: PARTITIONED BY (dt): unknown column 'dt'; there are id
 CREATE TABLE t (id BIGINT) WITH ('buckt' = '3');
 --> InvalidInputError: table default.t: unknown option 'buckt'; did you mean 'bucket'?
 CREATE TABLE t (id BIGINT) WITH ('bucket' = 'many');
@@ -157,17 +157,17 @@ CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2');
 -->   CREATE TABLE t (id BIGINT) WITH ('bucket' = '1', 'bucket' = '2')
 -->                                                    ^
 CREATE TABLE t (id BIGINT) WITH ('log.consistency' = 'eventual');
---> InvalidInputError: table default.t: option log.consistency=eventual makes files of the log, and there is none; open the catalog with log.kafka.bootstrap.servers, or leave it out
+--> InvalidInputError: table default.t: option log.consistency=eventual writes the log's records into files, but the table has no log; open the catalog with log.kafka.bootstrap.servers, or leave it out
 CREATE TABLE t (id BIGINT) WITH ('log.kafka.sasl.password' = 'hush');
 --> InvalidInputError: table default.t: option log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), not to the table
 CREATE TABLE t (id BIGINT, WATERMARK FOR ts AS ts);
---> InvalidInputError: table t: WATERMARK FOR ts: there is no such column; there are id
+--> InvalidInputError: table t: WATERMARK FOR ts: unknown column; there are id
 CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts * 2);
 --> InvalidInputError: WATERMARK FOR ts AS ts * 2: a watermark follows its column at a distance; write ts - INTERVAL '5' SECOND (or another unit), or ts alone
 CREATE OR REPLACE TABLE t (id BIGINT);
 --> InvalidInputError: table t: CREATE OR REPLACE would drop a table with all its rows and its log; DROP TABLE IF EXISTS it first
 CREATE TABLE other.shop.t (id BIGINT);
---> NotFoundError: there is no catalog 'other'; this session's is 'dynamic_tables'
+--> NotFoundError: unknown catalog 'other'; this session's catalog is 'dynamic_tables'
 CREATE TABLE a.b.c.d (id BIGINT);
 --> SqlSyntaxError: line 1, column 14: a table's name has at most three parts: catalog.database.table
 -->   CREATE TABLE a.b.c.d (id BIGINT)
@@ -185,25 +185,25 @@ SHOW TABLES;
 CREATE TABLE t (id BIGINT);
 --> table default.t created
 CREATE TABLE t (id BIGINT);
---> AlreadyExistsError: table default.t exists already; drop it first, or write CREATE TABLE IF NOT EXISTS
+--> AlreadyExistsError: table default.t already exists; drop it first, or write CREATE TABLE IF NOT EXISTS
 CREATE TABLE IF NOT EXISTS t (id BIGINT);
---> table default.t is there already
+--> table default.t already exists
 CREATE TABLE IF NOT EXISTS t (id STRING);
---> table default.t is there already; WARNING: it is not as declared, and was not changed: column id: BIGINT in the table, declared as STRING
+--> table default.t already exists; WARNING: it differs from the declaration and was not changed: column id: BIGINT in the table, declared as STRING
 CREATE TABLE IF NOT EXISTS t (other STRING) WITH ('bucket' = '2');
---> table default.t is there already; WARNING: it is not as declared, and was not changed: column other: not in the table, declared as STRING; column id: BIGINT in the table, not declared; option bucket: 1 in the table, declared as 2
+--> table default.t already exists; WARNING: it differs from the declaration and was not changed: column other: not in the table, declared as STRING; column id: BIGINT in the table, not declared; option bucket: 1 in the table, declared as 2
 
 -- case: dropping
 CREATE TABLE orders (id BIGINT);
 --> table default.orders created
 DROP TABLE oders;
---> NotFoundError: there is no table default.oders; did you mean 'orders'?
+--> NotFoundError: table default.oders does not exist; did you mean 'orders'?
 DROP TABLE IF EXISTS oders;
---> table default.oders is not there
+--> table default.oders does not exist
 DROP TABLE orders;
 --> table default.orders dropped
 DROP TABLE orders;
---> NotFoundError: there is no table default.orders; there are none
+--> NotFoundError: table default.orders does not exist; there are none
 SHOW TABLES;
 --> database | table | temporary
 
@@ -243,19 +243,19 @@ SHOW OPTIONS FROM a LIKE 'bucket|file*';
 
 -- case: unknown settings
 SET 'execution.runtime-mod' = 'batch';
---> InvalidInputError: there is no setting 'execution.runtime-mod'; did you mean 'execution.runtime-mode'?
+--> InvalidInputError: unknown setting 'execution.runtime-mod'; did you mean 'execution.runtime-mode'?
 SET 'execution.runtime-mode' = 'fast';
 --> InvalidInputError: setting execution.runtime-mode = 'fast'; there are batch, streaming
 SET 'table-storage.buckt' = '2';
 --> InvalidInputError: unknown option 'table-storage.buckt'; did you mean 'table-storage.bucket'?
 SET 'table-storage.log.kafka.sasl.password' = 'hush';
---> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; give it to the catalog (the connection), not to the session, which shows it
+--> InvalidInputError: setting table-storage.log.kafka.sasl.password is a secret, or holds one; set it on the catalog (the connection), because the session would show it
 SET 'table-storage.bucket' = 'many';
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 SET 'nonsense' = '1';
---> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 RESET 'nonsense';
---> InvalidInputError: there is no setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 SET 'spark.sql.shuffle.partitions';
 --> key | value
 --> spark.sql.shuffle.partitions | 2
@@ -264,7 +264,7 @@ SET 'spark.sql.shuffle.partitions';
 CREATE DATABASE lake COMMENT 'deep';
 --> database lake created
 CREATE DATABASE lake;
---> AlreadyExistsError: database lake exists already; create it with if_not_exists=True
+--> AlreadyExistsError: database lake already exists; create it with if_not_exists=True
 CREATE DATABASE IF NOT EXISTS lake;
 --> database lake created
 SHOW DATABASES;
@@ -276,7 +276,7 @@ DESCRIBE DATABASE lake;
 --> comment | deep
 --> tables | 0
 USE laek;
---> NotFoundError: there is no database laek; did you mean 'lake'?
+--> NotFoundError: database laek does not exist; did you mean 'lake'?
 USE lake;
 --> database lake
 CREATE TABLE t (id BIGINT);
@@ -285,13 +285,13 @@ SHOW TABLES IN lake LIKE 't*';
 --> database | table | temporary
 --> lake | t | false
 DROP DATABASE lake;
---> InvalidInputError: database lake holds lake.t; drop them first, or drop it with cascade=True
+--> InvalidInputError: database lake still contains tables: lake.t; drop them first, or drop it with cascade=True
 DROP DATABASE lake CASCADE;
 --> database lake dropped
 DROP DATABASE lake;
---> NotFoundError: there is no database lake; databases there: none
+--> NotFoundError: database lake does not exist; existing databases: none
 DROP DATABASE IF EXISTS lake;
---> database lake is not there
+--> database lake does not exist
 
 -- case: temporary tables hide others and need no name of a database
 CREATE TABLE t (id BIGINT);
@@ -307,9 +307,9 @@ DESCRIBE t;
 --> name | type | nullable | key | comment
 --> id | BIGINT | true |  | NULL
 DROP TEMPORARY TABLE t;
---> InvalidInputError: there is no temporary table t; there are none
+--> InvalidInputError: temporary table t does not exist; there are none
 CREATE TEMPORARY TABLE shop.t (a INT);
---> InvalidInputError: temporary table shop.t: the session's own tables have no database; name it t
+--> InvalidInputError: temporary table shop.t: temporary tables have no database; name it t
 
 -- case: a table like another
 CREATE TABLE a (id BIGINT, v STRING, up AS (upper(v)), dt STRING, PRIMARY KEY (id, dt) NOT ENFORCED) COMMENT 'c' PARTITIONED BY (dt) WITH ('bucket' = '2');
@@ -407,13 +407,13 @@ SELECT * FROM csv.`<warehouse>/files`;
 --> _c0
 --> 1
 DESCRIBE t;
---> InvalidInputError: t is a table of Spark's, which can be read, inserted into and dropped here
+--> InvalidInputError: t is a Spark table, which can only be read, inserted into and dropped here
 DROP TABLE IF EXISTS t;
 --> table t dropped by Spark
 DROP TABLE t;
---> NotFoundError: there is no table default.t; there are none
+--> NotFoundError: table default.t does not exist; there are none
 CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b';
---> SqlSyntaxError: line 1, column 58: LOCATION and option path both name a place
+--> SqlSyntaxError: line 1, column 58: LOCATION and option path both set the location; leave one of them out
 -->   CREATE TABLE t (id BIGINT) USING csv OPTIONS (path '/a') LOCATION '/b'
 -->                                                            ^
 
@@ -435,11 +435,11 @@ CREATE TABLE u (at TIMESTAMP(3), n INT, twice AS (n * 2), PRIMARY KEY (n) NOT EN
 ALTER TABLE u SET ('column.twice.expression' = 'm * 2');
 --> InvalidInputError: table default.u: computed column 'twice' AS (m * 2): A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`n`, `at`]
 ALTER TABLE u SET ('column.n.expression' = '1');
---> InvalidInputError: table default.u: column 'n' is there already, so it can't be computed as well
+--> InvalidInputError: table default.u: column 'n' already exists, so it can't be computed as well
 ALTER TABLE u RENAME n TO m;
 --> InvalidInputError: table default.u: computed column 'twice' AS (n * 2): A column, variable, or function parameter with name `n` cannot be resolved. Did you mean one of the following? [`m`, `at`]
 ALTER TABLE u RENAME at TO moment;
---> InvalidInputError: table default.u: WATERMARK FOR at: there is no such column; there are moment, n, twice
+--> InvalidInputError: table default.u: WATERMARK FOR at: unknown column; there are moment, n, twice
 ALTER TABLE u RESET ('column.twice.expression', 'watermark.at');
 --> table default.u altered
 ALTER TABLE u RENAME at TO moment;

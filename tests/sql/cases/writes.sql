@@ -135,7 +135,7 @@ DESCRIBE b;
 --> id | BIGINT | false | primary key | NULL
 --> v | STRING | false | primary key, partition | NULL
 CREATE TABLE IF NOT EXISTS b AS SELECT 1 AS x;
---> table default.b is there already; nothing was written into it
+--> table default.b already exists; nothing was written into it
 CREATE TABLE c (x INT) AS SELECT 1 AS x;
 --> InvalidInputError: table c: AS takes the query's columns; leave the columns and LIKE out
 CREATE TABLE d AS SELECT CAST(raise_error('no row') AS INT) AS x;
@@ -153,7 +153,7 @@ INSERT INTO t VALUES (1, 'a');
 INSERT INTO t VALUES (1, 'a', 'many', 'x');
 --> InvalidInputError: table default.t: column 'n' is TINYINT, and the query gives STRING (col3); write CAST(... AS TINYINT)
 INSERT INTO t VALUES (1, 'a', 300, 'x');
---> InvalidInputError: table default.t: column 'n' is TINYINT, which does not hold 300; mend the value, or ALTER TABLE ... MODIFY the column
+--> InvalidInputError: table default.t: column 'n' is TINYINT, which does not hold 300; correct the value, or ALTER TABLE ... MODIFY the column
 INSERT INTO t (v, n, dt) VALUES ('a', 1, 'x');
 --> InvalidInputError: table default.t: the input lacks column 'id', which is BIGINT NOT NULL; add it with a value in every row
 INSERT INTO t VALUES (NULL, 'a', 1, 'x');
@@ -185,7 +185,7 @@ INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x');
 -->   INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x')
 -->                     ^
 INSERT INTO nowhere VALUES (1);
---> NotFoundError: there is no table default.nowhere; there are t
+--> NotFoundError: table default.nowhere does not exist; there are t
 INSERT INTO t$snapshots VALUES (1);
 --> InvalidInputError: default.t$snapshots is a system table, which can only be read: use system_table('default.t$snapshots')
 INSERT INTO t;
@@ -243,7 +243,7 @@ SHOW CREATE TABLE t;
 INSERT INTO t VALUES (array(NULL), named_struct('x', NULL));
 --> default.t: snapshot 2
 CREATE TABLE u AS SELECT 1 AS id, NULL AS nothing;
---> InvalidInputError: table u: column 'nothing' is NULL in every row, which tells no type; write CAST(NULL AS STRING) AS nothing or the like
+--> InvalidInputError: table u: column 'nothing' is NULL in every row, which tells no type; write CAST(NULL AS STRING) AS nothing, for example
 
 -- case: nested values that do not fit
 CREATE TABLE t (r ROW<x INT, y INT>, m MAP<INT, INT>);

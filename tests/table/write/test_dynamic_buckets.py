@@ -251,7 +251,7 @@ def test_a_bucket_without_an_index_is_read_for_its_keys(catalog: WarehouseCatalo
 
 
 def test_what_cannot_be_right_is_refused(catalog: WarehouseCatalog) -> None:
-    with pytest.raises(InvalidInputError, match=r"log.system=kafka can't be had with bucket=-1"):
+    with pytest.raises(InvalidInputError, match=r"log.system=kafka can't be combined with bucket=-1"):
         catalog.create_table(
             "db.log",
             COLUMNS,
