@@ -6,8 +6,9 @@ CODE := $(wildcard storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` skips tests that start a broker, a JVM or a server; ARGS go to pytest or the demo unchanged.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 MINUTES ?= 60
-# Two processes: most of a test that starts servers is waiting. WORKERS=0 runs the tests in one, for a debugger.
-WORKERS ?= 2
+# Most of a test that starts servers is waiting, so there are more processes than cores where memory allows: four want
+# 20 GB. WORKERS=0 runs the tests in one process, for a debugger.
+WORKERS ?= $(shell [ "$$(awk '/MemTotal/ {print int($$2 / 1048576)}' /proc/meminfo 2>/dev/null)" -ge 20 ] 2>/dev/null && echo 4 || echo 2)
 UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/sql \
 	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
 	tests/test_generated_pages.py

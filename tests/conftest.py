@@ -35,6 +35,7 @@ from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 from tests.support.sql_cases import REWRITE
+from tests.support.work_order import ScopeSeconds, rank_of, scope_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +53,6 @@ MARKS_OF_FIXTURES = {
     "s3": ("s3", "integration"),
     "spark": ("spark", "integration"),
 }
-_WITH_SPARK_SESSION = ("tests/spark/", "tests/sql/", "tests/differential/test_streaming_sql_on_spark.py")
-_WITH_AIRFLOW = "tests/dags/"
-_SLOW_FOLDERS = ("dags", "faults", "soak")
-"""Whose tests start servers and processes of their own, in the order in which they are begun."""
-
 SPARK_CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
@@ -118,19 +114,16 @@ def pytest_report_header() -> list[str]:
     return said
 
 
-class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """A file's tests stay together in one of pytest's processes, and so do all that use the one Spark or Airflow."""
+class ByScope(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """A file's tests stay together in one of pytest's processes, and so do all that share a server."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        if path.startswith(_WITH_SPARK_SESSION):
-            return "the Spark session"
-        return "the Airflow" if path.startswith(_WITH_AIRFLOW) else path
+        return scope_of(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByScope:
     """Not by xdist's own groups: 3.8 can't tell those of pytest 9.2."""
-    return ByFile(config, log)
+    return ByScope(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -146,12 +139,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _rank(item: pytest.Item) -> int:
-    if item.nodeid.startswith(_WITH_SPARK_SESSION):
-        return 0
-    folder = item.path.parent.name
-    if item.get_closest_marker("integration") or item.get_closest_marker("airflow") or folder in _SLOW_FOLDERS:
-        return 1 + (_SLOW_FOLDERS.index(folder) if folder in _SLOW_FOLDERS else len(_SLOW_FOLDERS))
-    return 2 + len(_SLOW_FOLDERS)
+    marks = (item.get_closest_marker("integration"), item.get_closest_marker("airflow"))
+    return rank_of(item.nodeid, starts_processes=any(marks))
+
+
+_scope_seconds = ScopeSeconds()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count how long the scopes take."""
+    _scope_seconds.add(report.nodeid, report.duration)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the longest scopes beside the slowest tests: their order is kept in ``tests/support/work_order.py``."""
+    if config.option.durations:
+        terminalreporter.section(f"slowest {config.option.durations} scopes")
+        for line in _scope_seconds.lines(config.option.durations):
+            terminalreporter.line(line)
 
 
 def pytest_sessionfinish() -> None:

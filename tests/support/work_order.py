@@ -1,0 +1,83 @@
+"""Which tests share one of pytest's processes, and in which order the processes take them.
+
+Most of a test that starts servers is waiting, so there are more processes than cores. They end at about the same time
+if whatever takes long starts early and each process takes the next scope when it is done with its last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+__all__ = ["SESSIONS", "ScopeSeconds", "rank_of", "scope_of"]
+
+# Files that start Spark drivers of their own and use no session of this process: each is a scope by itself.
+OWN_DRIVERS = (
+    "tests/spark/test_driver_is_killed.py",
+    "tests/spark/test_chain_of_tables.py",
+    "tests/spark/test_cluster.py",
+    "tests/spark/test_streaming_sink.py",
+    "tests/spark/runtime/test_loopback.py",
+    "tests/spark/runtime/test_scratch_directory.py",
+    "tests/sql/test_tour.py",
+)
+# A server that takes long to start, and the folders and files whose tests share it. Two Spark sessions in two processes
+# cost a dozen seconds more than one, and halve the longest scope.
+SESSIONS = {
+    "SQL on Spark": ("tests/sql/",),
+    "Spark": (
+        "tests/spark/",
+        "tests/differential/test_streaming_sql_on_spark.py",
+        "tests/differential/test_sql_verbs.py",
+    ),
+    "Airflow": ("tests/dags/",),
+    "Flink": ("tests/interop/",),
+}
+# By their duration, the longest first.
+FIRST = (
+    "SQL on Spark",
+    "Spark",
+    "Airflow",
+    "tests/soak/test_short_soak.py",
+    "Flink",
+    *OWN_DRIVERS,
+    "tests/test_pages.py",
+    "tests/cli/test_sql_shell.py",
+    "tests/docker/test_compose_by_hand.py",
+    "tests/plugins/operators/test_engines.py",
+)
+SLOW_FOLDERS = ("tests/faults/",)
+"""They start processes of their own, though no mark says so."""
+
+
+def scope_of(nodeid: str) -> str:
+    """Return the name of the scope of a test: all tests of a scope run in one process, in order."""
+    path = nodeid.partition("::")[0]
+    if path in OWN_DRIVERS:
+        return path
+    return next((name for name, places in SESSIONS.items() if path.startswith(places)), path)
+
+
+def rank_of(nodeid: str, *, starts_processes: bool) -> int:
+    """Return the place of a test in the order of the run; tests of the same rank keep the order of collection."""
+    scope = scope_of(nodeid)
+    if scope in FIRST:
+        return FIRST.index(scope)
+    return len(FIRST) + (0 if scope.startswith(SLOW_FOLDERS) else 1 if starts_processes else 2)
+
+
+class ScopeSeconds:
+    """How long each scope took, set-up included: the figures from which ``FIRST`` is ordered."""
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()
+
+    def add(self, nodeid: str, seconds: float) -> None:
+        """Count one phase of a test."""
+        self._seconds[scope_of(nodeid)] += seconds  # type: ignore[assignment]  # a Counter adds floats as well
+
+    def lines(self, count: int) -> Iterable[str]:
+        """Return the longest scopes, and the sum of all."""
+        yield f"{self._seconds.total():8.1f}s in all scopes"
+        for scope, seconds in self._seconds.most_common(count):
+            yield f"{seconds:8.1f}s {scope}"
