@@ -1,11 +1,11 @@
 """End-to-end latency of committed rows: through Spark into our table, compared with Spark's Kafka sink.
 
     python -m benchmarks.latency [--seconds 40] [--sustained-seconds 300]
-        [--parts spark sustained direct turns s3-turns]
+        [--parts spark sustained direct leases s3-leases]
 
 Everything on this machine: broker, Spark with two cores, and the reader, librdkafka. A row is born where Spark's source
 makes it; ages are taken once a stream is warm. Spark's own sink writes the same rows to a topic at least once, without
-files; ours writes files, manifests and snapshots too, exactly once. ``s3-turns`` wants ``make servers``.
+files; ours writes files, manifests and snapshots too, exactly once. ``s3-leases`` wants ``make servers``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.peers.bars import bars
 from benchmarks.streams.direct_writer import (
     ages_of_direct_writes,
     new_table,
-    seconds_of_a_turn,
+    seconds_of_a_lease,
     seconds_until_a_successor_commits,
 )
 from benchmarks.streams.spark_sinks import Measured, SinkBench, spark_with_its_kafka_sink
@@ -38,7 +38,7 @@ from storage_lib import DynamicTable
 RESULTS = Path(__file__).parent / "results"
 ROWS_PER_SECOND, MANY_ROWS_PER_SECOND = 5_000, 50_000
 DIRECT_BATCHES, TURNS = 200, 200
-PARTS = ("spark", "sustained", "direct", "turns", "s3-turns")
+PARTS = ("spark", "sustained", "direct", "leases", "s3-leases")
 EVENTUAL = {"log.consistency": "eventual", "log.tier-interval": "60 s"}
 PEER = "Spark's Kafka sink"
 
@@ -90,24 +90,24 @@ def _measured(servers: str, scratch: Path, arguments: argparse.Namespace) -> Ite
             yield _record(f"direct writer, {name}, age p50", 1000 * ages.percentile(50), "ms")
             yield _record(f"direct writer, {name}, age p99", 1000 * ages.percentile(99), "ms")
             yield _record(f"direct writer, {name}, append p50", 1000 * statistics.median(took), "ms")
-    if "turns" in arguments.parts:
-        yield from _of_turns(new_table(None, warehouse, {}), "local disk")
+    if "leases" in arguments.parts:
+        yield from _of_leases(new_table(None, warehouse, {}), "local disk")
         seconds = seconds_until_a_successor_commits(servers, warehouse, lease_timeout="30 s")
         yield _record("from a killed writer to the next commit, lease.timeout 30 s", seconds, "s")
-    if "s3-turns" in arguments.parts:
+    if "s3-leases" in arguments.parts:
         server = LocalS3(scratch / "s3")
         server.start()
         try:
             server.create_bucket("bucket")
-            yield from _of_turns(new_table(None, "s3://bucket/warehouse", {}, server.options), "S3")
+            yield from _of_leases(new_table(None, "s3://bucket/warehouse", {}, server.options), "S3")
         finally:
             server.stop()
 
 
-def _of_turns(table: DynamicTable, store: str) -> Iterator[dict[str, object]]:
-    took = seconds_of_a_turn(table, TURNS)
-    yield _record(f"a turn taken and given back, {store}, p50", 1000 * statistics.median(took), "ms")
-    yield _record(f"a turn taken and given back, {store}, p99", 1000 * float(np.percentile(took, 99)), "ms")
+def _of_leases(table: DynamicTable, store: str) -> Iterator[dict[str, object]]:
+    took = seconds_of_a_lease(table, TURNS)
+    yield _record(f"a lease taken and given back, {store}, p50", 1000 * statistics.median(took), "ms")
+    yield _record(f"a lease taken and given back, {store}, p99", 1000 * float(np.percentile(took, 99)), "ms")
 
 
 def _through_spark(bench: SinkBench) -> Iterator[dict[str, object]]:

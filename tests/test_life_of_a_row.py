@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from storage_lib import MemoryCatalog, RowKind, col
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 
 
 def test_one_row_from_write_to_both_ways_of_reading() -> None:
@@ -16,10 +16,10 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
     columns = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("price", pa.decimal128(10, 2))])
     table = catalog.create_table("shop.orders", columns, primary_key=["dt", "id"], partition_by=["dt"])
 
-    # WRITE: the driver takes the turn, a task writes the row to its bucket's memtable and to the log,
+    # WRITE: the driver takes the lease, a task writes the row to its bucket's memtable and to the log,
     row = pa.table({"dt": ["2013-01-05"], "id": [7], "price": ["9.50"]}).cast(columns)
-    order = table.new_write().begin(commit_user="reader of this test")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="reader of this test")
+    task = table.new_write().open_task(write_context)
     task.write(row)
     # and flushes both: the file is durable, the log transaction open. Nobody sees anything of it yet.
     message = task.prepare_commit()
@@ -32,9 +32,9 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
     assert not table.log.is_committed(transaction.written)
 
     # COMMIT: creating the snapshot decides for both stores; then the log transaction that it names is ended.
-    snapshot = table.new_write().commit(order, [message], commit_identifier=1)
+    snapshot = table.new_write().commit(write_context, [message], commit_identifier=1)
     assert snapshot is not None
-    part = LogPart.of_snapshot(snapshot)
+    part = SnapshotLogProperties.of_snapshot(snapshot)
     assert part is not None
     assert part.transactions == (transaction,)
     assert table.log.is_committed(transaction.written)

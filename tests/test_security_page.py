@@ -83,7 +83,7 @@ TESTED_BY = {
     ),
     "shown-without": (
         "schema/options/test_secret_text.py::test_an_option_is_judged_by_its_value_as_well",
-        "cli/test_given_options.py::test_a_secret_of_a_file_is_on_no_command_line_and_in_no_output",
+        "cli/test_command_line_options.py::test_a_secret_of_a_file_is_on_no_command_line_and_in_no_output",
         "plugins/pages/test_published_connections.py::test_no_error_that_a_page_shows_holds_a_secret",
     ),
     "api": ("plugins/test_secrets.py::test_airflows_api_shows_no_secret_option_and_an_edit_keeps_it",),
@@ -101,8 +101,8 @@ TESTED_BY = {
     ),
     "spark-plans": ("spark/translation/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
     "command-line": (
-        "cli/test_given_options.py::test_a_secret_on_the_command_line_is_refused",
-        "cli/test_given_options.py::test_a_file_that_others_may_read_or_change_is_refused",
+        "cli/test_command_line_options.py::test_a_secret_on_the_command_line_is_refused",
+        "cli/test_command_line_options.py::test_a_file_that_others_may_read_or_change_is_refused",
     ),
     "planted": (PLANTED_TEST,),
     "no-privileges": ("docker/test_compose.py::test_a_container_can_gain_no_right_and_does_not_run_as_root",),

@@ -1,4 +1,4 @@
-"""Small batches by plain Python, no Spark: how old a row is when a reader of the log has it, what a turn costs."""
+"""Small batches by plain Python, no Spark: how old a row is when a reader of the log has it, what a lease costs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from storage_lib import open_catalog
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
 
-__all__ = ["ages_of_direct_writes", "seconds_of_a_turn", "seconds_until_a_successor_commits"]
+__all__ = ["ages_of_direct_writes", "seconds_of_a_lease", "seconds_until_a_successor_commits"]
 
 BATCH_ROWS = 100
 _CHECKOUT = Path(__file__).resolve().parents[2]
-# Holds its turn, with rows written and its log transaction open, until it is killed.
+# Holds its lease, with rows written and its log transaction open, until it is killed.
 _HOLDER = """
 import sys, time
 import numpy as np
@@ -63,13 +63,13 @@ def ages_of_direct_writes(
         return observer.ages(since), took[5:]
 
 
-def seconds_of_a_turn(table: DynamicTable, count: int) -> list[float]:
-    """Seconds to take the table's turn and give it back, uncontended; nothing is written."""
+def seconds_of_a_lease(table: DynamicTable, count: int) -> list[float]:
+    """Seconds to take the table's lease and give it back, uncontended; nothing is written."""
     took = []
     for _ in range(count):
         started = time.perf_counter()
-        order = table.new_write().begin(commit_user=uuid.uuid4().hex)
-        table.new_write().abort(order, [])
+        write_context = table.new_write().begin(commit_user=uuid.uuid4().hex)
+        table.new_write().abort(write_context, [])
         took.append(time.perf_counter() - started)
     return took
 
@@ -86,7 +86,7 @@ def seconds_until_a_successor_commits(servers: str, warehouse: str, *, lease_tim
         text=True,
     ) as holder:
         if holder.stdout is None or holder.stdout.readline().strip() != "holds":
-            message = "the writer to be killed did not come to hold its turn"
+            message = "the writer to be killed did not come to hold its lease"
             raise RuntimeError(message)
         holder.send_signal(signal.SIGKILL)
         holder.wait()

@@ -81,7 +81,7 @@ class SinkBench:
     def into_table(
         self, name: str, rows_per_second: int, options: dict[str, str], *, compaction: bool = False
     ) -> Measured:
-        """Ours: files, manifests and turns included."""
+        """Ours: files, manifests and leases included."""
         table = self._table(name, options)
         written = self._rows(rows_per_second).withColumn(BIRTH, sql.col(BIRTH).cast("timestamp_ntz"))
         before = table.inspect.snapshots().num_rows

@@ -105,7 +105,7 @@ class Catalog:
         """
         table_name = TableName.parse_plain(name)
         descriptor = _descriptor(schema, primary_key, partition_by, options, comment)
-        with self._entries.turn(table_name) as turn:
+        with self._entries.lock(table_name) as hold:
             self._life.finish_drop(table_name)
             if self.table_exists(name):
                 if not if_not_exists:
@@ -116,7 +116,7 @@ class Catalog:
                 if table.log is not None:
                     table.log.create()
                 return table
-            return self._life.create(table_name, self._new_schema(table_name, descriptor), turn)
+            return self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
 
     def load_table(self, name: str) -> DynamicTable:
         """The table as it is now, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if there is none."""
@@ -155,7 +155,7 @@ class Catalog:
         Repeatable: a drop that was interrupted, or whose topic could not be deleted, is finished by the next.
         """
         table_name = TableName.parse_plain(name)
-        with self._entries.turn(table_name):
+        with self._entries.lock(table_name):
             if not self._life.drop(table_name) and not if_exists:
                 message = f"table {name} does not exist in {self.warehouse}, so it cannot be dropped"
                 raise NotFoundError(message)
@@ -169,9 +169,9 @@ class Catalog:
         ``InvalidInputError`` on a store that can't move a directory at once (object stores).
         """
         old, new = TableName.parse_plain(name), TableName.parse_plain(new_name)
-        with ExitStack() as turns:
+        with ExitStack() as locks:
             for each in sorted({old, new}, key=str):  # the same order for all, so that nobody waits in a circle
-                turns.enter_context(self._entries.turn(each))
+                locks.enter_context(self._entries.lock(each))
             self._life.finish_drop(new)
             if self.table_exists(new_name):
                 message = f"table {name} can't be renamed: table {new_name} already exists"
@@ -227,7 +227,7 @@ class Catalog:
             raise InvalidInputError(message)
         with outcome(committed=None) if tables else nullcontext():
             for name in map(TableName.parse_plain, tables):
-                with self._entries.turn(name):
+                with self._entries.lock(name):
                     self._life.drop(name)
             self.orphans.finish_drops(database)
             self._entries.drop_database(database)

@@ -63,8 +63,8 @@ class CatalogOrphans:
                 yield self._orphan(name, found, self._entries.home(name))
 
     def mend(self, orphan: Orphan) -> bool:
-        """Delete what is left, inside the name's turn; False for rows, which are somebody's, and if all is well now."""
-        with self._entries.turn(orphan.name):
+        """Delete the rest, holding the name's lock; False if there are rows, or if the table is complete now."""
+        with self._entries.lock(orphan.name):
             if orphan.kind is OrphanKind.ENTRY_WITHOUT_FILES:
                 self._entries.remove(orphan.name, lambda: not self._has_schema(orphan.location))
                 return True
@@ -79,12 +79,12 @@ class CatalogOrphans:
         """Finish the interrupted drops of a database's tables, which are listed no more but still have files."""
         for name in self._directories():
             if name.database == database and self._file_io.exists(TablePaths(self._entries.home(name)).dropped_path):
-                with self._entries.turn(name):
+                with self._entries.lock(name):
                     self._life.finish_drop(name)
 
     def register(self, orphan: Orphan) -> bool:
         """Give a table that has none an entry; False if it is none, or has one by now."""
-        with self._entries.turn(orphan.name):
+        with self._entries.lock(orphan.name):
             schema = SchemaHistory(self._file_io, TablePaths(orphan.location)).latest()
             has_entry = self._entries.place(orphan.name) is not None
             if schema is None or has_entry or self._file_io.exists(TablePaths(orphan.location).dropped_path):

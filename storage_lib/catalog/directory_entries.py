@@ -33,7 +33,7 @@ class DirectoryEntries:
         self._warehouse = warehouse
 
     @contextmanager
-    def turn(self, name: TableName) -> Iterator[Hold]:  # noqa: ARG002  the creation of schema-0 decides
+    def lock(self, name: TableName) -> Iterator[Hold]:  # noqa: ARG002  the creation of schema-0 decides
         """Nobody waits: one atomic step makes a table."""
         yield NoHold()
 

@@ -30,7 +30,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
 
-_TURN_SUFFIX = "$turn"
+_LOCK_SUFFIX = "$turn"
 """No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
 _DEFAULT_DATABASE = "default"
 _COMMENT = "comment"
@@ -51,10 +51,10 @@ class HiveEntries:
         self._in_properties = location_in_properties
 
     @contextmanager
-    def turn(self, name: TableName) -> Iterator[Hold]:
+    def lock(self, name: TableName) -> Iterator[Hold]:
         """Protected by a lock of the metastore, in addition to the table's own."""
         _check(name.database, name.table)
-        with self._lock.hold(name.database, f"{name.table}{_TURN_SUFFIX}") as held:
+        with self._lock.hold(name.database, f"{name.table}{_LOCK_SUFFIX}") as held:
             yield held
 
     def place(self, name: TableName) -> str | None:
@@ -96,7 +96,7 @@ class HiveEntries:
             self._alter(name, table)
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """Drop the metastore's table, inside its turn; its files are not the metastore's to delete."""
+        """Drop the metastore's table, holding its lock; its files are not the metastore's to delete."""
         if self._get(name) is None or not is_due():
             return
         with suppress(NoSuchObjectException):

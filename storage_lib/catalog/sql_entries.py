@@ -20,7 +20,7 @@ from storage_lib.schema.table_schema import TableSchema
 EXISTS = "exists"
 LOCATION = "location"
 _VALUE_LENGTH_MAX = 1000
-_TURN_SUFFIX = "$turn"
+_LOCK_SUFFIX = "$turn"
 """No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
 
 
@@ -35,9 +35,9 @@ class SqlEntries:
         self._warehouse = warehouse
 
     @contextmanager
-    def turn(self, name: TableName) -> Iterator[Hold]:
+    def lock(self, name: TableName) -> Iterator[Hold]:
         """Protected by a lock in addition to the table's own."""
-        with self._lock.hold(name.database, f"{name.table}{_TURN_SUFFIX}") as held:
+        with self._lock.hold(name.database, f"{name.table}{_LOCK_SUFFIX}") as held:
             yield held
 
     def place(self, name: TableName) -> str | None:

@@ -21,7 +21,7 @@ class TableEntries(Protocol):
     are_apart: bool
     """Whether entries are stored apart from the table's files."""
 
-    def turn(self, name: TableName) -> AbstractContextManager[Hold]:
+    def lock(self, name: TableName) -> AbstractContextManager[Hold]:
         """Keep others from creating, dropping and renaming that table; they wait."""
 
     def place(self, name: TableName) -> str | None:

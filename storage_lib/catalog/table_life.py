@@ -57,14 +57,14 @@ class TableLife:
         self._entries = entries
         self._opened = opened
 
-    def create(self, name: TableName, schema: TableSchema, turn: Hold) -> DynamicTable:
-        """Make a table that is not there, inside its turn; see ``Catalog.create_table``."""
+    def create(self, name: TableName, schema: TableSchema, hold: Hold) -> DynamicTable:
+        """Make a table that is not there, holding its lock; see ``Catalog.create_table``."""
         location = self._entries.home(name)
         table = self._opened(name, location, schema)
         if table.inspect.latest_snapshot_id() is not None:
             raise AlreadyExistsError(self._what_lies_at(name, location))
         if self._entries.are_apart:
-            self._clear(name, location, turn)
+            self._clear(name, location, hold)
         claims = ExternalClaims(self._stores, location)
         directories = declared_directories(schema.options)
         for directory in directories:
@@ -75,13 +75,13 @@ class TableLife:
         try:
             if table.log is not None:
                 table.log.create()
-            turn.check()
+            hold.check()
             self._enter(name, location, schema)
         except CommitOutcomeUnknownError:
             raise
         except BaseException as error:
             try:
-                turn.check()
+                hold.check()
                 self._file_io.delete_tree(location)
                 for directory in directories:
                     claims.release(directory)
@@ -91,7 +91,7 @@ class TableLife:
         return table
 
     def drop(self, name: TableName) -> bool:
-        """Delete a table inside its turn; False if there is none, and no drop to be finished."""
+        """Delete a table holding its lock; False if there is none, and no drop to be finished."""
         place = self._entries.place(name)
         schema = None if place is None else self._last_readable(name, place)
         if place is not None and schema is not None:
@@ -167,7 +167,7 @@ class TableLife:
             log.close()
 
     def take_away(self, name: TableName) -> bool:
-        """Delete, inside the turn, what lies at a name's home without an entry; False if there are rows in it."""
+        """Delete, holding the lock, what lies at a name's home without an entry; False if there are rows in it."""
         location = self._entries.home(name)
         left = self._schemas(location).latest()
         if left is None:
@@ -179,7 +179,7 @@ class TableLife:
         return self.finish_drop(name)
 
     def rename(self, name: TableName, new_name: TableName) -> None:
-        """Move a table inside the turns of both names; the log keeps its topic, which the schema names."""
+        """Move a table holding the locks of both names; the log keeps its topic, which the schema names."""
         place, target = self._entries.place(name), self._entries.home(new_name)
         is_there = place is not None and self._schemas(place).latest_id() is not None
         has_moved = self._entries.are_apart and self._schemas(target).latest_id() is not None
@@ -223,7 +223,7 @@ class TableLife:
             message = f"table {name} was created concurrently by another process; load it"
             raise AlreadyExistsError(message)
 
-    def _clear(self, name: TableName, location: str, turn: Hold) -> None:
+    def _clear(self, name: TableName, location: str, hold: Hold) -> None:
         """Delete what a creator left that crashed before it wrote the entry; it held the lock that we hold."""
         left = self._schemas(location).latest()
         place = self._entries.place(name)
@@ -231,7 +231,7 @@ class TableLife:
             self._remove_bare_entry(name, place)
         if left is None:
             return
-        turn.check()
+        hold.check()
         self._file_io.create_if_absent(TablePaths(location).dropped_path, left.to_json())
         self.finish_drop(name)
 

@@ -13,14 +13,14 @@ from typing import Annotated
 
 import typer
 
-from storage_lib.cli import airflow_commands, care_commands, content_commands, look_commands, sql_command
-from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
-from storage_lib.cli.given_options import (
+from storage_lib.cli import airflow_commands, content_commands, inspect_commands, maintenance_commands, sql_command
+from storage_lib.cli.command_line_options import (
     OPTIONS_FILE_VARIABLE,
     options_of_environment,
     options_of_file,
     parsed_options,
 )
+from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
 from storage_lib.cli.leading_options import GroupOfCommands
 from storage_lib.distribution import VERSION
 
@@ -73,8 +73,8 @@ def main(
     context.obj = Settings(warehouse=warehouse, options=with_brokers(given), as_json=as_json)
 
 
-look_commands.add_to(app)
+inspect_commands.add_to(app)
 content_commands.add_to(app)
-care_commands.add_to(app)
+maintenance_commands.add_to(app)
 sql_command.add_to(app)
 airflow_commands.add_to(app)

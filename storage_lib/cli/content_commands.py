@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from storage_lib.cli.command_line_options import parsed_options
 from storage_lib.cli.context import Settings, reporting, settings_of
-from storage_lib.cli.given_options import parsed_options
-from storage_lib.cli.look_commands import TableName
+from storage_lib.cli.inspect_commands import TableName
 from storage_lib.cli.output import note, print_fields, print_rows, python_rows
 from storage_lib.errors import InvalidInputError
 

@@ -54,7 +54,7 @@ def sql(
     INSERT runs in the background, and a script ends when its streams have ended or are interrupted; after SET
     'table.dml-sync' = 'true', the next statement waits until the INSERT has ended.
     """
-    from storage_lib.cli.given_options import parsed_options
+    from storage_lib.cli.command_line_options import parsed_options
 
     _require_spark()
     settings = settings_of(context)

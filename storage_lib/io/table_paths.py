@@ -136,7 +136,7 @@ class TablePaths:
 
     @property
     def lease_directory(self) -> str:
-        """Holds the turns of writers and the tickets of those that wait."""
+        """Holds the leases of writers and the tickets of those that wait."""
         return f"{self.history_directory}/lease"
 
     def lease_path(self, number: int) -> str:
@@ -144,11 +144,11 @@ class TablePaths:
         return f"{self.lease_directory}/{_LEASE}{number}"
 
     def lease_released_path(self, number: int) -> str:
-        """There once turn ``number`` was given back."""
+        """Exists once lease ``number`` was released."""
         return f"{self.lease_directory}/{_RELEASED}{number}"
 
     def lease_beat_path(self, number: int) -> str:
-        """Changes while the holder of turn ``number`` is alive."""
+        """Changes while the holder of lease ``number`` is alive."""
         return f"{self.lease_directory}/{_BEAT}{number}"
 
     def waiting_path(self, name: str) -> str:
@@ -156,7 +156,7 @@ class TablePaths:
         return f"{self.lease_directory}/{_WAITING}{name}"
 
     def waiting_path_of(self, file_name: str) -> str:
-        """The path of a ticket that was found in the lease directory."""
+        """The path of a ticket that was found under the lease directory."""
         return f"{self.lease_directory}/{file_name}"
 
     @staticmethod
@@ -166,12 +166,12 @@ class TablePaths:
 
     @staticmethod
     def lease_number(file_name: str) -> int | None:
-        """The number of a turn's own file; None for other entries."""
+        """The number of a lease's own file; None for other entries."""
         return _number_after(_LEASE, file_name)
 
     @staticmethod
     def lease_file_number(file_name: str) -> int | None:
-        """The number of the turn that any file belongs to; None for tickets and others."""
+        """The number of the lease that any file belongs to; None for tickets and others."""
         for prefix in (_LEASE, _RELEASED, _BEAT):
             number = _number_after(prefix, file_name)
             if number is not None:

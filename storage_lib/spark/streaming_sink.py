@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.log_store.external.foreign_topic import COLUMN_TYPES
+from storage_lib.log_store.external.external_topic import COLUMN_TYPES
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
 from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan

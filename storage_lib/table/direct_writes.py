@@ -12,7 +12,7 @@ from storage_lib.errors import StorageError, note_outcome
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
 from storage_lib.table.protocol.source_offsets import SourceRange
-from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.protocol.write_context import WriteContext
 from storage_lib.table.write_builder import WriteBuilder
 
 
@@ -25,7 +25,7 @@ class DirectWrites:
 
     def write(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         batches: Iterable[pa.RecordBatch],
         commit_identifier: int,
         source: SourceRange | None = None,
@@ -33,7 +33,7 @@ class DirectWrites:
         """Write and commit rows; None if there was nothing to commit. If it fails, the order is aborted."""
         builder = self.builder
         try:
-            task = builder.open_task(order)
+            task = builder.open_task(write_context)
             try:
                 task.write_all(batches)
                 message = task.prepare_commit()
@@ -41,15 +41,15 @@ class DirectWrites:
                 task.abort()
                 raise
         except BaseException as error:
-            if builder.log_comes_first and order.writes_log:
+            if builder.is_log_first and write_context.writes_log:
                 # Some of the rows may be in the log, where they are visible at once.
                 note_outcome(error, committed=None)
             with suppress(StorageError):
-                builder.abort(order, [])
+                builder.abort(write_context, [])
             raise
-        snapshot = builder.commit(order, [message], commit_identifier, sources=[source] if source else [])
+        snapshot = builder.commit(write_context, [message], commit_identifier, sources=[source] if source else [])
         if snapshot is not None:
-            if message.files and order.overwrite is None:
+            if message.files and write_context.overwrite is None:
                 self.compaction.compact_written(snapshot, [message])
             else:
                 self.compaction.compact_changed(snapshot)

@@ -380,14 +380,14 @@ class DynamicTable:
         self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
-        if builder.log_comes_first:
+        if builder.is_log_first:
             # The log would show the rows a second time.
             earlier = builder.commits.committed(user, identifier)
             if earlier is not None:
                 return earlier
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
-            order = builder.commits.in_turn_for(order, partial(SourceOffsets.advanced, by=[source]))
+            order = builder.commits.with_lease(order, partial(SourceOffsets.advanced, by=[source]))
         return self._writes.direct.write(order, record_batches(rows), identifier, source)
 
     @tells_outcome

@@ -224,22 +224,22 @@ class RowVerbs:
         earlier = builder.commits.committed(user, identifier)
         if earlier is not None:
             return earlier
-        order = builder.begin(commit_user=user, tracked=tracked, in_turn=True)
-        lease = self._context.lease
+        write_context = builder.begin(commit_user=user, tracked=tracked, needs_lease=True)
+        leases = self._context.leases
         try:
-            with lease.beating(order.turn) if order.turn is not None else nullcontext():
-                base_id = order.base_snapshot_id
+            with leases.beating(write_context.lease) if write_context.lease is not None else nullcontext():
+                base_id = write_context.base_snapshot_id
                 base = None if not base_id else self._context.file_store.snapshots.load(base_id)
                 changes = rows_of(base)
                 first = next((rows for rows in changes if rows.num_rows), None)
         except BaseException:
             with suppress(StorageError):
-                builder.abort(order, [])
+                builder.abort(write_context, [])
             raise
         if first is None:
-            builder.abort(order, [])
+            builder.abort(write_context, [])
             return None
-        return self._writes.write(order, _batches(first, changes), identifier)
+        return self._writes.write(write_context, _batches(first, changes), identifier)
 
     def _matching(self, base: Snapshot | None, condition: Filter | None) -> Iterator[pa.Table]:
         """Batches of the rows that match, also of files that batch reads leave out until they are compacted."""

@@ -90,11 +90,11 @@ class TableInspection:
 
     def lease_holder(self) -> str | None:
         """Who holds the writers' lease; None if nobody does."""
-        return self._context.lease.holder()
+        return self._context.leases.holder()
 
     def lease_number(self) -> int | None:
         """The number of the newest lease; None if there was none yet."""
-        return self._context.lease.newest()
+        return self._context.leases.newest()
 
     def file_path(self, entry: ManifestEntry) -> str:
         """Where the data file of an entry of a plan is."""

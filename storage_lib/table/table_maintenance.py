@@ -15,7 +15,7 @@ from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import tells_outcome
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage
+from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage
 from storage_lib.table.table_writes import TableWrites
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from storage_lib.table.changelog.change_scan import ChangeScan
 from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.changelog.complete_appends import CompleteAppends
-from storage_lib.table.changelog.content_difference import ContentDifference
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
+from storage_lib.table.changelog.snapshot_diff import SnapshotDiff
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.batch_reads import BatchReads
 from storage_lib.table.read.point_lookup import PointLookup
@@ -30,7 +30,7 @@ class TableReads:
             lookup=self.old_rows,
             primary_keys=context.schema.primary_keys,
         )
-        self.difference = ContentDifference(
+        self.difference = SnapshotDiff(
             file_store=context.file_store,
             schema=context.schema,
             with_update_before=context.logs_old_rows,

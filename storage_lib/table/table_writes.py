@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
 from storage_lib.table.commit.eventual_commit import EventualCommit
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.reserved_partitions import ReservedPartitions
@@ -12,12 +12,12 @@ from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.commit.table_overwrite import TableOverwrite
 from storage_lib.table.commit.table_restore import TableRestore
-from storage_lib.table.commit.writer_turns import WriterTurns
+from storage_lib.table.commit.writer_leases import WriterLeases
 from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.maintenance.file_maintenance import FileMaintenance
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
-from storage_lib.table.maintenance.table_care import TableCare
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.table_reads import TableReads
 from storage_lib.table.write.task_writes import TaskWrites
@@ -37,37 +37,39 @@ class TableWrites:
         publisher = SnapshotPublisher(
             context, repair=repair, adds_up=schema.counts_values, reserves=ReservedPartitions.of(schema)
         )
-        turns = WriterTurns(context, fences_first=self.tasks.log_comes_first)
+        writer_leases = WriterLeases(context, fences_first=self.tasks.is_log_first)
         self.eventual: EventualCommit | None = None
-        if repair is not None and self.tasks.log_comes_first:
+        if repair is not None and self.tasks.is_log_first:
             self.eventual = EventualCommit(
                 context,
                 publisher=publisher,
-                turns=turns,
+                writer_leases=writer_leases,
                 repair=repair,
                 of_newest_schema=lambda: newest().eventual,
             )
-        self.commit = TableCommit(context, publisher=publisher, turns=turns, repair=repair, eventual=self.eventual)
-        told_changes: ToldChanges | None = None
+        self.commit = TableCommit(
+            context, publisher=publisher, writer_leases=writer_leases, repair=repair, eventual=self.eventual
+        )
+        overwrite_changelog: OverwriteChangelog | None = None
         if context.file_store.tells_changes:
-            told_changes = ToldChanges(file_store=context.file_store, difference=reads.difference)
-        self.has_streams = context.log is not None or told_changes is not None
+            overwrite_changelog = OverwriteChangelog(file_store=context.file_store, difference=reads.difference)
+        self.has_streams = context.log is not None or overwrite_changelog is not None
         """Whether streams get the changes, from the log or from changelog files."""
         self.overwrite = TableOverwrite(
             context,
             commit=self.commit,
             partitions=self.partitions,
             difference=reads.difference,
-            told_changes=told_changes,
+            overwrite_changelog=overwrite_changelog,
             new_task_write=self.tasks.open,
         )
-        self.care = TableCare(context, commit=self.commit, partitions=self.partitions)
+        self.care = FileMaintenance(context, commit=self.commit, partitions=self.partitions)
         self.post_commit = PostCommitCompaction(context, self.care)
         self.restore = TableRestore(
             context,
             commit=self.commit,
             difference=reads.difference,
-            told_changes=told_changes,
+            overwrite_changelog=overwrite_changelog,
             compact=self.post_commit.compact_changed,
             new_task_write=self.tasks.open,
         )

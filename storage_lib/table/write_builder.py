@@ -15,11 +15,11 @@ from storage_lib.table.commit.table_overwrite import TableOverwrite
 from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import checked_identifier, checked_user
+from storage_lib.table.protocol.lease import TableLeases
 from storage_lib.table.protocol.outcome import tells_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.turn import TurnLease
-from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
 from storage_lib.table.write.table_write import TableWrite
 from storage_lib.table.write.task_writes import TaskWrites
 
@@ -44,14 +44,14 @@ class WriteBuilder:
     tasks: TaskWrites
 
     @property
-    def log_comes_first(self) -> bool:
+    def is_log_first(self) -> bool:
         """Whether rows are written to the log only, visible at once, and ``tier_log`` writes the files from it."""
-        return self.tasks.log_comes_first
+        return self.tasks.is_log_first
 
     @property
-    def lease(self) -> TurnLease:
+    def leases(self) -> TableLeases:
         """The lease of the table's writers, for a driver that has to renew it while its tasks write."""
-        return self.context.lease
+        return self.context.leases
 
     def check_input(self, schema: pa.Schema) -> None:
         """Refuse rows of this Arrow schema that could never be written; ``InvalidInputError`` with the remedy."""
@@ -65,13 +65,13 @@ class WriteBuilder:
         tracked: bool | None = None,
         overwrite: OverwriteScope | None = None,
         based_on: int | None = None,
-        in_turn: bool = False,
-    ) -> WriteOrder:
+        needs_lease: bool = False,
+    ) -> WriteContext:
         """Begin a commit on the driver, before any task: acquires the lease where needed, and repairs the log.
 
         End it by ``commit`` or ``abort``. ``based_on``: the rows were computed from those of this snapshot (0: the
-        empty table), as an UPDATE's are, and would revert later commits. ``in_turn``: acquire the lease of any table,
-        so that rows can be computed from the order's base snapshot while nobody else appends.
+        empty table), as an UPDATE's are, and would revert later commits. ``needs_lease``: acquire the lease whatever
+        the kind of table, so that rows can be computed from the base snapshot while no other writer appends.
         Raises ``CommitConflictError`` if the table has changed since ``based_on``, ``UnavailableError`` if the lease
         cannot be acquired in time.
         """
@@ -86,7 +86,7 @@ class WriteBuilder:
                 )
                 raise InvalidInputError(message)
             is_tracked = False
-        if overwrite is None and (in_turn or based_on is not None):
+        if overwrite is None and (needs_lease or based_on is not None):
             return self.commits.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
         if overwrite is None:
             return self.commits.open(commit_user=commit_user, tracked=is_tracked)
@@ -94,30 +94,30 @@ class WriteBuilder:
             # The rows of a table without partitions are all in one, even if there are none.
             overwrite = OverwriteScope.of({})
         self.partitions.predicate_of(overwrite)
-        return WriteOrder(
+        return WriteContext(
             commit_user=commit_user,
             tracked=is_tracked,
             base_snapshot_id=table.file_store.snapshots.latest_id(),
             overwrite=overwrite,
         )
 
-    def open_task(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
+    def open_task(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
         """The writer of one task. Several tasks need different indexes: two may write rows of the same bucket."""
-        return self.tasks.open(order, task_index=task_index)
+        return self.tasks.open(write_context, task_index=task_index)
 
-    def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Rows (with kinds) that are added to or removed from a query's answer, in any order -> changes to ``write``.
 
         For a table that holds the answer by its primary key; all rows of a key have to be among them. They are compared
         with the rows of the snapshot that ``order`` is based on. Raises ``InvalidInputError`` (a ``SharedKeyError``)
         where two rows of the answer would share a key.
         """
-        return self.tasks.answer_changes(order, batches)
+        return self.tasks.answer_changes(write_context, batches)
 
     @tells_outcome
     def commit(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         messages: Sequence[TableCommitMessage],
         commit_identifier: int,
         *,
@@ -129,7 +129,7 @@ class WriteBuilder:
 
         Exactly once per ``(order.commit_user, commit_identifier)``, an integer of 0 or more. Returns None if there was
         nothing to commit. ``sources``: all records of these ranges are in the commit; the snapshot records it.
-        ``defers_tiering``: rows that are in the log already (``log_comes_first``) are left to the next ``tier_log``;
+        ``defers_tiering``: rows that are in the log already (``is_log_first``) are left to the next ``tier_log``;
         returns None then.
         Raises ``CommitConflictError`` if a range does not begin where ``source_offsets`` ends, or another commit
         changed what this one is based on.
@@ -137,15 +137,15 @@ class WriteBuilder:
         try:
             commit_identifier = checked_identifier(self.context.name, commit_identifier)
         except InvalidInputError:
-            self.abort(order, messages)
+            self.abort(write_context, messages)
             raise
-        if defers_tiering and self.log_comes_first and order.writes_log:
-            self.commits.abort(order, messages)
+        if defers_tiering and self.is_log_first and write_context.writes_log:
+            self.commits.abort(write_context, messages)
             return None
-        if order.overwrite is not None:
-            return self.overwrites.commit(order, messages, commit_identifier)
+        if write_context.overwrite is not None:
+            return self.overwrites.commit(write_context, messages, commit_identifier)
         advanced = partial(SourceOffsets.advanced, by=sources) if sources else None
-        return self.commits.commit(order, messages, commit_identifier, watermark=watermark, sources=advanced)
+        return self.commits.commit(write_context, messages, commit_identifier, watermark=watermark, sources=advanced)
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
         """The snapshot that was committed under this identity, None if there is none yet: a retry need not write again.
@@ -154,6 +154,6 @@ class WriteBuilder:
         """
         return self.commits.committed(commit_user, checked_identifier(self.context.name, commit_identifier))
 
-    def abort(self, order: WriteOrder, messages: Sequence[TableCommitMessage]) -> None:
+    def abort(self, write_context: WriteContext, messages: Sequence[TableCommitMessage]) -> None:
         """Undo what the tasks wrote and release the lease."""
-        self.commits.abort(order, messages)
+        self.commits.abort(write_context, messages)

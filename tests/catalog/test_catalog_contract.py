@@ -390,7 +390,7 @@ class _Burning:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._delegate, name)
-        if not callable(found) or name == "turn":
+        if not callable(found) or name == "lease":
             return found
 
         def call(*arguments: Any, **named: Any) -> Any:

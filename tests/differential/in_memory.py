@@ -175,7 +175,7 @@ class _Run:
 
     def _difference(self, moments: Sequence[Case], rows: Bag) -> str | None:
         case, sink = self._case, self._sink
-        if sink.new_write().log_comes_first:
+        if sink.new_write().is_log_first:
             sink.maintenance.tier_log()
         names = [item.name for item in case.query.branches[0].items]
         found = bag_of(sink.to_arrow(), names)

@@ -90,7 +90,7 @@ class PlayedSource:
 
     def rows(self) -> Bag:
         """The rows that a batch query would read; of an eventual log, after tiering."""
-        if self.table.new_write().log_comes_first:
+        if self.table.new_write().is_log_first:
             return self.model.rows()
         return bag_of(self.table.to_arrow(), self._source.names)
 

@@ -232,7 +232,7 @@ def test_a_failing_command_is_shown_with_what_it_said(place: Path) -> None:
         stack_setup.run("sh", "-c", "echo no such package; exit 1")
 
 
-def test_two_setups_at_once_take_turns(place: Path) -> None:
+def test_two_setups_at_once_wait_for_each_other(place: Path) -> None:
     place.parent.mkdir()
     order = []
 
@@ -250,7 +250,7 @@ def test_two_setups_at_once_take_turns(place: Path) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_command_that_outlives_its_setup_keeps_the_turn(place: Path) -> None:
+def test_a_command_that_outlives_its_setup_keeps_the_lock(place: Path) -> None:
     place.parent.mkdir()
     with stack_setup.one_at_a_time():
         command = subprocess.Popen(["sleep", "60"], close_fds=False)

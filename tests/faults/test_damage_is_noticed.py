@@ -148,7 +148,7 @@ def test_a_hint_that_lags_behind_or_is_damaged_is_only_a_hint() -> None:
 def test_a_damaged_lease_or_ticket_leaves_the_table_writable(garbage: bytes) -> None:
     table = table_of("parquet")
     files = table.environment.file_io
-    newest = table.context.lease.newest()
+    newest = table.context.leases.newest()
     assert newest is not None
     for number in (newest, newest + 1):
         files.replace(f"{table.location}/lease/lease-{number}", garbage)

@@ -23,7 +23,7 @@ from storage_lib.errors import RetryableError
 from storage_lib.io.environment import SystemClock
 from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
 from tests.support.faulty_file_io import SimulatedCrash
@@ -184,7 +184,7 @@ def transactions_of_the_newest_snapshot(table: DynamicTable) -> set[str]:
     log, snapshot = table.log, table.context.file_store.snapshots.latest()
     assert isinstance(log, KafkaLogStore)
     assert snapshot is not None
-    part = LogPart.of_snapshot(snapshot)
+    part = SnapshotLogProperties.of_snapshot(snapshot)
     assert part is not None
     ids = [each.handle.transactional_id for each in part.transactions]
     assert ids

@@ -74,11 +74,11 @@ def _table(place: str) -> DynamicTable:
     table.maintenance.expire_snapshots(retain_last=2)
     table.branches.create("latest")
     table.branches.open("latest").append(rows("+I d 4 40"))
-    order = table.new_write().begin(commit_user="dead")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="dead")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I z 9 90"))
     task.prepare_commit()
-    table.context.lease.release(order.turn)  # type: ignore[arg-type]
+    table.context.leases.release(write_context.lease)  # type: ignore[arg-type]
     return table
 
 

@@ -42,7 +42,7 @@ def tables_of(kafka: LocalKafka, directory: Path, **options: str) -> dict[str, D
     return {name: catalog.load_table(NAME) for name, catalog in catalogs.items()}
 
 
-def test_order_in_files_and_log_is_that_of_turns(tables: dict[str, DynamicTable], kafka: LocalKafka) -> None:
+def test_files_and_log_have_the_order_of_the_leases(tables: dict[str, DynamicTable], kafka: LocalKafka) -> None:
     truth: list[str] = []
     for price in range(1, 4):
         for name, table in tables.items():
@@ -55,7 +55,7 @@ def test_order_in_files_and_log_is_that_of_turns(tables: dict[str, DynamicTable]
     assert_every_start_leads_to_the_table(tables["ahead"], untracked="u")
 
 
-def test_writers_at_once_take_turns(tables: dict[str, DynamicTable], kafka: LocalKafka) -> None:
+def test_concurrent_writers_wait_for_each_other(tables: dict[str, DynamicTable], kafka: LocalKafka) -> None:
     def write(name: str) -> None:
         for price in range(3):
             tables[name].append(rows(f"+U a 1 {price}", f"+U b {len(name)} {price}"))
@@ -82,7 +82,7 @@ def test_a_topic_that_takes_no_record_of_the_future_says_so(tables: dict[str, Dy
         tables["ahead"].append(rows("+I a 1 1"))
 
 
-def test_no_clock_makes_a_living_holders_turn_look_old(kafka: LocalKafka, tmp_path: Path) -> None:
+def test_no_clock_makes_a_live_holders_lease_look_expired(kafka: LocalKafka, tmp_path: Path) -> None:
     tables = tables_of(kafka, tmp_path, **{"lease.wait-timeout": "200 ms"})
     order = tables["behind"].new_write().begin(commit_user="holder")
 

@@ -18,7 +18,7 @@ from local_kafka import LocalKafka
 from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.log_store.kafka.kafka_cluster import close_connections
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.breaking_log import BreakingLog
 from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
@@ -120,7 +120,7 @@ def test_appends_compactions_and_overwrites_of_many_processes_lose_and_repeat_no
     assert_every_start_leads_to_the_table(table, "untracked")
 
 
-def test_a_writer_stopped_in_the_middle_of_its_turn_finds_out_and_leaves_nothing(
+def test_a_writer_stopped_in_the_middle_of_its_lease_finds_out_and_leaves_nothing(
     kafka: LocalKafka, warehouse: str
 ) -> None:
     servers = kafka.bootstrap_servers
@@ -145,7 +145,7 @@ def test_a_writer_stopped_in_the_middle_of_its_turn_finds_out_and_leaves_nothing
     assert len(list(Path(warehouse).rglob("data-*"))) == 4
 
 
-def test_a_writer_killed_in_the_middle_of_its_turn_holds_up_neither_writers_nor_readers(
+def test_a_writer_killed_in_the_middle_of_its_lease_holds_up_neither_writers_nor_readers(
     kafka: LocalKafka, warehouse: str
 ) -> None:
     servers = kafka.bootstrap_servers
@@ -181,7 +181,7 @@ def test_a_transaction_that_the_broker_timed_out_after_its_snapshot_is_published
     table = _table(warehouse, servers, **{"log.transaction.timeout": "1 s"})
     table.append(rows("+I a 5 50"))
     _dies_before_its_log_part(table)
-    part = LogPart.of_snapshot(table.context.file_store.snapshots.load(2))
+    part = SnapshotLogProperties.of_snapshot(table.context.file_store.snapshots.load(2))
     assert part is not None
     assert part.offsets is not None
     assert table.log is not None

@@ -80,7 +80,7 @@ class Case:
     ],
     ids=["ingest", "overwrite"],
 )
-def test_who_sleeps_through_the_turn_of_another_never_comes_behind_it(case: Case) -> None:
+def test_a_writer_that_was_suspended_during_another_lease_never_writes_after_it(case: Case) -> None:
     lost = after = 0
     for at in range(1, 500):
         files = MemoryFileIO()

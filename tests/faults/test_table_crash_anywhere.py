@@ -142,7 +142,7 @@ def test_whatever_dies_the_next_process_finds_everything_once(name: str, times_o
         told = [frozenset({"+I c 9 90"}), *([] if has_happened else [act.changes])]
         before = [*committed_before, *([act.changes] if has_happened else [])]
         _assert_sound(again, act.content | {"c 9 90"}, [*before, *told], when)
-        assert again.context.lease.holder() is None, when
+        assert again.context.leases.holder() is None, when
 
 
 def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
@@ -181,13 +181,13 @@ def _with_a_lost_transaction(*changes: str) -> DynamicTable:
     assert table.log is not None
     log = BreakingLog(table.log)
     dying = reopened(table, log)
-    order = dying.new_write().begin(commit_user="lost")
-    with dying.new_write().open_task(order) as write:
+    write_context = dying.new_write().begin(commit_user="lost")
+    with dying.new_write().open_task(write_context) as write:
         write.write(rows(*changes))
         message = write.prepare_commit()
         log.dies_before_commit = True
         with pytest.raises(SimulatedCrash):
-            dying.new_write().commit(order, [message], 1)
+            dying.new_write().commit(write_context, [message], 1)
     clock = table.environment.clock
     assert isinstance(clock, FakeClock)
     clock.pass_time(3600)

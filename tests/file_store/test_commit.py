@@ -277,7 +277,7 @@ class TestGuard:
         before = table.names_on_storage("manifest")
 
         def guard(_: Snapshot | None) -> None:
-            raise LeaseLostError("the turn is over")
+            raise LeaseLostError("the lease is over")
 
         with pytest.raises(LeaseLostError):
             table.commit(table.messages([A2]), guard=guard)

@@ -37,11 +37,11 @@ def damage_lease_files(chance: random.Random) -> None:
     )
     for number in range(chance.randrange(1, 4)):
         table.append(rows(f"+I a {number} 1"))
-    newest = table.context.lease.newest() or 0
+    newest = table.context.leases.newest() or 0
     directory = f"{table.location}/lease"
     if chance.random() < 0.5:
-        turn = table.context.lease.acquire(holder="somebody", commit_user="u", purpose="append")
-        newest = turn.number
+        lease = table.context.leases.acquire(holder="somebody", commit_user="u", purpose="append")
+        newest = lease.number
     there = [path for path in every_file(files, table.location) if path.startswith(f"{directory}/")]
     strange = [f"{directory}/{name}" for name in _NAMES]
     next_ones = [f"{directory}/{prefix}{newest + 1}" for prefix in ("lease-", "beat-", "released-")]
@@ -53,7 +53,7 @@ def damage_lease_files(chance: random.Random) -> None:
     used = _catalog(files, "used").load_table(NAME)
     used.append(rows("+I z 1 1"))
     assert "z 1 1" in content(used)
-    assert used.context.lease.holder() is None
+    assert used.context.leases.holder() is None
 
 
 def _catalog(files: MemoryFileIO, names: str) -> WarehouseCatalog:

@@ -32,7 +32,7 @@ def test_new_names_are_spelled_as_readers_expect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lease", "of_turn", "waiting"),
+    ("name", "lease", "of_lease", "waiting"),
     [
         ("lease-7", 7, 7, False),
         ("beat-7", None, 7, False),
@@ -47,11 +47,11 @@ def test_new_names_are_spelled_as_readers_expect() -> None:
 def test_files_of_the_lease_directory_are_told_apart(
     name: str,
     lease: int | None,
-    of_turn: int | None,
+    of_lease: int | None,
     waiting: bool,  # noqa: FBT001
 ) -> None:
     assert TablePaths.lease_number(name) == lease
-    assert TablePaths.lease_file_number(name) == of_turn
+    assert TablePaths.lease_file_number(name) == of_lease
     assert TablePaths.is_waiting_name(name) is waiting
 
 

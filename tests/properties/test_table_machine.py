@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storage_lib import DynamicTable, NotFoundError, StreamPosition
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -84,7 +84,7 @@ class TableMachine(RuleBasedStateMachine):
             new,
             changes if tracked else [],
             crash_at,
-            takes_turn=True,
+            takes_lease=True,
         )
 
     @rule(inserts=_inserts, scope=_scope, tracked=st.booleans(), crash_at=_crash_at)
@@ -110,7 +110,7 @@ class TableMachine(RuleBasedStateMachine):
             new,
             _difference(self.state, new) if tracked else [],
             crash_at,
-            takes_turn=tracked,
+            takes_lease=tracked,
         )
 
     @rule(partition=_partition, tracked=st.booleans(), crash_at=_crash_at)
@@ -124,7 +124,7 @@ class TableMachine(RuleBasedStateMachine):
                 assert new == self.state
                 return None
 
-        self.act(drop, new, _difference(self.state, new) if tracked else [], crash_at, takes_turn=False)
+        self.act(drop, new, _difference(self.state, new) if tracked else [], crash_at, takes_lease=False)
 
     @rule(full=st.booleans(), crash_at=_crash_at)
     def compact(self, full: bool, crash_at: int | None) -> None:  # noqa: FBT001
@@ -133,7 +133,7 @@ class TableMachine(RuleBasedStateMachine):
             self.state,
             [],
             crash_at,
-            takes_turn=False,
+            takes_lease=False,
         )
 
     @rule(retain_last=st.integers(1, 3), crash_at=_crash_at)
@@ -179,7 +179,7 @@ class TableMachine(RuleBasedStateMachine):
             new,
             _difference(self.state, new) if tracked else [],
             crash_at,
-            takes_turn=tracked,
+            takes_lease=tracked,
         )
 
     @rule(changes=_changes, tracked=st.booleans(), crash_at=_crash_at, deletes=st.booleans())
@@ -199,7 +199,7 @@ class TableMachine(RuleBasedStateMachine):
             table.branches.open(name).append(rows(*changes), commit_user="author", commit_identifier=1)
             return table.branches.fast_forward(name, change_tracking=tracked, **identity)  # type: ignore[arg-type]
 
-        self.act(publish, new, _difference(self.state, new) if tracked else [], crash_at, takes_turn=tracked)
+        self.act(publish, new, _difference(self.state, new) if tracked else [], crash_at, takes_lease=tracked)
         if deletes and name in self.table.branches.list():
             with suppress(SimulatedCrash):
                 self.process(crash_at).branches.delete(name)
@@ -217,7 +217,7 @@ class TableMachine(RuleBasedStateMachine):
         clock.pass_time(_TRANSACTION_TIMEOUT_SECONDS)
 
     @rule()
-    def somebody_takes_a_turn(self) -> None:
+    def another_writer_takes_the_lease(self) -> None:
         table = self.process(None)
         table.new_write().abort(table.new_write().begin(commit_user="passer-by"), [])
         self.note_snapshots(self.state, [], None)
@@ -236,7 +236,7 @@ class TableMachine(RuleBasedStateMachine):
         changes: list[str],
         crash_at: int | None,
         *,
-        takes_turn: bool,
+        takes_lease: bool,
     ) -> None:
         identifier = next(self.identifiers)
         identity: dict[str, object] = {"commit_user": f"user-{identifier}", "commit_identifier": identifier}
@@ -255,13 +255,13 @@ class TableMachine(RuleBasedStateMachine):
             self.note_snapshots(new, changes, made)
         if has_died:
             self.log_may_be_behind = True
-        elif takes_turn:
+        elif takes_lease:
             self.log_may_be_behind = False
         if made is not None:
             # A replay by another process, whether the first one crashed or not.
             assert commit(self.process(None), identity) == made
             self.note_snapshots(self.state, [], None)
-            if takes_turn:
+            if takes_lease:
                 self.log_may_be_behind = False
 
     def note_snapshots(self, new: Content, changes: list[str], made: Snapshot | None) -> None:
@@ -324,7 +324,9 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def offsets_never_go_back(self) -> None:
-        parts = [LogPart.of_snapshot(self.table.context.file_store.snapshots.load(n)) for n in self.retained()]
+        parts = [
+            SnapshotLogProperties.of_snapshot(self.table.context.file_store.snapshots.load(n)) for n in self.retained()
+        ]
         offsets = [part.offsets.next_offsets for part in parts if part is not None and part.offsets is not None]
         assert len(offsets) == len(parts)
         for before, after in pairwise(offsets):
@@ -347,7 +349,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "table"):
-            self.somebody_takes_a_turn()
+            self.another_writer_takes_the_lease()
             self.nothing_unneeded_is_left()
             self.every_snapshot_and_the_log_after_it_are_all_tracked_changes()
 

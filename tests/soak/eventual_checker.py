@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from storage_lib import DynamicTable
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.soak.eventual_model import (
     EVENTUAL_STREAM,
     EVENTUAL_WRITERS,
@@ -65,7 +65,7 @@ class EventualChecker:
             assert told >= number or not is_still, f"{number} of {name} was acknowledged, but the log ends at {told}"
         if snapshot is None:
             return
-        part = LogPart.of_snapshot(snapshot)
+        part = SnapshotLogProperties.of_snapshot(snapshot)
         offsets = LogOffsets() if part is None or part.offsets is None else part.offsets
         if any(bucket.reached < offsets.of(number) for number, bucket in enumerate(self._buckets)):
             assert not is_still, f"the files end at {offsets.to_json()}, but the topic before that"

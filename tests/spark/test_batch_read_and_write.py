@@ -202,7 +202,7 @@ def test_an_error_in_a_task_comes_back_as_what_it_was_and_leaves_no_file(
 
     assert files_of(table) == []
     assert table.context.file_store.snapshots.latest_id() is None
-    assert table.context.lease.holder() is None, "the turn was given back"
+    assert table.context.leases.holder() is None, "the lease was given back"
 
 
 def test_only_the_columns_asked_for_are_read(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from storage_lib.errors import LogOffsetsExpiredError
-from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.spark.stream.changelog_source import ChangelogReader, TopicPartition
@@ -36,10 +36,10 @@ class GrowingTopic:
         return self
 
     def first_offsets(self, log: Any) -> LogOffsets:
-        return ForeignTopic.first_offsets(cast("ForeignTopic", self), log)
+        return ExternalTopic.first_offsets(cast("ExternalTopic", self), log)
 
     def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
-        ForeignTopic.refuse_made_anew(cast("ForeignTopic", self), reached, log_id)
+        ExternalTopic.refuse_made_anew(cast("ExternalTopic", self), reached, log_id)
 
     def log_id(self) -> str | None:
         return self.id
@@ -57,7 +57,7 @@ class GrowingTopic:
 
 def reader_of(topic: GrowingTopic) -> ChangelogReader:
     stands_in: Any = topic
-    as_topic: ForeignTopic = stands_in
+    as_topic: ExternalTopic = stands_in
     return ChangelogReader(as_topic, pa.schema([("id", pa.int64()), ("_row_kind", pa.string())]))
 
 

@@ -1,4 +1,4 @@
-"""Rows that Spark makes of a table's own: refused where the table has changed since, or made within the turn."""
+"""Rows that Spark makes of a table's own: refused where the table has changed since, or made under the lease."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_a_change_of_an_older_snapshot_is_refused(spark: SparkSession, make_tabl
     assert table.inspect.lease_holder() is None
 
 
-def test_rows_may_be_computed_within_the_turn(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
+def test_rows_may_be_computed_within_the_lease(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     table.append(rows(1))
-    order = table.new_write().begin(commit_user="job")
+    write_context = table.new_write().begin(commit_user="job")
 
-    snapshot = write(raised(spark, table, order.base_snapshot_id or 0), table, order=order)
+    snapshot = write(raised(spark, table, write_context.base_snapshot_id or 0), table, write_context=write_context)
 
     assert snapshot is not None
     assert snapshot.commit_user == "job"
@@ -61,16 +61,16 @@ def test_rows_may_be_computed_within_the_turn(spark: SparkSession, make_table: C
     assert table.inspect.lease_holder() is None
 
 
-def test_a_turn_is_given_back_when_its_rows_can_not_be_computed(
+def test_a_lease_is_released_if_its_rows_cannot_be_computed(
     spark: SparkSession, make_table: Callable[..., DynamicTable]
 ) -> None:
     table = make_table()
     table.append(rows(1))
-    order = table.new_write().begin(commit_user="job")
+    write_context = table.new_write().begin(commit_user="job")
     broken = read(spark, table).selectExpr("id", "v", "CAST(raise_error('broken') AS INT) AS n")
 
     with pytest.raises(PySparkException, match="broken"):
-        write(broken, table, order=order)
+        write(broken, table, write_context=write_context)
 
     assert table.inspect.lease_holder() is None
     assert numbers(table) == [1]

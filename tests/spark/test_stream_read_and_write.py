@@ -177,7 +177,7 @@ def test_a_stream_whose_task_fails_ends_with_our_error_and_leaves_the_table_to_o
 
     assert isinstance(stream.error(), InvalidInputError)
     assert content_of(table) == dict.fromkeys(range(20), "x")
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert len(committed_messages(table)) == 20, "no transaction was left open in the readers' way"
 
 

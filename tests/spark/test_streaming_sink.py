@@ -59,7 +59,7 @@ def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
     assert last.state is SinkState.STOPPED
     assert last.row_count == 6
     assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == {key: f"v{key}" for key in range(1, 5)}
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert table.inspect.source_offsets(topic) == LogOffsets({0: 6})
 
 

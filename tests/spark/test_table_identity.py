@@ -128,5 +128,5 @@ def test_reads_and_writes_through_an_old_handle_are_refused(
     ):
         with pytest.raises(NotFoundError, match="recreated"):
             attempt()
-    assert again.context.lease.holder() is None
+    assert again.context.leases.holder() is None
     assert again.context.file_store.snapshots.latest_id() is None

@@ -68,7 +68,7 @@ def test_a_commit_that_comes_between_is_not_taken_back(
     assert table.inspect.lease_holder() is None
 
 
-def test_a_statement_that_fails_inside_its_turn_gives_it_back(
+def test_a_statement_that_fails_inside_its_lease_releases_it(
     sql: Session, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql.execute("CREATE DATABASE shop")

@@ -18,7 +18,7 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.spark.source.table_source import DynamicTableSource
 from storage_lib.spark.stream.stream_writer import TableStreamWriter
-from storage_lib.table.write.log_share import TransactionalShare
+from storage_lib.table.write.task_log_writer import TransactionalLogWriter
 
 CRASH_POINTS = ("log flushed", "files written", "snapshot created", "transactions ended", "commit log written")
 
@@ -55,23 +55,23 @@ class CrashingStreamWriter(TableStreamWriter):
     def write(self, iterator: Any) -> Any:
         """In a task."""
         plan = CrashPlan()
-        prepare_files, flush_log = FileStoreWrite.prepare_commit, TransactionalShare.flush
+        prepare_files, flush_log = FileStoreWrite.prepare_commit, TransactionalLogWriter.flush
 
         def files_then_crash(write: FileStoreWrite) -> Any:
             messages = prepare_files(write)
             plan.strike("files written", _batch_of_task())
             return messages
 
-        def log_then_crash(share: TransactionalShare) -> Any:
+        def log_then_crash(share: TransactionalLogWriter) -> Any:
             transactions = flush_log(share)
             plan.strike("log flushed", _batch_of_task())
             return transactions
 
-        FileStoreWrite.prepare_commit, TransactionalShare.flush = files_then_crash, log_then_crash  # type: ignore[assignment, method-assign]
+        FileStoreWrite.prepare_commit, TransactionalLogWriter.flush = files_then_crash, log_then_crash  # type: ignore[assignment, method-assign]
         try:
             return super().write(iterator)
         finally:
-            FileStoreWrite.prepare_commit, TransactionalShare.flush = prepare_files, flush_log  # type: ignore[method-assign]
+            FileStoreWrite.prepare_commit, TransactionalLogWriter.flush = prepare_files, flush_log  # type: ignore[method-assign]
 
     def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803  Spark's name
         """In the commit process."""

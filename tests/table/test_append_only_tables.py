@@ -1,4 +1,4 @@
-"""Append-only tables as users hold them: inserts only, no row kind in streams, nobody waits for a turn."""
+"""Append-only tables as users hold them: inserts only, no row kind in streams, nobody waits for a lease."""
 
 from __future__ import annotations
 
@@ -64,29 +64,29 @@ def test_anything_but_an_insert_is_refused_and_nothing_is_written(kind: str, log
         table.append(rows("+I a 1 10", f"{kind} a 2 20"))
 
     assert table.inspect.snapshots().num_rows == 0
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert polled(table) == []
     assert not table.environment.file_io.list_directory(f"{table.location}/dt=a/bucket-0")
 
 
-def test_appends_without_a_log_wait_for_no_turn() -> None:
+def test_appends_without_a_log_wait_for_no_lease() -> None:
     table = appended()
     orders_ = [table.new_write().begin(commit_user=f"writer {n}") for n in range(3)]
-    assert [order.turn for order in orders_] == [None, None, None]
+    assert [write_context.lease for write_context in orders_] == [None, None, None]
 
-    for n, order in enumerate(orders_):
-        task = table.new_write().open_task(order)
+    for n, write_context in enumerate(orders_):
+        task = table.new_write().open_task(write_context)
         task.write(rows(f"+I a {n} 10"))
-        table.new_write().commit(order, [task.prepare_commit()], n)
+        table.new_write().commit(write_context, [task.prepare_commit()], n)
 
     assert content(table) == ["a 0 10", "a 1 10", "a 2 10"]
 
 
-def test_with_a_log_appends_take_turns() -> None:
+def test_with_a_log_appends_need_the_lease() -> None:
     table = appended(log=True)
-    order = table.new_write().begin(commit_user="writer")
-    assert order.turn is not None
-    table.new_write().abort(order, [])
+    write_context = table.new_write().begin(commit_user="writer")
+    assert write_context.lease is not None
+    table.new_write().abort(write_context, [])
 
 
 def test_the_same_identity_commits_once() -> None:
@@ -132,12 +132,12 @@ def test_an_overwrite_that_shall_be_tracked_is_refused() -> None:
 def test_what_is_appended_while_an_overwrite_runs_stays() -> None:
     table = appended()
     table.append(rows("+I a 1 10"))
-    order = table.new_write().begin(commit_user="backfill", overwrite=scope_of(None))
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="backfill", overwrite=scope_of(None))
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 1 77"))
 
     table.append(rows("+I a 2 20"))
-    table.new_write().commit(order, [task.prepare_commit()], 1)
+    table.new_write().commit(write_context, [task.prepare_commit()], 1)
 
     assert content(table) == ["a 1 77", "a 2 20"]
 
@@ -177,13 +177,13 @@ def test_compaction_changes_no_row_and_no_stream() -> None:
 
 def test_tasks_of_one_write_may_all_have_rows_of_the_one_bucket() -> None:
     table = appended()
-    order = table.new_write().begin(commit_user="query")
+    write_context = table.new_write().begin(commit_user="query")
     messages = []
     for index in range(3):
-        task = table.new_write().open_task(order, task_index=index)
+        task = table.new_write().open_task(write_context, task_index=index)
         task.write(rows(f"+I a {index} 10"))
         messages.append(task.prepare_commit())
-    table.new_write().commit(order, messages, 1)
+    table.new_write().commit(write_context, messages, 1)
 
     assert content(table) == ["a 0 10", "a 1 10", "a 2 10"]
     table.compact()

@@ -160,7 +160,7 @@ def test_without_its_registry_nothing_is_made_or_written(
     with pytest.raises(UnavailableError, match="nothing was written"):
         down.load_table("shop.orders").alter(AddColumn("note", "STRING"))
     assert table.refresh() is table
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert table.append(rows(table, (1, "a", 1, "+I"))) is not None
     assert len(streamed(table)) == 1
 

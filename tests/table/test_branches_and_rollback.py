@@ -140,10 +140,10 @@ def test_a_rollback_of_a_table_with_a_log_may_leave_the_log_alone() -> None:
 def test_a_rollback_brings_back_what_others_noted_in_the_snapshot() -> None:
     """Source offsets, for example, so that the source is rewound too."""
     table = orders(None, **{"log.system": "none"})
-    order = table.new_write().begin(commit_user="ingest")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="ingest")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 1 10"))
-    table.new_write().commits.commit(order, [task.prepare_commit()], 1, properties={"source.offsets": "7"})
+    table.new_write().commits.commit(write_context, [task.prepare_commit()], 1, properties={"source.offsets": "7"})
     table.append(rows("+I a 2 20"))
     snapshot = table.rollback_to(snapshot_id=1)
     assert snapshot is not None
@@ -228,7 +228,7 @@ def test_a_table_that_has_moved_on_is_not_fast_forwarded(log: str) -> None:
 
     assert content(table) == {"a 1 11", "b 2 20", "d 4 40"}
     assert table.tags.list() == ()
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
 @BOTH
@@ -403,7 +403,7 @@ def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> 
     table._writes.restore._refuse_tracked = "it has no primary key"
     with pytest.raises(InvalidInputError, match="use change_tracking=False"):
         table.rollback_to(snapshot_id=1, change_tracking=True)
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
 def test_a_file_that_a_rollback_brought_back_can_be_compacted_once_more() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from storage_lib import CommitConflictError, InvalidInputError, MemoryCatalog, open_catalog
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.protocol.write_order import OverwriteScope, WriteOrder
+from storage_lib.table.protocol.write_context import OverwriteScope, WriteContext
 from tests.support.fake_environment import fake_environment
 
 COLUMNS = "id INT, n BIGINT"
@@ -116,23 +116,23 @@ def test_nothing_is_lost_when_two_count_at_once(kind: str, tmp_path: Path) -> No
 
 def test_an_order_travels_as_text() -> None:
     table = counter("a key and a log")
-    order = table.new_write().begin(commit_user="job", based_on=newest(table))
+    write_context = table.new_write().begin(commit_user="job", based_on=newest(table))
 
-    again = WriteOrder.from_json(order.to_json())
+    again = WriteContext.from_json(write_context.to_json())
     table.new_write().abort(again, [])
 
-    assert again == order
+    assert again == write_context
     assert table.inspect.lease_holder() is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"turn": {}}', '{"turn": null, "more": 1}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"lease": {}}', '{"lease": null, "more": 1}'])
 def test_what_is_no_order_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="is not a write order"):
-        WriteOrder.from_json(text)
+    with pytest.raises(InvalidInputError, match="is not a write context"):
+        WriteContext.from_json(text)
 
 
 def test_the_order_of_an_overwrite_stays_where_it_is() -> None:
-    order = counter("a key").new_write().begin(commit_user="job", overwrite=OverwriteScope.of({}))
+    write_context = counter("a key").new_write().begin(commit_user="job", overwrite=OverwriteScope.of({}))
 
     with pytest.raises(InvalidInputError, match="overwrite"):
-        order.to_json()
+        write_context.to_json()

@@ -12,7 +12,7 @@ from storage_lib import DynamicTable, InvalidInputError, LeaseLostError, StreamP
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.log_store.log_store import EndOutcome, TransactionHandle
 from storage_lib.schema.placing.bucketing import group_rows
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.breaking_log import BreakingLog
 from tests.support.delegating_log import DelegatingLog
 from tests.support.fake_environment import FakeClock
@@ -149,25 +149,25 @@ def test_an_untracked_commit_never_leaks_into_a_repair() -> None:
 
 def test_two_tasks_with_rows_of_one_bucket_are_refused_before_anything_is_visible() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
-    first, second = table.new_write().open_task(order), table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="job")
+    first, second = table.new_write().open_task(write_context), table.new_write().open_task(write_context)
     first.write(rows("+I a 1 10"))
     message = first.prepare_commit()
     second.write(rows("+I a 2 20"))
 
     with pytest.raises(InvalidInputError, match=r"storage_lib\.spark\.write"):
-        table.new_write().commit(order, [message, second.prepare_commit()], 1)
+        table.new_write().commit(write_context, [message, second.prepare_commit()], 1)
 
     assert content(table) == set()
     assert streamed(table) == []
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
 @pytest.mark.parametrize("task_index", [None, 0])
-def test_a_transaction_that_timed_out_while_its_turn_lasted_is_to_be_written_again(task_index: int | None) -> None:
+def test_a_transaction_that_timed_out_while_its_lease_lasted_is_to_be_written_again(task_index: int | None) -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
-    with table.new_write().open_task(order, task_index=task_index) as task:
+    write_context = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(write_context, task_index=task_index) as task:
         task.write(rows("+I a 1 10"))
         clock = table.environment.clock
         assert isinstance(clock, FakeClock)
@@ -175,46 +175,46 @@ def test_a_transaction_that_timed_out_while_its_turn_lasted_is_to_be_written_aga
 
         with pytest.raises(LeaseLostError, match="timed out"):
             task.write(rows("+I a 2 20"))
-    table.new_write().abort(order, [])
+    table.new_write().abort(write_context, [])
     table.append(rows("+I a 1 10"))
     assert streamed(table) == ["+I a 1 10"]
 
 
 @pytest.mark.parametrize(("task_index", "error"), [(None, LeaseLostError), (0, InvalidInputError)])
-def test_who_is_fenced_in_his_own_turn_blames_another_task_if_there_may_be_one(
+def test_a_task_fenced_within_its_own_lease_blames_another_task_if_there_may_be_one(
     task_index: int | None, error: type[Exception]
 ) -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
-    with table.new_write().open_task(order, task_index=task_index) as task:
+    write_context = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(write_context, task_index=task_index) as task:
         task.write(rows("+I a 1 10"))
         assert table.log is not None
-        table.log.begin(0)  # another task, or a sleeper who had looked at the lease before our turn
+        table.log.begin(0)  # another task, or a sleeper who had looked at the lease before our lease
 
         with pytest.raises(error):
             task.write(rows("+I a 2 20"))
 
 
-def test_an_aborted_write_leaves_nothing_and_gives_its_turn_back() -> None:
+def test_an_aborted_write_leaves_nothing_and_releases_its_lease() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="job")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
 
-    table.new_write().abort(order, [message])
+    table.new_write().abort(write_context, [message])
 
     assert table.inspect.snapshots().num_rows == 0
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     table.append(rows("+I a 2 20"))
     assert streamed(table) == ["+I a 2 20"]
 
 
 def test_a_task_that_leaves_without_a_word_is_undone() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
+    write_context = table.new_write().begin(commit_user="job")
 
-    with table.new_write().open_task(order) as task:
+    with table.new_write().open_task(write_context) as task:
         task.write(rows("+I a 1 10"))
 
     assert table.log is not None
@@ -225,42 +225,42 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
 def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_successor() -> None:
     table = orders(None, **{"lease.timeout": "5 s"})
     sleeper = table.new_write().open_task(table.new_write().begin(commit_user="sleeper"))
-    order = table.new_write().begin(commit_user="successor")
-    successor = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="successor")
+    successor = table.new_write().open_task(write_context)
     successor.write(rows("+I a 2 20"))
 
     with pytest.raises(LeaseLostError, match="taken over"):
         sleeper.write(rows("+I a 1 10"))
     sleeper.abort()
     successor.write(rows("+I a 3 30"))
-    table.new_write().commit(order, [successor.prepare_commit()], 1)
+    table.new_write().commit(write_context, [successor.prepare_commit()], 1)
 
     assert content(table) == {"a 2 20", "a 3 30"}
     assert streamed(table) == ["+I a 2 20", "+I a 3 30"]
 
 
-def test_a_commit_in_another_turn_since_the_base_makes_a_writer_start_over() -> None:
+def test_a_commit_under_another_lease_since_the_base_makes_a_writer_start_over() -> None:
     """The second rule: it has to hold also where the look at the lease came a moment too early."""
     table = orders()
     stale = table.new_write().begin(commit_user="sleeper")
-    task = table.new_write().open_task(replace(stale, turn=None))
+    task = table.new_write().open_task(replace(stale, lease=None))
     task.write(rows("+I a 1 10"))
     message = replace(task.prepare_commit(), transactions=())
-    assert stale.turn is not None
-    table.context.lease.release(stale.turn)
+    assert stale.lease is not None
+    table.context.leases.release(stale.lease)
     table.append(rows("+I a 1 20"))
-    turn = table.context.lease.acquire(holder="sleeper", commit_user="sleeper", purpose="write")
+    lease = table.context.leases.acquire(holder="sleeper", commit_user="sleeper", purpose="write")
 
-    with pytest.raises(LeaseLostError, match="another writer's turn"):
-        table.new_write().commit(replace(stale, turn=turn), [message], 1)
+    with pytest.raises(LeaseLostError, match="another writer's lease"):
+        table.new_write().commit(replace(stale, lease=lease), [message], 1)
 
     assert content(table) == {"a 1 20"}
 
 
 def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="writer")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="writer")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+U a 1 11"))
     stranger = table.context.file_store.new_write(None)
     (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
@@ -271,7 +271,7 @@ def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> N
     )
 
     with pytest.raises(LeaseLostError, match="write again"):
-        table.new_write().commit(order, [task.prepare_commit()], 1)
+        table.new_write().commit(write_context, [task.prepare_commit()], 1)
     table.append(rows("+U a 1 11"))
 
     assert content(table) == {"a 1 11"}
@@ -279,13 +279,13 @@ def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> N
     _assert_every_start_leads_to_the_same_table(table)
 
 
-def test_bad_input_gives_the_turn_back() -> None:
+def test_bad_input_releases_the_lease() -> None:
     table = orders()
 
     with pytest.raises(InvalidInputError, match="row kind"):
         table.append(rows("+X a 1 10"))
 
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert table.inspect.snapshots().num_rows == 0
 
 
@@ -304,11 +304,11 @@ def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
     compacted = table.compact()
     overwritten = table.overwrite(rows("+I b 3 30"), change_tracking=False)
 
-    before = LogPart.of_snapshot(table.context.file_store.snapshots.load(2))
+    before = SnapshotLogProperties.of_snapshot(table.context.file_store.snapshots.load(2))
     assert before is not None
     for snapshot in (compacted, overwritten):
         assert snapshot is not None
-        part = LogPart.of_snapshot(snapshot)
+        part = SnapshotLogProperties.of_snapshot(snapshot)
         assert part is not None
         assert part.offsets == before.offsets
         assert not part.tracked
@@ -346,10 +346,10 @@ def test_a_streams_commit_looks_back_no_further_than_to_its_last_one(monkeypatch
         """In a new process; how many snapshots it read."""
         files = FaultyFileIO(table.environment.file_io)
         stream = reopened_in(files, table, names=f"batch-{next(processes)}")
-        order = replace(stream.new_write().begin(commit_user="query"), identifiers_ascend=True)
-        task = stream.new_write().open_task(order)
+        write_context = replace(stream.new_write().begin(commit_user="query"), identifiers_ascend=True)
+        task = stream.new_write().open_task(write_context)
         task.write(rows(f"+I b {batch_id} 1"))
-        assert stream.new_write().commit(order, [task.prepare_commit()], batch_id) is not None
+        assert stream.new_write().commit(write_context, [task.prepare_commit()], batch_id) is not None
         return len({path for operation, path in files.calls if operation == "read_bytes" and "/snapshot-" in path})
 
     processes = count()

@@ -11,14 +11,14 @@ import pytest
 
 from storage_lib import CorruptFileError, DynamicTable, InvalidInputError, open_catalog
 from storage_lib.file_store.compact import CompactionTask
-from storage_lib.table.maintenance import table_care
+from storage_lib.table.maintenance import file_maintenance
 
 BUCKETS = 4
 
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DynamicTable:
-    monkeypatch.setattr(table_care, "_SIDE_BY_SIDE_BYTES_MIN", 0)
+    monkeypatch.setattr(file_maintenance, "_SIDE_BY_SIDE_BYTES_MIN", 0)
     table = open_catalog(str(tmp_path)).create_table(
         "db.t",
         pa.schema([("id", pa.int64()), ("name", pa.string())]),

@@ -113,14 +113,14 @@ def test_an_untracked_overwrite_or_drop_is_not_heard_of(log: bool) -> None:  # n
     assert news(source) == ["-D a 5 50"]
 
 
-def test_appends_without_a_log_wait_for_no_turn_and_add_up() -> None:
+def test_appends_without_a_log_wait_for_no_lease_and_add_up() -> None:
     table = counted(log=False)
     orders = [table.new_write().begin(commit_user=f"writer {n}") for n in range(3)]
-    assert [order.turn for order in orders] == [None, None, None]
-    for n, order in enumerate(orders):
-        task = table.new_write().open_task(order)
+    assert [write_context.lease for write_context in orders] == [None, None, None]
+    for n, write_context in enumerate(orders):
+        task = table.new_write().open_task(write_context)
         task.write(rows("+I a 1 10", "-D a 2 20" if n else "+I a 2 20"))
-        table.new_write().commit(order, [task.prepare_commit()], n)
+        table.new_write().commit(write_context, [task.prepare_commit()], n)
 
     assert content(table) == ["a 1 10"] * 3
     table.append(rows("+I a 2 20"))
@@ -132,14 +132,14 @@ def test_appends_without_a_log_wait_for_no_turn_and_add_up() -> None:
 def test_a_difference_from_rows_that_were_replaced_meanwhile_is_refused_and_leaves_nothing() -> None:
     table = counted(log=False)
     table.append(rows("+I a 1 10"))
-    order = table.new_write().commits.open(commit_user="slow", tracked=True, is_difference=True)
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().commits.open(commit_user="slow", tracked=True, is_difference=True)
+    task = table.new_write().open_task(write_context)
     task.write(rows("-D a 1 10", "+I a 2 20"))
     message = task.prepare_commit()
     table.overwrite(rows("+I a 3 30"), change_tracking=False)
 
     with pytest.raises(CommitConflictError, match="replaced rows"):
-        table.new_write().commits.commit(order, [message], 1)
+        table.new_write().commits.commit(write_context, [message], 1)
 
     assert content(table) == ["a 3 30"]
     table.maintenance.expire_snapshots(retain_last=1)
@@ -169,11 +169,11 @@ def test_two_differences_from_one_content_do_not_both_happen() -> None:
 def test_what_a_stream_appends_while_an_overwrite_runs_is_added() -> None:
     table = counted(log=False)
     table.append(rows("+I a 1 10"))
-    order = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="backfill", tracked=False, overwrite=scope_of(None))
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 7 70"))
     table.append(rows("+I a 7 70", "-D a 1 10"))
-    table.new_write().commit(order, [task.prepare_commit()], 1)
+    table.new_write().commit(write_context, [task.prepare_commit()], 1)
 
     assert content(table) == ["a 7 70", "a 7 70"]
 

@@ -38,11 +38,11 @@ def test_it_follows_the_newest_event_at_a_distance_and_never_falls(options: dict
     table = visits(**options)
 
     come(table, None)
-    table.maintenance.tier_log() if table.new_write().log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().is_log_first else None
     come(table, NOON, NOON.replace(hour=11))
-    table.maintenance.tier_log() if table.new_write().log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().is_log_first else None
     come(table, NOON.replace(hour=10))
-    table.maintenance.tier_log() if table.new_write().log_comes_first else None
+    table.maintenance.tier_log() if table.new_write().is_log_first else None
     table.compact()
 
     assert marks(table)[-3:] == [-5_000, -5_000, -5_000]

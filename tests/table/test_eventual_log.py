@@ -39,11 +39,11 @@ def eventual(**options: str) -> DynamicTable:
 
 def written(table: DynamicTable, *changes: str) -> None:
     """Rows that a stream hands to the log and leaves to the next tiering."""
-    order = table.new_write().begin(commit_user="stream")
-    with table.new_write().open_task(order) as write:
+    write_context = table.new_write().begin(commit_user="stream")
+    with table.new_write().open_task(write_context) as write:
         write.write(rows(*changes))
         message = write.prepare_commit()
-    assert table.new_write().commit(order, [message], 1, defers_tiering=True) is None
+    assert table.new_write().commit(write_context, [message], 1, defers_tiering=True) is None
 
 
 def physical_rows(table: DynamicTable) -> int:
@@ -119,13 +119,13 @@ def test_a_batch_write_tiers_at_its_end_and_finds_its_own_repetition() -> None:
 
 def test_a_batch_write_has_its_snapshot_even_if_another_has_tiered_its_rows() -> None:
     table = eventual()
-    order = table.new_write().begin(commit_user="job")
-    with table.new_write().open_task(order) as write:
+    write_context = table.new_write().begin(commit_user="job")
+    with table.new_write().open_task(write_context) as write:
         write.write(rows("+I a 1 10"))
         message = write.prepare_commit()
     table.maintenance.tier_log()
 
-    snapshot = table.new_write().commit(order, [message], 7)
+    snapshot = table.new_write().commit(write_context, [message], 7)
 
     assert snapshot is not None
     assert snapshot.commit_user == "job"
@@ -135,12 +135,12 @@ def test_a_batch_write_has_its_snapshot_even_if_another_has_tiered_its_rows() ->
 
 def test_writers_to_the_log_wait_for_nobody() -> None:
     table = eventual(**{"lease.wait-timeout": "1 s"})
-    turn = table.context.lease.acquire(holder="somebody", commit_user="somebody", purpose="write")
+    lease = table.context.leases.acquire(holder="somebody", commit_user="somebody", purpose="write")
 
     written(table, "+I a 1 10")
     with pytest.raises(UnavailableError, match="somebody"):
         table.append(rows("+I a 2 20"))
-    table.context.lease.release(turn)
+    table.context.leases.release(lease)
     table.maintenance.tier_log()
 
     assert content(table) == {"a 1 10", "a 2 20"}
@@ -249,11 +249,11 @@ def test_rows_of_a_newer_schema_keep_their_columns_whoever_tiers_them() -> None:
     old = orders(catalog, **EVENTUAL)
     written(old, "+I a 1 10")
     altered = old.alter(AddColumn("note", "STRING"))
-    order = altered.new_write().begin(commit_user="stream")
-    with altered.new_write().open_task(order) as write:
+    write_context = altered.new_write().begin(commit_user="stream")
+    with altered.new_write().open_task(write_context) as write:
         write.write(rows("+I a 2 20").append_column("note", pa.array(["new"])))
         message = write.prepare_commit()
-    altered.new_write().commit(order, [message], 1, defers_tiering=True)
+    altered.new_write().commit(write_context, [message], 1, defers_tiering=True)
 
     old.append(rows("+I a 3 30"))
 
@@ -388,7 +388,7 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     successor = reopened(table)
 
     class Overtaken(type(table.log)):  # type: ignore[misc]
-        """While this tierer reads the log, another takes its turn over and tiers."""
+        """While this tierer reads the log, another takes its lease over and tiers."""
 
         overtaken = False
 
@@ -410,7 +410,7 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     assert table.inspect.snapshots().num_rows == 1
 
 
-def test_what_a_turn_writes_is_not_acknowledged_while_a_bucket_was_never_told_of_its_end() -> None:
+def test_a_write_is_not_acknowledged_while_a_bucket_never_received_the_end_of_its_transaction() -> None:
     table = eventual()
     table.append(rows("+I a 1 10"))
     assert table.log is not None

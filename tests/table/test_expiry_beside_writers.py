@@ -86,7 +86,7 @@ def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_p
     assert streamed(table) == ["+I a 1 10", "+I a 2 20", "+I a 3 30"]
 
 
-def test_a_commit_that_cannot_see_any_more_whose_turns_came_between_starts_over() -> None:
+def test_a_commit_that_cannot_see_any_more_whose_leases_came_between_starts_over() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
     order = table.new_write().begin(commit_user="slow")

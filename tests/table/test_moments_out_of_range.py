@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.cli.app import app
-from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.schema.table_schema import new_table_schema
@@ -130,7 +130,7 @@ def test_an_ingested_topic_is_refused_before_its_offsets_are_recorded(tmp_path: 
     batch = moments(pa.date32(), 0, DAY_MAX + 1).select(columns.names).to_batches()[0]
     appender.write(0, batch, pa.array([0, 0], pa.int8()))
     appender.finish()
-    foreign = ForeignTopic(name="cdc", columns=columns, client_options={}, startup=StartupMode.FULL)
+    foreign = ExternalTopic(name="cdc", columns=columns, client_options={}, startup=StartupMode.FULL)
     with pytest.raises(InvalidInputError, match=f"'at' is DATE.*has the value {DAY_MAX + 1}"):
         SourceReader(table, foreign, log, "cdc", 10, skip_expired=False).read_up_to(
             log.latest_offsets(), change_tracking=None

@@ -24,7 +24,7 @@ def test_nothing_is_written_as_nothing(nothing: pa.Table) -> None:
     table = orders()
 
     assert table.append(nothing) is None
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert streamed(table) == []
 
 
@@ -53,7 +53,7 @@ def test_a_null_in_the_key_is_refused_before_anything_is_written() -> None:
         table.append(given)
 
     assert table.inspect.snapshots().num_rows == 0
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert streamed(table) == []
 
 

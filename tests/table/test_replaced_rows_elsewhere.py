@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from storage_lib.schema.types.row_kind import RowKind
-from storage_lib.table.protocol.write_order import OverwriteScope
+from storage_lib.table.protocol.write_context import OverwriteScope
 from tests.support.paimon_core import PaimonCore
 from tests.support.shared_table import Row, SharedTable, arrow_of, sorted_rows
 

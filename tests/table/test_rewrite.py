@@ -292,8 +292,8 @@ def test_rows_larger_than_the_memory_for_writing_are_spilled() -> None:
 # --- others, and deaths ------------------------------------------------------------------------------------------
 
 
-def test_an_append_without_a_turn_in_between_is_carried_over() -> None:
-    """Appends of such a table commute and take no turn: the rewriting notices, and begins once more."""
+def test_an_append_without_a_lease_in_between_is_carried_over() -> None:
+    """Appends of such a table commute and take no lease: the rewriting notices, and begins once more."""
     environment = fake_environment()
     table = keyless(catalog_over(environment), **{"write-mode": "append-only"}, **NO_KEY)
     table.append(inserted("a 1 10"))
@@ -410,7 +410,7 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
         assert content(again) == expected | {"c 9 90"}, when
         again.append(rows("-D c 9 90"))
         assert content(catalog.load_table(table.name)) == expected, when
-        assert again.context.lease.holder() is None, when
+        assert again.context.leases.holder() is None, when
     assert len(seen) > 1, "no crash came late enough for the rewrite to be done"
 
 

@@ -19,7 +19,7 @@ from storage_lib import (
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.bucketing import group_rows
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.orders_table import orders, rows
 
 LOG_SYSTEMS = pytest.mark.parametrize("log_system", ["kafka", "none"])
@@ -152,7 +152,7 @@ def test_a_stream_that_ignores_looks_at_no_snapshot_and_remembers_none() -> None
 def test_a_position_from_before_is_watched_from_where_it_stands(has_read: int) -> None:
     table = _table()
     UNTRACKED["overwrite"](table)
-    part = LogPart.of_snapshot(table.context.file_store.snapshots.load(max(has_read, 1)))
+    part = SnapshotLogProperties.of_snapshot(table.context.file_store.snapshots.load(max(has_read, 1)))
     assert part is not None
     assert part.offsets is not None
     old = StreamPosition(snapshot_id=0, offsets=part.offsets if has_read else LogOffsets())

@@ -6,7 +6,7 @@ import pytest
 
 from storage_lib import DynamicTable, LeaseLostError, StreamPosition
 from storage_lib.io.table_paths import TablePaths
-from storage_lib.table.protocol.turn import TurnLease
+from storage_lib.table.protocol.lease import TableLeases
 from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import SimulatedCrash
@@ -58,13 +58,13 @@ def test_an_untracked_append_does_not_leak_into_the_repair_of_a_repair() -> None
 def test_the_replay_of_a_tracked_drop_that_died_finishes_its_log_part() -> None:
     table, log = _breaking(orders())
     table.append(rows("+I a 1 10"))
-    order = table.new_write().begin(commit_user="dag")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="dag")
+    task = table.new_write().open_task(write_context)
     task.write(rows("-D a 1 10"))
     message = task.prepare_commit()
     log.dies_before_commit = True
     with pytest.raises(SimulatedCrash):
-        table.new_write().commit(order, [message], 7)
+        table.new_write().commit(write_context, [message], 7)
 
     reopened(table, log.delegate).maintenance.drop_partitions(
         [{"dt": "a"}], change_tracking=True, commit_user="dag", commit_identifier=7
@@ -75,12 +75,12 @@ def test_the_replay_of_a_tracked_drop_that_died_finishes_its_log_part() -> None:
 
 def test_an_aborted_write_does_not_hold_readers_up() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="job")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="job")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
 
-    table.new_write().abort(order, [message])
+    table.new_write().abort(write_context, [message])
 
     assert table.log is not None
     assert table.log.latest_offsets().of(0) > message.transactions[0].written.next_offset
@@ -102,16 +102,16 @@ def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -
     assert all(latest.of(bucket) > offset for bucket, offset in written.items())
 
 
-def test_a_commit_that_lost_its_turn_leaves_no_file_and_no_transaction() -> None:
+def test_a_commit_that_lost_its_lease_leaves_no_file_and_no_transaction() -> None:
     table = orders(None, **{"lease.timeout": "5 s"})
-    order = table.new_write().begin(commit_user="sleeper")
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="sleeper")
+    task = table.new_write().open_task(write_context)
     task.write(rows("+I a 1 10"))
     message = task.prepare_commit()
-    table.context.lease.acquire(holder="heir", commit_user="heir", purpose="write")
+    table.context.leases.acquire(holder="heir", commit_user="heir", purpose="write")
 
     with pytest.raises(LeaseLostError):
-        table.new_write().commit(order, [message], 1)
+        table.new_write().commit(write_context, [message], 1)
 
     assert _data_files(table) == 0
     assert table.log is not None
@@ -132,8 +132,8 @@ def test_a_tracked_overwrite_leaves_only_the_files_of_the_difference() -> None:
 
 def test_a_holder_beats_while_it_works() -> None:
     environment, paths = fake_environment(), TablePaths("table")
-    lease = TurnLease(environment, paths, timeout_ms=30, wait_timeout_ms=1000, table="shop.orders")
-    turn = lease.acquire(holder="a", commit_user="a", purpose="write")
+    leases = TableLeases(environment, paths, timeout_ms=30, wait_timeout_ms=1000, table="shop.orders")
+    lease = leases.acquire(holder="a", commit_user="a", purpose="write")
 
-    with lease.beating(turn):
-        wait_until(lambda: environment.file_io.exists(paths.lease_beat_path(turn.number)))
+    with leases.beating(lease):
+        wait_until(lambda: environment.file_io.exists(paths.lease_beat_path(lease.number)))

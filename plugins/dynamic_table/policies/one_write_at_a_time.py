@@ -30,15 +30,15 @@ class OneWriteAtATime:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._turn = asyncio.Lock() if conf.get("database", "sql_alchemy_conn").startswith("sqlite") else None
+        self._one_at_a_time = asyncio.Lock() if conf.get("database", "sql_alchemy_conn").startswith("sqlite") else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process the request after those before it."""
-        if self._turn is None or scope["type"] != "http" or scope["method"] in READS:
+        if self._one_at_a_time is None or scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return
         come = await _whole_request(receive)
-        async with self._turn:
+        async with self._one_at_a_time:
             await self._app(scope, lambda: _next_of(come, receive), send)
 
 

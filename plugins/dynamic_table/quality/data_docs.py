@@ -59,11 +59,11 @@ class DataDocs:
         return self.project / SITE
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the project for one validation at a time; delete all but the newest results at the end."""
         self.project.mkdir(parents=True, exist_ok=True)
-        with (self.project / "turn.lock").open("w") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
+        with (self.project / "turn.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield
             for kept in (self.project / STORE / "validations", self.site / "validations"):
                 runs = sorted(

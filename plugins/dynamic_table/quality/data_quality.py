@@ -78,7 +78,7 @@ def _results(
         context = _quiet(gx.get_context(mode="ephemeral"))
         batch = _definition_of(context, rows).get_batch(_parameters_of(rows))
         return [_plain(result) for result in batch.validate(suite, result_format="SUMMARY").results]
-    with docs.turn():
+    with docs.lock():
         return [_plain(result) for result in _kept_validation(docs, suite, rows, run_name).results]
 
 

@@ -58,7 +58,7 @@ class DataFileWriter:
         self._bucket = bucket
         self._writer_uuid = environment.new_name()
         # So that writers of one file each do not all begin with the same directory.
-        self._first_turn = zlib.crc32(self._writer_uuid.encode())
+        self._first_index = zlib.crc32(self._writer_uuid.encode())
         self._file_count = 0
         self._unsynced: list[str] = []
 
@@ -109,7 +109,7 @@ class DataFileWriter:
         def opened(sample: pa.RecordBatch) -> _OpenFile:
             name = new_name(self._writer_uuid, self._file_count, file_format.extension)
             directory = self._paths.relative_bucket_directory(self._partition_path, self._bucket)
-            url = self._external.url_of(directory, name, self._first_turn + self._file_count)
+            url = self._external.url_of(directory, name, self._first_index + self._file_count)
             self._file_count += 1
             path = self._path(name, url)
             rows = self.layout.to_file(sample)

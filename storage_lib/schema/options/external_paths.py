@@ -47,17 +47,17 @@ class ExternalPaths:
     strategy: ExternalPathStrategy = ExternalPathStrategy.NONE
     weights: tuple[int, ...] = ()
 
-    def url_of(self, bucket_directory: str, file_name: str, turn: int) -> str | None:
-        """The URL of a new file; ``turn`` counts a writer's files, whichever number it begins with."""
+    def url_of(self, bucket_directory: str, file_name: str, index: int) -> str | None:
+        """The URL of a new file; ``index`` counts a writer's files, whichever number it begins with."""
         if not self.directories:
             return None
-        directory = self.directories[self._choice(file_name, turn)]
+        directory = self.directories[self._choice(file_name, index)]
         entropy = _entropy(file_name) if self.strategy is ExternalPathStrategy.ENTROPY_INJECT else ""
         return f"{directory}/{bucket_directory}/{entropy}{file_name}"
 
-    def _choice(self, file_name: str, turn: int) -> int:
+    def _choice(self, file_name: str, index: int) -> int:
         if not self.weights:
-            return turn % len(self.directories)
+            return index % len(self.directories)
         ends = list(accumulate(self.weights))
         return bisect_right(ends, zlib.crc32(file_name.encode()) % ends[-1])
 

@@ -1,4 +1,4 @@
-"""Batch write: the turn is taken when Spark plans the write, tasks write files and open log transactions, Spark's
+"""Batch write: the lease is acquired when Spark plans the write, tasks write files and open log transactions, Spark's
 driver commits. One writer object serves one write; Spark pickles it from the planning process into all others.
 """
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from storage_lib.spark.batch.commit_receipt import leave_receipt
-from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from storage_lib.spark.tasks.table_cache import TableKey
-    from storage_lib.table.protocol.write_order import WriteOrder
+    from storage_lib.table.protocol.write_context import WriteContext
 
 
 class TableBatchWriter(DataSourceArrowWriter):
@@ -26,23 +26,25 @@ class TableBatchWriter(DataSourceArrowWriter):
     ``receipt`` is the path of a file for the snapshot's id (``commit_receipt``), None if nobody asks for it.
     """
 
-    def __init__(self, key: TableKey, order: WriteOrder, commit_identifier: int, receipt: str | None = None) -> None:
+    def __init__(
+        self, key: TableKey, write_context: WriteContext, commit_identifier: int, receipt: str | None = None
+    ) -> None:
         self._key = key
-        self._order = order
+        self._write_context = write_context
         self._commit_identifier = commit_identifier
         self._receipt = receipt
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """In a task: its rows into both stores."""
-        return write_task(self._key, self._order, iterator)
+        return write_task(self._key, self._write_context, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when all tasks have succeeded: one snapshot."""
         finished = [message for message in messages_of(messages) if message is not None]
-        snapshot = commit_tasks(self._key.table(), self._order, finished, self._commit_identifier)
+        snapshot = commit_tasks(self._key.table(), self._write_context, finished, self._commit_identifier)
         if self._receipt is not None:
             leave_receipt(self._receipt, self._key.name, snapshot)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when a task has failed finally: undo the others, release the lease."""
-        give_up(self._key.table(), self._order.commit_user, messages_of(messages), self._order)
+        give_up(self._key.table(), self._write_context.commit_user, messages_of(messages), self._write_context)

@@ -49,7 +49,7 @@ def sink_of(table: DynamicTable, df: DataFrame, *, change_tracking: bool | None)
         columns=column_numbers(df),
         primary_keys=schema.primary_keys,
         kind_column=options.row_kind_field,
-        looks_up=not (tracked and table.new_write().log_comes_first),
+        looks_up=not (tracked and table.new_write().is_log_first),
         takes_rows_before=tracked
         and mode is ChangelogMode.ALL
         and options.write_produce_update_before is UpdateBeforeSource.INPUT,

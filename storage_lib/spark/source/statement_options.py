@@ -16,7 +16,7 @@ from storage_lib.schema.options.table_options import TableOptions, canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.stream.stream_reader import StreamScan
 from storage_lib.table.protocol.table_address import TableAddress
-from storage_lib.table.protocol.write_order import OverwriteScope, WriteOrder
+from storage_lib.table.protocol.write_context import OverwriteScope, WriteContext
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -106,7 +106,7 @@ class StatementOptions:
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER
     overwrite: OverwriteScope = field(default_factory=OverwriteScope)
     based_on: int | None = None
-    order: WriteOrder | None = None
+    write_context: WriteContext | None = None
     receipt: str | None = None
     adds_up: bool = False
     checkpoint_location: str | None = None
@@ -139,7 +139,7 @@ class StatementOptions:
             commit_identifier=_identifier(said),
             overwrite=_scope(said),
             based_on=_integer(said, BASED_ON),
-            order=None if said.get(ORDER) is None else WriteOrder.from_json(said[ORDER]),
+            write_context=None if said.get(ORDER) is None else WriteContext.from_json(said[ORDER]),
             receipt=said.get(RECEIPT),
             adds_up=_boolean(said, ADDS_UP) or False,
             checkpoint_location=said.get(CHECKPOINT),

@@ -39,11 +39,11 @@ from storage_lib.spark.stream.checkpoint_identity import query_id_of
 from storage_lib.spark.stream.stream_reader import TableStreamReader
 from storage_lib.spark.stream.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.translation.spark_schema import check_read_schema, check_write_schema, struct_of
-from storage_lib.table.protocol.write_order import OverwriteScope
+from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.table_address import TableAddress
-    from storage_lib.table.protocol.write_order import WriteOrder
+    from storage_lib.table.protocol.write_context import WriteContext
 
 _REGISTERED = "dynamic_table.registered"
 _REGISTERING = threading.Lock()
@@ -133,7 +133,7 @@ class DynamicTableSource(DataSource):
         return TableStreamReader(key_of(table), schema, said.scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
-        """A batch write; the turn is taken here, before any task runs."""
+        """A batch write; the lease is acquired here, before any task runs."""
         said = StatementOptions.parse(self.options)
         table = table_at(said.address, said.table_uuid)
         if said.overwrite.partitions is not None and not overwrite:
@@ -142,11 +142,13 @@ class DynamicTableSource(DataSource):
             )
             raise InvalidInputError(message)
         check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
-        order = said.order or self._open(table, said, said.commit_user, said.overwrite if overwrite else None)
-        return TableBatchWriter(key_of(table), order, said.commit_identifier, said.receipt)
+        write_context = said.write_context or self._open(
+            table, said, said.commit_user, said.overwrite if overwrite else None
+        )
+        return TableBatchWriter(key_of(table), write_context, said.commit_identifier, said.receipt)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """One micro-batch; made once to plan it, when the turn is taken, and once more to commit it."""
+        """One micro-batch; made once to plan it, when the lease is taken, and once more to commit it."""
         spare_what_is_imported()
         said = StatementOptions.parse(self.options)
         if said.commit_user is None and said.checkpoint_location is None:
@@ -160,21 +162,21 @@ class DynamicTableSource(DataSource):
         if not self._planned_elsewhere:
             table = table_at(said.address, said.table_uuid)
             check_write_schema(table.name, table.schema, schema, table.options.row_kind_field)
-            order = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
-            order = replace(order, identifiers_ascend=True)
-            plan = BatchPlan(key=key_of(table), order=order, adds_up=said.adds_up)
+            write_context = self._open(table, said, user, OverwriteScope.of({}) if overwrite else None)
+            write_context = replace(write_context, identifiers_ascend=True)
+            plan = BatchPlan(key=key_of(table), write_context=write_context, adds_up=said.adds_up)
         return TableStreamWriter(said.address, user, said.checkpoint_location, plan, tracked=said.change_tracking)
 
     def _open(
         self, table: DynamicTable, said: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
-    ) -> WriteOrder:
+    ) -> WriteContext:
         user = commit_user or system_environment().new_name()
-        order = table.new_write().begin(
+        write_context = table.new_write().begin(
             commit_user=user, tracked=said.change_tracking, overwrite=overwrite, based_on=said.based_on
         )
-        if order.turn is not None:
-            keep_alive(table, order.turn)
-        return order
+        if write_context.lease is not None:
+            keep_alive(table, write_context.lease)
+        return write_context
 
 
 def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[DynamicTable, str | None]:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.stream.batch_sources import offset_of, offsets_in
@@ -61,13 +61,13 @@ class ChangelogSource(DataSource):
             raise InvalidInputError(message)
         arrow_schema = arrow_schema_of(schema)
         columns = pa.schema(list(arrow_schema)[:-1])
-        return ChangelogReader(ForeignTopic.parse(self.options, columns), arrow_schema)
+        return ChangelogReader(ExternalTopic.parse(self.options, columns), arrow_schema)
 
 
 class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads one topic; keeps no state that a restart would miss."""
 
-    def __init__(self, topic: ForeignTopic, arrow_schema: pa.Schema) -> None:
+    def __init__(self, topic: ExternalTopic, arrow_schema: pa.Schema) -> None:
         self._topic = topic
         self._arrow_schema = arrow_schema
         self._target: LogOffsets | None = None

@@ -1,6 +1,6 @@
 """Stream write: each micro-batch is one commit (query id, batch id), so a replayed batch is found and not repeated.
 
-planning process   streamWriter()  take the turn, put the log in order    one writer object per micro-batch
+planning process   streamWriter()  take the lease, put the log in order    one writer object per micro-batch
 tasks              write()         files, log records in open transactions
 commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
                                                                            the tasks' messages
@@ -19,11 +19,11 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from storage_lib.spark.stream.batch_sources import CheckpointSources
 from storage_lib.spark.stream.stream_tiering import tier_if_overdue
-from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_cache import TableKey, table_at
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
 from storage_lib.table.protocol.table_address import TableAddress
-from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.protocol.write_context import WriteContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class BatchPlan:
     """What the planning process knows of a micro-batch; ``adds_up`` as ``StreamPlan.adds_up``."""
 
     key: TableKey
-    order: WriteOrder
+    write_context: WriteContext
     adds_up: bool = False
 
 
@@ -65,17 +65,17 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         if self._plan is None:
             message = "this writer was made to commit a micro-batch; only the one that planned it can write"
             raise RuntimeError(message)
-        return write_task(self._plan.key, self._plan.order, iterator, adds_up=self._plan.adds_up)
+        return write_task(self._plan.key, self._plan.write_context, iterator, adds_up=self._plan.adds_up)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
         finished = [message for message in messages_of(messages) if message is not None]
         sources = self._sources(batchId)
         if finished:
-            table, order = finished[0].key.table(), finished[0].order
-            self._refuse_told_sources(table, batchId, tracked=order.tracked)
-            commit_tasks(table, order, finished, batchId, defers_tiering=True, sources=sources)
-            if table.new_write().log_comes_first and order.writes_log:
+            table, write_context = finished[0].key.table(), finished[0].write_context
+            self._refuse_told_sources(table, batchId, tracked=write_context.tracked)
+            commit_tasks(table, write_context, finished, batchId, defers_tiering=True, sources=sources)
+            if table.new_write().is_log_first and write_context.writes_log:
                 tier_if_overdue(table)
             return
         table = table_at(self._address)
@@ -84,8 +84,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
         )
         if sources:
-            order = replace(table.new_write().begin(commit_user=self._commit_user), identifiers_ascend=True)
-            table.new_write().commit(order, [], batchId, defers_tiering=True, sources=sources)
+            write_context = replace(table.new_write().begin(commit_user=self._commit_user), identifiers_ascend=True)
+            table.new_write().commit(write_context, [], batchId, defers_tiering=True, sources=sources)
 
     def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
         """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
@@ -101,7 +101,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
     def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
         """Of a stream into an eventual log, at its first batch, which is empty: so nothing is in the log yet."""
-        known = self._checkpoint_sources() if tracked and table.new_write().log_comes_first else None
+        known = self._checkpoint_sources() if tracked and table.new_write().is_log_first else None
         if known is not None:
             known.refuse_told_sources(table, batch_id)
 
@@ -111,7 +111,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         return CheckpointSources.of(self._checkpoint_location, self._address.options)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
-        """On the driver, when a task or the commit has failed: undo the others, give the turn back."""
+        """On the driver, when a task or the commit has failed: undo the others, release the lease."""
         give_up(table_at(self._address), self._commit_user, messages_of(messages))
 
 

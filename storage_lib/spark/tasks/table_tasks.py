@@ -16,7 +16,7 @@ from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.translation.spark_schema import ROW_POSITION
 from storage_lib.table.changes.answer_rows import SharedKeyError
 from storage_lib.table.changes.rows_in_order import rows_in_order
-from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.write_context import TableCommitMessage, WriteContext
 from storage_lib.table.write.checked_changes import ContradictionError
 
 if TYPE_CHECKING:
@@ -36,41 +36,41 @@ class TaskMessage(WriterCommitMessage):
     """
 
     key: TableKey
-    order: WriteOrder
+    write_context: WriteContext
     written: TableCommitMessage
     refusal: str | None = None
 
 
 def write_task(
-    key: TableKey, order: WriteOrder, batches: Iterable[pa.RecordBatch], *, adds_up: bool = False
+    key: TableKey, write_context: WriteContext, batches: Iterable[pa.RecordBatch], *, adds_up: bool = False
 ) -> TaskMessage:
     """Write the rows of one task. If it fails, or is interrupted, nothing of it stays behind.
 
     ``adds_up``: they are rows that are added to an answer or taken from it (``WriteBuilder.answer_changes``).
 
-    A task that Spark has given up may still run to its end; it notices that its turn is over and undoes itself.
+    A task that Spark has given up may still run to its end; it notices that its lease is over and undoes itself.
     """
     spare_what_is_imported()
     table = key.table()
     context = TaskContext.get()
     rows = _in_order(batches, table)
-    task = table.new_write().open_task(order, task_index=0 if context is None else context.partitionId())
+    task = table.new_write().open_task(write_context, task_index=0 if context is None else context.partitionId())
     try:
         if adds_up:
-            for changes in table.new_write().answer_changes(order, rows):
+            for changes in table.new_write().answer_changes(write_context, rows):
                 task.write(changes)
         else:
             task.write_all(rows)
         written = task.prepare_commit()
-        if order.turn is not None:
-            table.new_write().lease.check(order.turn)
+        if write_context.lease is not None:
+            table.new_write().leases.check(write_context.lease)
     except (SharedKeyError, ContradictionError) as error:
         task.abort()
-        return TaskMessage(key=key, order=order, written=TableCommitMessage(), refusal=str(error))
+        return TaskMessage(key=key, write_context=write_context, written=TableCommitMessage(), refusal=str(error))
     except BaseException:
         task.abort()
         raise
-    return TaskMessage(key=key, order=order, written=written)
+    return TaskMessage(key=key, write_context=write_context, written=written)
 
 
 def _in_order(batches: Iterable[pa.RecordBatch], table: DynamicTable) -> Iterable[pa.RecordBatch]:
@@ -91,7 +91,7 @@ def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMess
 
 def commit_tasks(
     table: DynamicTable,
-    order: WriteOrder,
+    write_context: WriteContext,
     finished: Sequence[TaskMessage],
     commit_identifier: int,
     *,
@@ -104,32 +104,32 @@ def commit_tasks(
     """
     written = [message.written for message in finished]
     try:
-        _refuse_contradictions(table, order, finished, commit_identifier)
+        _refuse_contradictions(table, write_context, finished, commit_identifier)
         if not table.schema.is_append_only:
-            _refuse_shared_buckets(table.name, order, written)
+            _refuse_shared_buckets(table.name, write_context, written)
     except InvalidInputError:
-        table.new_write().abort(order, written)
+        table.new_write().abort(write_context, written)
         raise
     snapshot = table.new_write().commit(
-        order, written, commit_identifier, defers_tiering=defers_tiering, sources=sources
+        write_context, written, commit_identifier, defers_tiering=defers_tiering, sources=sources
     )
-    if snapshot is not None and order.overwrite is None:
+    if snapshot is not None and write_context.overwrite is None:
         # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
         table.maintenance.compact_written(snapshot, written, only_crowded=True)
     return snapshot
 
 
 def _refuse_contradictions(
-    table: DynamicTable, order: WriteOrder, finished: Sequence[TaskMessage], commit_identifier: int
+    table: DynamicTable, write_context: WriteContext, finished: Sequence[TaskMessage], commit_identifier: int
 ) -> None:
     refusal = next((message.refusal for message in finished if message.refusal is not None), None)
-    if refusal is not None and table.new_write().committed(order.commit_user, commit_identifier) is None:
+    if refusal is not None and table.new_write().committed(write_context.commit_user, commit_identifier) is None:
         raise InvalidInputError(refusal)
 
 
-def _refuse_shared_buckets(table: str, order: WriteOrder, written: Sequence[TableCommitMessage]) -> None:
+def _refuse_shared_buckets(table: str, write_context: WriteContext, written: Sequence[TableCommitMessage]) -> None:
     """An overwrite puts one sorted run into each bucket, so two tasks must not both have files of one."""
-    if order.overwrite is None:
+    if write_context.overwrite is None:
         return
     seen: set[tuple[bytes, int]] = set()
     for message in written:

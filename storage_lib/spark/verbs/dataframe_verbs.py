@@ -1,7 +1,7 @@
 """Read and write a table as a data frame: what ``format("dynamic_table")`` can't ask Spark for is done here.
 
 Columns are cut before Spark sees the table, rows are brought to the tasks that own their buckets, and input is
-checked and computed before the turn is taken.
+checked and computed before the lease is acquired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.translation.predicate_column import column_of, quoted
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.spark.translation.spark_schema import check_write_schema, struct_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.filter.filter_text import Filter
     from storage_lib.table.dynamic_table import DynamicTable
-    from storage_lib.table.protocol.write_order import WriteOrder
+    from storage_lib.table.protocol.write_context import WriteContext
 
 
 def read(
@@ -120,7 +120,7 @@ def write(
     commit_identifier: int | None = None,
     compaction: bool | None = None,
     based_on: int | None = None,
-    order: WriteOrder | None = None,
+    write_context: WriteContext | None = None,
 ) -> Snapshot | None:
     """Write a data frame as one commit; the snapshot, None if there was nothing to write.
 
@@ -132,14 +132,14 @@ def write(
 
     ``based_on``: an append of rows that were made of this snapshot's, refused by ``CommitConflictError`` if the table
     has changed since (``WriteBuilder.begin``). ``order``: the commit was started already, by ``begin`` with
-    the same ``commit_user``, and is ended here: for rows that have to be computed within the turn.
+    the same ``commit_user``, and is ended here: for rows that have to be computed under the lease.
 
     Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
     other errors of ``DynamicTable.append`` as they are.
     """
-    _check_write(df, table, mode, partition=partition, says_base=based_on is not None or order is not None)
+    _check_write(df, table, mode, partition=partition, says_base=based_on is not None or write_context is not None)
     check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
-    user = commit_user or (order.commit_user if order else system_environment().new_name())
+    user = commit_user or (write_context.commit_user if write_context else system_environment().new_name())
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
     if commit_identifier is not None:
         earlier = table.new_write().committed(user, identifier)
@@ -151,7 +151,7 @@ def write(
         said.CHANGE_TRACKING: None if change_tracking is None else json.dumps(change_tracking),
         said.OVERWRITE_PARTITION: None if partition is None else json.dumps(dict(partition), default=str),
         said.BASED_ON: based_on,
-        said.ORDER: None if order is None else order.to_json(),
+        said.ORDER: None if write_context is None else write_context.to_json(),
     }
     options = said.options_of(table) | {key: str(value) for key, value in given.items() if value is not None}
     register(df.sparkSession)
@@ -161,9 +161,9 @@ def write(
         options[said.RECEIPT] = str(receipt)
         with (
             active_session(df.sparkSession),
-            _given_back(table, order),
+            _given_back(table, write_context),
             storage_errors_of_spark(),
-            _computed(distributed, wanted=mode == "append" and order is None),
+            _computed(distributed, wanted=mode == "append" and write_context is None),
         ):
             distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
         snapshot = committed_snapshot(receipt, table, user, identifier)
@@ -193,24 +193,24 @@ def _check_write(
 
 
 @contextmanager
-def _given_back(table: DynamicTable, order: WriteOrder | None) -> Iterator[None]:
-    """Beat for a turn that was taken before, while the body computes; give it back if that fails before any task."""
-    if order is None or order.turn is None:
+def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iterator[None]:
+    """Renew a lease acquired before while the body computes; release it if that fails before any task."""
+    if write_context is None or write_context.lease is None:
         yield
         return
-    keep_alive(table, order.turn)
+    keep_alive(table, write_context.lease)
     try:
         yield
     except BaseException:
-        # Why the write failed matters more than a turn that ends by itself.
+        # Why the write failed matters more than a lease that expires by itself.
         with suppress(StorageError):
-            table.new_write().abort(order, [])
+            table.new_write().abort(write_context, [])
         raise
 
 
 @contextmanager
 def _computed(df: DataFrame, *, wanted: bool) -> Iterator[None]:
-    """Compute ``df`` before the body, if ``wanted``: nobody should wait for a turn whose holder is still computing."""
+    """Compute ``df`` before the body, if ``wanted``: nobody should wait for a lease whose holder is still computing."""
     if not wanted:
         yield
         return

@@ -18,7 +18,7 @@ from storage_lib.spark.stream.checkpoint_identity import settled_query_id
 from storage_lib.spark.stream.stream_tiering import StreamTiering
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.translation.spark_errors import storage_error_in
 from storage_lib.spark.translation.spark_schema import check_write_schema
 from storage_lib.spark.verbs.dataframe_verbs import write
@@ -109,16 +109,14 @@ def write_stream(
         table,
         user,
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if compacts else None,
-        StreamTiering(table, user, interval_seconds=interval)
-        if tracked and table.new_write().log_comes_first
-        else None,
+        StreamTiering(table, user, interval_seconds=interval) if tracked and table.new_write().is_log_first else None,
     )
 
 
 def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
     """Whether a stream's commits tell up to where its sources are in the table."""
     tracked = _is_tracked(table, change_tracking=change_tracking)
-    return output_mode == "append" and not (tracked and table.new_write().log_comes_first)
+    return output_mode == "append" and not (tracked and table.new_write().is_log_first)
 
 
 class TableStream:

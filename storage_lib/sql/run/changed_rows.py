@@ -1,8 +1,8 @@
 """Commits rows that a statement makes of a table's own, so that nobody's commit in between is taken back.
 
-first     read snapshot S ─▶ make the rows ─▶ turn ─▶ has anything changed since S?  no ─▶ commit
-                                                                                  yes ─▶ give the turn back, and
-again     turn ─▶ read its base snapshot ─▶ make the rows ─▶ commit                  (others wait meanwhile)
+first     read snapshot S ─▶ make the rows ─▶ lease ─▶ has anything changed since S?  no ─▶ commit
+                                                                                  yes ─▶ release the lease, and
+again     lease ─▶ read its base snapshot ─▶ make the rows ─▶ commit                  (others wait meanwhile)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import CommitConflictError, StorageError
 from storage_lib.io.environment import system_environment
-from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.verbs.dataframe_verbs import write
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.spark_words import errors_in_words
@@ -34,7 +34,7 @@ def commit_changed_rows(
 ) -> Snapshot | None:
     """Append what ``rows_of`` makes of the snapshot that ``table`` is pinned to; None if nothing changes.
 
-    It is called once more, inside the turn, if another commit comes between.
+    It is called once more, under the lease, if another commit comes between.
     """
     user, identifier = state.identity.user, state.identity.identifier
     read = table.inspect.latest_snapshot_id() or 0
@@ -51,23 +51,23 @@ def commit_changed_rows(
     except CommitConflictError:
         pass
     user = user or system_environment().new_name()
-    order = table.new_write().begin(commit_user=user, tracked=change_tracking, in_turn=True)
-    if order.turn is not None:
-        keep_alive(table, order.turn)
+    write_context = table.new_write().begin(commit_user=user, tracked=change_tracking, needs_lease=True)
+    if write_context.lease is not None:
+        keep_alive(table, write_context.lease)
     try:
-        with _pinned(state, table, order.base_snapshot_id or 0), rows_of() as rows, errors_in_words():
+        with _pinned(state, table, write_context.base_snapshot_id or 0), rows_of() as rows, errors_in_words():
             return write(
                 rows,
                 table,
                 change_tracking=change_tracking,
-                order=order,
+                write_context=write_context,
                 commit_user=user,
                 commit_identifier=identifier,
             )
     except BaseException:
-        # Why the statement failed matters more than a turn that ends by itself.
+        # Why the statement failed matters more than a lease that expires by itself.
         with suppress(StorageError):
-            table.new_write().abort(order, [])
+            table.new_write().abort(write_context, [])
         raise
 
 

@@ -26,12 +26,12 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.schema.encoding.moment_text import moment_text
 from storage_lib.schema.placing.layout import has_same_rows, layout_of
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
-from storage_lib.table.changelog.content_difference import ContentDifference, Place, places_that_differ
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
+from storage_lib.table.changelog.snapshot_diff import Place, SnapshotDiff, places_that_differ
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.multiset_change import summed_changes
 from storage_lib.table.protocol.change_split import ChangeSplit, ChangeStep
-from storage_lib.table.protocol.log_part import REWROTE
+from storage_lib.table.protocol.snapshot_log_properties import REWROTE
 from storage_lib.table.protocol.table_context import TableContext
 
 _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
@@ -47,7 +47,7 @@ class ChangeMode(StrEnum):
 class ChangeScan:
     """Plans and reads the changes of one branch of a table. Threads may share it."""
 
-    def __init__(self, context: TableContext, *, changes: SnapshotChanges, difference: ContentDifference) -> None:
+    def __init__(self, context: TableContext, *, changes: SnapshotChanges, difference: SnapshotDiff) -> None:
         self._table = context.name
         self._schema = context.schema
         self._file_store = context.file_store

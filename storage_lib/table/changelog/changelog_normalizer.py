@@ -31,7 +31,7 @@ from storage_lib.schema.options.table_options import LogConsistency
 from storage_lib.table.changelog.complete_appends import BYTES_AT_ONCE, ROWS_AT_ONCE, CompleteAppends, together
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.update_before import complete_changes, joined, one_batch
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.point_lookup import PointLookup
 
@@ -174,7 +174,7 @@ class ChangelogNormalizer:
     def _offset_after(self, snapshot_id: int, bucket: int, earliest: int, log_id: str | None) -> int:
         """Where the log of a bucket continues after a snapshot; those of other writers have no offsets."""
         for each in range(snapshot_id, earliest - 1, -1):
-            part = LogPart.of_snapshot(self._file_store.snapshots.load(each))
+            part = SnapshotLogProperties.of_snapshot(self._file_store.snapshots.load(each))
             if part is not None and part.offsets is not None:
                 return part.offsets.of(bucket) if part.offsets.is_of(log_id) else _OTHER_LOG
         return _UNKNOWN

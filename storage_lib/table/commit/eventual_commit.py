@@ -1,12 +1,12 @@
 """Commits to a table whose log is the table (``log.consistency=eventual``): files are derived from it.
 
-    writers   log ◀── rows, visible as they are stored, at least once; no turn, no transaction
-    tiering   turn ─▶ read the log from the newest snapshot's offsets ─▶ files ─▶ snapshot-N with the new offsets
+    writers   log ◀── rows, visible as they are stored, at least once; no lease, no transaction
+    tiering   lease ─▶ read the log from the newest snapshot's offsets ─▶ files ─▶ snapshot-N with the new offsets
 
 Files and offsets become visible together, so that each record of the log gets into the files exactly once: a crash
 before ``snapshot-N`` leaves unreferenced files, and the next tiering reads the same records again. Two at a time
 wait for the lease; of a stalled one and its successor only one can create the snapshot (``TableCommit``).
-What goes to the files alone (an untracked append) waits for a turn as well, at whose start the log is tiered: so it
+What goes to the files alone (an untracked append) waits for a lease as well, at whose start the log is tiered: so it
 comes after what was in the log, and before what will be.
 """
 
@@ -25,13 +25,13 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
-from storage_lib.table.commit.writer_turns import WriterTurns
+from storage_lib.table.commit.writer_leases import WriterLeases
+from storage_lib.table.protocol.lease import Lease
 from storage_lib.table.protocol.outcome import outcome
 from storage_lib.table.protocol.source_offsets import SourcesOf
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.turn import Turn
-from storage_lib.table.protocol.write_order import WriteOrder
-from storage_lib.table.write.log_share import FencedShare
+from storage_lib.table.protocol.write_context import WriteContext
+from storage_lib.table.write.task_log_writer import FencedLogWriter
 
 
 class EventualCommit:
@@ -46,38 +46,38 @@ class EventualCommit:
         context: TableContext,
         *,
         publisher: SnapshotPublisher,
-        turns: WriterTurns,
+        writer_leases: WriterLeases,
         repair: LogRepair,
         of_newest_schema: Callable[[], EventualCommit | None],
     ) -> None:
         self._table = context.name
         self._environment = context.environment
         self._file_store = context.file_store
-        self._lease = context.lease
+        self._leases = context.leases
         self._schema = context.schema
         self._log = repair.log
         self._foreign = repair
         self._publisher = publisher
-        self._turns = turns
+        self._writer_leases = writer_leases
         self._transaction_timeout_ms = context.options.log_transaction_timeout_ms
         self._of_newest_schema = of_newest_schema
 
-    def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:
-        """The order with a turn, in which nobody else reads these sources: what is in the log cannot be undone.
+    def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
+        """The context with a lease, under which nobody else reads these sources: what is in the log cannot be undone.
 
         Raises ``CommitConflictError`` where the table has them up to another place.
         """
-        turn = self._turns.take(order.commit_user, "read a source")
+        lease = self._writer_leases.take(write_context.commit_user, "read a source")
         try:
             sources(self._publisher.source_offsets(self._file_store.snapshots.latest()))
         except BaseException:
-            self._turns.release(turn)
+            self._writer_leases.release(lease)
             raise
-        return replace(order, turn=turn)
+        return replace(write_context, lease=lease)
 
     def commit(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         commit_identifier: int,
         *,
         watermark: int | None,
@@ -90,24 +90,24 @@ class EventualCommit:
         """
         # Whatever fails now, the rows are in the log, and visible there.
         with outcome(committed=None):
-            return self._tier_commit(order, commit_identifier, watermark, properties, sources)
+            return self._tier_commit(write_context, commit_identifier, watermark, properties, sources)
 
     def _tier_commit(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         commit_identifier: int,
         watermark: int | None,
         properties: Mapping[str, str] | None,
         sources: SourcesOf | None,
     ) -> Snapshot | None:
-        turn = order.turn or self._turns.take(order.commit_user, "write")
-        with self._turns.held(turn):
+        lease = write_context.lease or self._writer_leases.take(write_context.commit_user, "write")
+        with self._writer_leases.held(lease):
             earlier = self._publisher.committed(
-                order.commit_user, commit_identifier, ascending=order.identifiers_ascend
+                write_context.commit_user, commit_identifier, ascending=write_context.identifiers_ascend
             )
             return earlier or self._tier(
-                turn,
-                commit_user=order.commit_user,
+                lease,
+                commit_user=write_context.commit_user,
                 commit_identifier=commit_identifier,
                 watermark=watermark,
                 properties=properties or {},
@@ -122,16 +122,16 @@ class EventualCommit:
         earlier = self._publisher.committed(commit_user, commit_identifier)
         if earlier is not None:
             return earlier
-        turn = self._turns.take(commit_user, purpose)
-        with self._turns.held(turn):
+        lease = self._writer_leases.take(commit_user, purpose)
+        with self._writer_leases.held(lease):
             return self._tier(
-                turn, commit_user=commit_user, commit_identifier=commit_identifier, skip_expired=skip_expired
+                lease, commit_user=commit_user, commit_identifier=commit_identifier, skip_expired=skip_expired
             )
 
-    def put_in_order(self, turn: Turn) -> int | None:
+    def put_in_order(self, lease: Lease) -> int | None:
         """Tier the log, under the lease of the commit that follows."""
         self._tier(
-            turn,
+            lease,
             commit_user=f"tier-log-{self._environment.new_name()}",
             commit_identifier=BATCH_COMMIT_IDENTIFIER,
         )
@@ -139,7 +139,7 @@ class EventualCommit:
 
     def _tier(
         self,
-        turn: Turn,
+        lease: Lease,
         *,
         commit_user: str,
         commit_identifier: int,
@@ -149,13 +149,13 @@ class EventualCommit:
         even_if_nothing_new: bool = False,
         skip_expired: bool = False,
     ) -> Snapshot | None:
-        self._under_newest_schema().publish_foreign_appends(turn)
+        self._under_newest_schema().publish_foreign_appends(lease)
         end = self._log.latest_offsets()
         # Asked for after the end of the log: whatever lies before that was written under this schema or an older one.
         newest = self._under_newest_schema()
         base = self._file_store.snapshots.latest()
-        order = WriteOrder(
-            commit_user=commit_user, tracked=True, base_snapshot_id=None if base is None else base.id, turn=turn
+        write_context = WriteContext(
+            commit_user=commit_user, tracked=True, base_snapshot_id=None if base is None else base.id, lease=lease
         )
         start = newest.start_of_tiering(base, skip_expired=skip_expired)
         is_new = not start.is_of(end.log_id) or any(
@@ -164,7 +164,7 @@ class EventualCommit:
         if not is_new and not even_if_nothing_new:
             return None
         return newest.commit_log_part(
-            order,
+            write_context,
             base,
             start,
             end,
@@ -177,7 +177,7 @@ class EventualCommit:
     def _under_newest_schema(self) -> EventualCommit:
         return self._of_newest_schema() or self
 
-    def publish_foreign_appends(self, turn: Turn) -> None:
+    def publish_foreign_appends(self, lease: Lease) -> None:
         """Put into the log what other engines appended to the files, who know nothing of it.
 
         Again if this writer crashes before its snapshot. It is tiered like any other record, in the order of the log.
@@ -185,11 +185,11 @@ class EventualCommit:
         _, missing = self._foreign.find()
         if not missing:
             return
-        share = FencedShare(
-            turn=turn,
+        share = FencedLogWriter(
+            lease=lease,
             table=self._table,
             log=self._log,
-            lease=self._lease,
+            leases=self._leases,
             only_task=True,
             clock=self._environment.clock,
             timeout_ms=self._transaction_timeout_ms,
@@ -213,7 +213,7 @@ class EventualCommit:
 
     def commit_log_part(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         base: Snapshot | None,
         start: LogOffsets,
         end: LogOffsets,
@@ -233,7 +233,7 @@ class EventualCommit:
                     write.write(partition, bucket, group, kinds if everything else kinds.take(pa.array(indices)))
             files = write.prepare_commit()
             snapshot, _ = self._publisher.publish(
-                order,
+                write_context,
                 commit_identifier=commit_identifier,
                 files=files,
                 watermark=watermark,

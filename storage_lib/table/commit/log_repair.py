@@ -1,12 +1,12 @@
-"""Finds what the log lacks of the snapshots, when a turn starts, and publishes it again from the files.
+"""Finds what the log lacks of the snapshots, when a lease starts, and publishes it again from the files.
 
 A snapshot is created before its log transactions end, so a crash in between, a broker that timed a transaction
-out, or a successor that aborted it leaves the log behind the files. At the start of its turn a writer therefore:
+out, or a successor that aborted it leaves the log behind the files. At the start of its lease a writer therefore:
 
-1. walks back to the newest snapshot R made in a turn. Everything before R was in order when R's own turn started;
+1. walks back to the newest snapshot R made under a lease. Everything before R was in order when R's own lease started;
 2. ends the transactions that R names. Ended now or before: R's changes are in the log;
 3. where Kafka answers *fenced*, looks into the log whether R's records are visible after all. If not, R's changes
-   in that bucket are missing, and with them what R itself was to publish again (``LogPart.covers_from``);
+   in that bucket are missing, and with them what R itself was to publish again (``SnapshotLogProperties.covers_from``);
 4. adds the appends made since R by writers that know nothing of a log.
 
 Missing changes are read from the files that these snapshots added, and published by ``TableCommit`` in a commit of
@@ -31,7 +31,7 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.changelog.complete_appends import CompleteAppends
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
 from storage_lib.table.protocol.log_endings import not_in_log
-from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction, SnapshotLogProperties
 from storage_lib.table.protocol.table_context import TableContext
 
 
@@ -45,7 +45,7 @@ class MissingChanges:
 
 
 class LogRepair:
-    """Looks after the log of one table. To be used inside a turn only.
+    """Looks after the log of one table. To be used under a lease only.
 
     ``complete`` is there if the log also holds what was there before a change.
     """
@@ -70,9 +70,9 @@ class LogRepair:
         missing: dict[int, list[int]] = {}
         covers_from: dict[int, int] = {}
         newest = self._file_store.snapshots.latest_id()
-        newest_turn, foreign = self._newest_turn(newest)
-        if newest_turn is not None:
-            snapshot, part = newest_turn
+        newest_lease, foreign = self._newest_lease(newest)
+        if newest_lease is not None:
+            snapshot, part = newest_lease
             for bucket in self._lost_buckets(part):
                 covers_from[bucket] = part.covers_from.get(bucket, snapshot.id - 1)
                 missing[bucket] = list(self._appends(covers_from[bucket] + 1, snapshot.id))
@@ -88,14 +88,14 @@ class LogRepair:
     def first_needed(self) -> int | None:
         """The oldest snapshot that the next ``find`` has to see; to be asked before any are expired.
 
-        May be called outside of a turn: a snapshot that is there has decided, so its transactions may be ended by
+        May be called without a lease: a snapshot that is there has decided, so its transactions may be ended by
         anybody.
         """
         newest = self._file_store.snapshots.latest_id()
-        newest_turn, foreign = self._newest_turn(newest)
+        newest_lease, foreign = self._newest_lease(newest)
         needed = [snapshot.id for snapshot in foreign[:1]]
-        if newest_turn is not None:
-            snapshot, part = newest_turn
+        if newest_lease is not None:
+            snapshot, part = newest_lease
             try:
                 lost = self._lost_buckets(part)
             except UnavailableError:
@@ -107,10 +107,10 @@ class LogRepair:
         needed += self._newest_of_ours(newest)
         return min(needed, default=newest)
 
-    def finish(self, part: LogPart) -> tuple[BucketTransaction, ...]:
+    def finish(self, part: SnapshotLogProperties) -> tuple[BucketTransaction, ...]:
         """Commit the transactions of a snapshot that was created; those whose records did not get into the log.
 
-        A commit is final, so a writer asks about its own last one only once: that saves a round trip at every turn.
+        A commit is final, so a writer asks about its own last one only once: that saves a round trip at every lease.
         """
         if part.transactions == self._ended:
             return ()
@@ -157,11 +157,11 @@ class LogRepair:
             )
             raise UnavailableError(message)
 
-    def _lost_buckets(self, part: LogPart) -> list[int]:
+    def _lost_buckets(self, part: SnapshotLogProperties) -> list[int]:
         return [lost.written.bucket for lost in self.finish(part)]
 
-    def _newest_turn(self, newest: int | None) -> tuple[tuple[Snapshot, LogPart] | None, list[Snapshot]]:
-        """The newest snapshot made in a turn, and the appends of other writers since, oldest first."""
+    def _newest_lease(self, newest: int | None) -> tuple[tuple[Snapshot, SnapshotLogProperties] | None, list[Snapshot]]:
+        """The newest snapshot made under a lease, and the appends of other writers since, oldest first."""
         history = self._file_store.snapshots
         foreign: list[Snapshot] = []
         earliest = history.earliest_id()
@@ -169,8 +169,8 @@ class LogRepair:
             return None, foreign
         for snapshot_id in range(newest, earliest - 1, -1):
             snapshot = history.load(snapshot_id)
-            part = LogPart.of_snapshot(snapshot)
-            if part is not None and part.lease is not None:
+            part = SnapshotLogProperties.of_snapshot(snapshot)
+            if part is not None and part.lease_number is not None:
                 return (snapshot, part), foreign[::-1]
             if part is None and snapshot.commit_kind is CommitKind.APPEND:
                 foreign.append(snapshot)
@@ -180,7 +180,7 @@ class LogRepair:
         """The newest snapshot that tells the log's offsets: those of other writers don't."""
         history = self._file_store.snapshots
         for snapshot_id in range(newest or 0, (history.earliest_id() or 1) - 1, -1):
-            if LogPart.of_snapshot(history.load(snapshot_id)) is not None:
+            if SnapshotLogProperties.of_snapshot(history.load(snapshot_id)) is not None:
                 return [snapshot_id]
         return []
 
@@ -192,6 +192,6 @@ class LogRepair:
             except (SnapshotExpiredError, NotFoundError):
                 yield snapshot_id  # refused with its remedy once it is to be read
                 continue
-            part = LogPart.of_snapshot(snapshot)
+            part = SnapshotLogProperties.of_snapshot(snapshot)
             if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):
                 yield snapshot_id

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.after_commit import after_commit
-from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
-from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction, SnapshotLogProperties
+from storage_lib.table.protocol.write_context import WriteContext
 
 if TYPE_CHECKING:
     from storage_lib.table.commit.log_repair import LogRepair, MissingChanges
     from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
-    from storage_lib.table.commit.writer_turns import WriterTurns
+    from storage_lib.table.commit.writer_leases import WriterLeases
+    from storage_lib.table.protocol.lease import Lease
     from storage_lib.table.protocol.table_context import TableContext
-    from storage_lib.table.protocol.turn import Turn
 
 _REPAIR_ATTEMPTS_MAX = 5
 
@@ -24,22 +24,22 @@ class RepairedLog:
     """The log of a table whose snapshots decide on log transactions (``log.consistency=transactional``)."""
 
     def __init__(
-        self, context: TableContext, *, repair: LogRepair, publisher: SnapshotPublisher, turns: WriterTurns
+        self, context: TableContext, *, repair: LogRepair, publisher: SnapshotPublisher, writer_leases: WriterLeases
     ) -> None:
         self._table = context.name
         self._environment = context.environment
         self._repair = repair
         self._publisher = publisher
-        self._turns = turns
+        self._writer_leases = writer_leases
 
-    def put_in_order(self, turn: Turn) -> int | None:
+    def put_in_order(self, lease: Lease) -> int | None:
         """Repair the log until nothing is missing; the newest snapshot for which that is known."""
         base, missing = self._repair.find()
-        self._turns.fence_previous_holder(turn)
+        self._writer_leases.fence_previous_holder(lease)
         for _ in range(_REPAIR_ATTEMPTS_MAX):
             if not missing:
                 return base
-            self._publish(turn, base, missing)
+            self._publish(lease, base, missing)
             # The repair's own transaction may have been lost like the one it repairs.
             base, missing = self._repair.find()
         message = (
@@ -49,27 +49,27 @@ class RepairedLog:
         )
         raise UnavailableError(message)
 
-    def finish(self, order: WriteOrder, part: LogPart) -> None:
+    def finish(self, write_context: WriteContext, part: SnapshotLogProperties) -> None:
         """End the transactions of a snapshot that was created; a failure does not affect the commit."""
         if not part.transactions:
             return
         # If the log cannot be reached, or another writer has taken the lease over, the next writer finishes it.
         with after_commit(f"table {self._table}: ending the log's transactions"):
             lost = self._repair.finish(part)
-            if lost and order.turn is not None:
-                self.put_in_order(order.turn)
+            if lost and write_context.lease is not None:
+                self.put_in_order(write_context.lease)
 
-    def _publish(self, turn: Turn, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
-        order = WriteOrder(
+    def _publish(self, lease: Lease, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
+        write_context = WriteContext(
             commit_user=f"log-repair-{self._environment.new_name()}",
             tracked=True,
             base_snapshot_id=base,
-            turn=turn,
+            lease=lease,
         )
         transactions: list[BucketTransaction] = []
         begun = []
         try:
-            self._turns.check(turn)
+            self._writer_leases.check(lease)
             for each in missing:
                 transaction = self._repair.log.begin(each.bucket)
                 begun.append(transaction)
@@ -79,7 +79,7 @@ class RepairedLog:
                     BucketTransaction(handle=transaction.handle, written=written) for written in transaction.flush()
                 ]
             _, part = self._publisher.publish(
-                order,
+                write_context,
                 commit_identifier=BATCH_COMMIT_IDENTIFIER,
                 transactions=tuple(transactions),
                 covers_from={each.bucket: each.covers_from for each in missing},

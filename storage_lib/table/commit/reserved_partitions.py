@@ -1,4 +1,4 @@
-"""Which partitions a commit needs to itself, besides what turns see to."""
+"""Which partitions a commit needs to itself, besides what the lease ensures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ReservedPartitions(Enum):
-    """Where a commit needs to be the only one that changes rows since its base, besides what turns see to."""
+    """Where a commit needs to be the only one that changes rows since its base, besides what the lease ensures."""
 
     NONE = auto()
     WRITTEN = auto()

@@ -14,10 +14,10 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.reserved_partitions import ReservedPartitions
-from storage_lib.table.protocol.log_part import BucketTransaction, LogPart
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction, SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourcesOf, as_they_were
-from storage_lib.table.protocol.write_order import WriteOrder
-from storage_lib.table.stream.log_places import offsets_told
+from storage_lib.table.protocol.write_context import WriteContext
+from storage_lib.table.stream.log_offset_resolver import offsets_told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class SnapshotPublisher:
     ) -> None:
         self._table = context.name
         self._file_store = context.file_store
-        self._lease = context.lease
+        self._leases = context.leases
         self._repair = repair
         self._log = None if repair is None else repair.log
         self._adds_up = adds_up
@@ -52,20 +52,20 @@ class SnapshotPublisher:
     def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
         """The snapshot of an earlier commit under this identity; its log transactions are ended on the way.
 
-        ``ascending`` as ``WriteOrder.identifiers_ascend``.
+        ``ascending`` as ``WriteContext.identifiers_ascend``.
         """
         if commit_identifier == BATCH_COMMIT_IDENTIFIER:
             return None
         snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier, ascending=ascending)
         if snapshot is not None and self._repair is not None:
-            part = LogPart.of_snapshot(snapshot)
+            part = SnapshotLogProperties.of_snapshot(snapshot)
             if part is not None and part.transactions:
                 self._repair.finish(part)
         return snapshot
 
     def publish(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         *,
         commit_identifier: int,
         files: tuple[CommitMessage, ...] = (),
@@ -75,15 +75,15 @@ class SnapshotPublisher:
         covers_from: Mapping[int, int] | None = None,
         reached: LogOffsets | None = None,
         sources: SourcesOf | None = None,
-    ) -> tuple[Snapshot, LogPart]:
+    ) -> tuple[Snapshot, SnapshotLogProperties]:
         """Create the next snapshot: the commit point. Raises as ``TableCommit.commit``, and cleans nothing up.
 
         ``reached``: up to where the log was read into ``files``, which then follow the offsets of the snapshot before.
         ``covers_from``: of each bucket whose log was repaired, after which snapshot.
         """
-        part = LogPart(
-            tracked=order.tracked,
-            lease=None if order.turn is None else order.turn.number,
+        part = SnapshotLogProperties(
+            tracked=write_context.tracked,
+            lease_number=None if write_context.lease is None else write_context.lease.number,
             transactions=transactions,
             covers_from=covers_from or {},
         )
@@ -100,22 +100,22 @@ class SnapshotPublisher:
                 offsets = offsets.in_log(self._log.log_id()).advanced_to(written)
             return {
                 **part.to_properties(),
-                **LogPart(tracked=part.tracked, offsets=offsets).to_properties(),
+                **SnapshotLogProperties(tracked=part.tracked, offsets=offsets).to_properties(),
                 **read_up_to,
                 **(properties or {}),
             }
 
         snapshot = self._file_store.commit.commit(
             Committable(
-                commit_user=order.commit_user,
+                commit_user=write_context.commit_user,
                 commit_identifier=commit_identifier,
                 messages=files,
                 watermark=watermark,
             ),
-            guard=self._guard(order, files),
+            guard=self._guard(write_context, files),
             properties_of=properties_of,
-            identifiers_ascend=order.identifiers_ascend,
-            is_overwrite=order.overwrite is not None,
+            identifiers_ascend=write_context.identifiers_ascend,
+            is_overwrite=write_context.overwrite is not None,
         )
         return snapshot, part
 
@@ -125,7 +125,7 @@ class SnapshotPublisher:
         if previous is None and self._log is not None:
             offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
         return {
-            **LogPart(tracked=False, offsets=offsets).to_properties(),
+            **SnapshotLogProperties(tracked=False, offsets=offsets).to_properties(),
             **sources(self.source_offsets(previous)).to_properties(),
         }
 
@@ -142,51 +142,55 @@ class SnapshotPublisher:
         """Up to where the log is in a snapshot's files; None if no snapshot says."""
         return offsets_told(self._file_store.snapshots, previous)
 
-    def _guard(self, order: WriteOrder, files: Sequence[CommitMessage]) -> Callable[[Snapshot | None], None]:
+    def _guard(self, write_context: WriteContext, files: Sequence[CommitMessage]) -> Callable[[Snapshot | None], None]:
         """Check, before a snapshot is created, that the lease is still ours and that no other writer has committed."""
 
         def guard(latest: Snapshot | None) -> None:
-            self._refuse_moved_keys(order, files, latest)
-            turn = order.turn
-            if turn is None:
+            self._refuse_moved_keys(write_context, files, latest)
+            lease = write_context.lease
+            if lease is None:
                 return
-            self._lease.check(turn)
-            for snapshot_id in range((order.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
+            self._leases.check(lease)
+            for snapshot_id in range(
+                (write_context.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1
+            ):
                 try:
                     snapshot = self._file_store.snapshots.load(snapshot_id)
                 except SnapshotExpiredError as error:
                     message = (
                         f"table {self._table}: snapshot {snapshot_id} was made and expired while this commit was being "
-                        "written, so it is not known whose turn it was. Nothing became visible; write again, and "
+                        "written, so it is not known whose lease it was. Nothing became visible; write again, and "
                         "keep more snapshots (expire_snapshots(retain_last=...)) if this recurs"
                     )
                     raise LeaseLostError(message) from error
-                if order.is_difference and self._adds_up and snapshot.commit_kind is CommitKind.OVERWRITE:
+                if write_context.is_difference and self._adds_up and snapshot.commit_kind is CommitKind.OVERWRITE:
                     message = (
                         f"table {self._table}: snapshot {snapshot_id} replaced rows after snapshot "
-                        f"{order.base_snapshot_id}, from which this commit's difference was made, so rows would be "
+                        f"{write_context.base_snapshot_id}, the base of this commit's difference, so rows would be "
                         "taken away twice. Nothing became visible; run it again"
                     )
                     raise CommitConflictError(message)
-                between = LogPart.of_snapshot(snapshot)
+                between = SnapshotLogProperties.of_snapshot(snapshot)
                 appended_by_stranger = between is None and snapshot.commit_kind is CommitKind.APPEND
-                in_another_turn = between is not None and between.lease not in (None, turn.number)
-                if appended_by_stranger or in_another_turn:
+                in_another_lease = between is not None and between.lease_number not in (None, lease.number)
+                if appended_by_stranger or in_another_lease:
                     message = (
-                        f"table {self._table}: snapshot {snapshot_id} was committed in another writer's turn after "
-                        f"this commit started upon snapshot {order.base_snapshot_id}. Nothing became visible; "
+                        f"table {self._table}: snapshot {snapshot_id} was committed under another writer's lease after "
+                        f"this commit started upon snapshot {write_context.base_snapshot_id}. Nothing became visible; "
                         "write again"
                     )
                     raise LeaseLostError(message)
 
         return guard
 
-    def _refuse_moved_keys(self, order: WriteOrder, files: Sequence[CommitMessage], latest: Snapshot | None) -> None:
+    def _refuse_moved_keys(
+        self, write_context: WriteContext, files: Sequence[CommitMessage], latest: Snapshot | None
+    ) -> None:
         """Dynamic buckets were found for the keys that the base has: a key that has come since would be there twice."""
         if self._reserves is ReservedPartitions.NONE:
             return
         partitions = {message.partition for message in files}
-        for snapshot_id in range((order.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
+        for snapshot_id in range((write_context.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
             try:
                 snapshot = self._file_store.snapshots.load(snapshot_id)
                 if snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE):
@@ -197,7 +201,7 @@ class SnapshotPublisher:
             if changed & partitions or (changed and self._reserves is ReservedPartitions.ALL):
                 message = (
                     f"table {self._table}: snapshot {snapshot_id} changed rows after snapshot "
-                    f"{order.base_snapshot_id or 0}, whose keys this commit's rows were brought to dynamic buckets by. "
+                    f"{write_context.base_snapshot_id or 0}, by which this commit's rows got their buckets. "
                     "Nothing became visible; run it again"
                 )
                 raise CommitConflictError(message)
@@ -206,7 +210,7 @@ class SnapshotPublisher:
 def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:
     """The newest snapshot up to ``snapshot`` that this library made: other writers drop what ours say."""
     earliest = None
-    while snapshot is not None and LogPart.of_snapshot(snapshot) is None:
+    while snapshot is not None and SnapshotLogProperties.of_snapshot(snapshot) is None:
         earliest = (history.earliest_id() or 1) if earliest is None else earliest
         snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
     return snapshot

@@ -1,11 +1,11 @@
 """One commit over both stores: the snapshot decides, then the log transactions it names end.
 
-    open      take the turn ─▶ end what the newest snapshot left open ─▶ repair the log ─▶ read the base snapshot
+    open      acquire the lease ─▶ end what the newest snapshot left open ─▶ repair the log ─▶ read the base snapshot
     tasks     write files and log records, flushed but open                            (TableWrite)
     commit 1  already there under this identity? ─▶ end its transactions, drop the new files, done
            2  create snapshot-N, naming offsets and transactions           ◀── VISIBLE, DURABLE, DECIDED
            3  end the transactions; what proves lost is published again at once
-           4  give the turn back
+           4  release the lease
 
 A commit that fails before step 2 leaves nothing behind. After a later crash the next ``open`` completes it.
 """
@@ -30,13 +30,13 @@ from storage_lib.table.commit.eventual_commit import EventualCommit
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.repaired_log import RepairedLog
 from storage_lib.table.commit.snapshot_publisher import SnapshotPublisher
-from storage_lib.table.commit.writer_turns import WriterTurns
-from storage_lib.table.protocol.log_part import BucketTransaction
+from storage_lib.table.commit.writer_leases import WriterLeases
+from storage_lib.table.protocol.lease import Lease
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourcesOf, as_they_were
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.turn import Turn
-from storage_lib.table.protocol.write_order import TableCommitMessage, WriteOrder
-from storage_lib.table.write.log_share import two_tasks_for_one_bucket
+from storage_lib.table.protocol.write_context import TableCommitMessage, WriteContext
+from storage_lib.table.write.task_log_writer import two_tasks_for_one_bucket
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -54,70 +54,70 @@ class TableCommit:
         context: TableContext,
         *,
         publisher: SnapshotPublisher,
-        turns: WriterTurns,
+        writer_leases: WriterLeases,
         repair: LogRepair | None,
         eventual: EventualCommit | None = None,
     ) -> None:
         self._table = context.name
         self._file_store = context.file_store
         self._publisher = publisher
-        self._turns = turns
+        self._writer_leases = writer_leases
         self._repair = repair
         self._eventual = eventual
         self._repaired: RepairedLog | None = None
         if repair is not None and eventual is None:
-            self._repaired = RepairedLog(context, repair=repair, publisher=publisher, turns=turns)
-        self._takes_turns = bool(context.schema.primary_keys) or context.log is not None
-        self._appends_take_turns = self._takes_turns and eventual is None
+            self._repaired = RepairedLog(context, repair=repair, publisher=publisher, writer_leases=writer_leases)
+        self._takes_leases = bool(context.schema.primary_keys) or context.log is not None
+        self._appends_need_lease = self._takes_leases and eventual is None
 
     def open(
         self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
-    ) -> WriteOrder:
-        """Start a commit: inside a turn where the table asks for one, with the log in order.
+    ) -> WriteContext:
+        """Start a commit: under a lease where the table asks for one, with the log in order.
 
-        What ``is_difference`` from the base's content always needs a turn: two such would not commute.
+        What ``is_difference`` from the base's content always needs a lease: two such would not commute.
 
-        Raises ``UnavailableError`` if the turn or the log can't be had, ``LogRepairError`` if the log can't be mended.
+        Raises ``UnavailableError`` if the lease or the log can't be had, ``LogRepairError`` if the log can't be mended.
         """
         if self._eventual is not None and tracked and not is_difference:
-            return WriteOrder(commit_user=commit_user, tracked=True, base_snapshot_id=None)
-        turn = None
-        if self._takes_turns or is_difference:
-            turn = self._turns.take(commit_user, purpose)
+            return WriteContext(commit_user=commit_user, tracked=True, base_snapshot_id=None)
+        lease = None
+        if self._takes_leases or is_difference:
+            lease = self._writer_leases.take(commit_user, purpose)
         try:
             self._file_store.check_layout(self._file_store.snapshots.latest())
-            if turn is None:
+            if lease is None:
                 base = self._file_store.snapshots.latest_id()
             else:
-                with self._turns.renewed(turn):
-                    base = self._put_log_in_order(turn)
+                with self._writer_leases.renewed(lease):
+                    base = self._put_log_in_order(lease)
         except BaseException:
-            self._turns.release(turn)
+            self._writer_leases.release(lease)
             raise
-        return WriteOrder(
+        return WriteContext(
             commit_user=commit_user,
             tracked=tracked,
             base_snapshot_id=base,
-            turn=turn,
+            lease=lease,
             is_difference=is_difference,
         )
 
-    def open_based_on(self, snapshot_id: int | None, *, commit_user: str, tracked: bool) -> WriteOrder:
+    def open_based_on(self, snapshot_id: int | None, *, commit_user: str, tracked: bool) -> WriteContext:
         """Start a commit of rows that were made of a snapshot's (0: of the empty table), or will be of the order's base
-        (None): always inside a turn.
+        (None): always under a lease.
 
         Raises ``CommitConflictError`` if rows have come or gone since that snapshot; otherwise as ``open``.
         """
-        order = self.open(
-            commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_take_turns
+        write_context = self.open(
+            commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_need_lease
         )
         try:
             if snapshot_id is not None:
-                self._refuse_changes_between(snapshot_id, order.base_snapshot_id or 0)
+                self._refuse_changes_between(snapshot_id, write_context.base_snapshot_id or 0)
         except BaseException:
-            self.abort(order, [])
+            self.abort(write_context, [])
             raise
-        return order
+        return write_context
 
     def _refuse_changes_between(self, made_of: int, base: int) -> None:
         for each in range(made_of + 1, base + 1):
@@ -132,18 +132,22 @@ class TableCommit:
                 )
                 raise CommitConflictError(message)
 
-    def _put_log_in_order(self, turn: Turn) -> int | None:
+    def _put_log_in_order(self, lease: Lease) -> int | None:
         """Bring log and files to the same state; the newest snapshot for which that is known."""
         if self._eventual is not None:
-            return self._eventual.put_in_order(turn)
-        return self._file_store.snapshots.latest_id() if self._repaired is None else self._repaired.put_in_order(turn)
+            return self._eventual.put_in_order(lease)
+        return self._file_store.snapshots.latest_id() if self._repaired is None else self._repaired.put_in_order(lease)
 
-    def in_turn_for(self, order: WriteOrder, sources: SourcesOf) -> WriteOrder:
+    def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
         """The order of rows that were read from ``sources``; a commit that can be undone is refused at its end.
 
         Raises ``CommitConflictError`` where it cannot be undone and the table has them up to another place.
         """
-        return order if self._eventual is None or not order.writes_log else self._eventual.in_turn_for(order, sources)
+        return (
+            write_context
+            if self._eventual is None or not write_context.writes_log
+            else self._eventual.with_lease(write_context, sources)
+        )
 
     def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
         """See ``SnapshotPublisher.committed``."""
@@ -151,7 +155,7 @@ class TableCommit:
 
     def commit(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         messages: Sequence[TableCommitMessage],
         commit_identifier: int,
         *,
@@ -159,7 +163,7 @@ class TableCommit:
         properties: Mapping[str, str] | None = None,
         sources: SourcesOf | None = None,
     ) -> Snapshot | None:
-        """Make the messages of all tasks one snapshot; the turn is given back whatever happens.
+        """Make the messages of all tasks one snapshot; the lease is released whatever happens.
 
         Returns the snapshot, also of an earlier commit under the same identity; None if there was nothing to write.
         ``properties`` are added to the snapshot's; ``sources`` says up to where foreign sources are in the table then,
@@ -167,20 +171,22 @@ class TableCommit:
         ``CommitOutcomeUnknownError`` with everything left in place. Rows that are in the log already
         (``log.consistency=eventual``) stay there whatever happens: the next tiering writes their files.
         """
-        if self._eventual is not None and order.writes_log:
+        if self._eventual is not None and write_context.writes_log:
             if sources is None and not any(message.row_count for message in messages):
-                self.abort(order, messages)
+                self.abort(write_context, messages)
                 return None
             return self._eventual.commit(
-                order, commit_identifier, watermark=watermark, properties=properties, sources=sources
+                write_context, commit_identifier, watermark=watermark, properties=properties, sources=sources
             )
         transactions = tuple(each for message in messages for each in message.transactions)
         files = tuple(each for message in messages for each in message.files)
-        with self._turns.held(order.turn):
-            earlier = self.committed(order.commit_user, commit_identifier, ascending=order.identifiers_ascend)
+        with self._writer_leases.held(write_context.lease):
+            earlier = self.committed(
+                write_context.commit_user, commit_identifier, ascending=write_context.identifiers_ascend
+            )
             if earlier is not None:
                 with after_commit(f"table {self._table}: deleting the files of a commit that was repeated"):
-                    self.abort(order, messages, release=False, committed=earlier)
+                    self.abort(write_context, messages, release=False, committed=earlier)
                 return earlier
             if not files and not transactions and sources is None:
                 return None
@@ -188,7 +194,7 @@ class TableCommit:
                 self._refuse_shared_buckets(transactions)
                 self._refuse_shared_assigners(messages)
                 snapshot, part = self._publisher.publish(
-                    order,
+                    write_context,
                     commit_identifier=commit_identifier,
                     files=files,
                     transactions=transactions,
@@ -201,20 +207,20 @@ class TableCommit:
             except Exception:
                 # Why the commit failed matters more than what could not be cleaned up after it.
                 with suppress(StorageError):
-                    self.abort(order, messages, release=False)
+                    self.abort(write_context, messages, release=False)
                 raise
             if self._repaired is not None:
-                self._repaired.finish(order, part)
+                self._repaired.finish(write_context, part)
         return snapshot
 
-    def mark(self, order: WriteOrder) -> Snapshot:
-        """Make an empty snapshot in the order's turn, so that nobody can commit any more who began before."""
-        snapshot, _ = self._publisher.publish(order, commit_identifier=BATCH_COMMIT_IDENTIFIER)
+    def mark(self, write_context: WriteContext) -> Snapshot:
+        """Make an empty snapshot under the context's lease, so that no commit that began before can succeed."""
+        snapshot, _ = self._publisher.publish(write_context, commit_identifier=BATCH_COMMIT_IDENTIFIER)
         return snapshot
 
     def abort(
         self,
-        order: WriteOrder,
+        write_context: WriteContext,
         messages: Sequence[TableCommitMessage],
         *,
         release: bool = True,
@@ -232,7 +238,7 @@ class TableCommit:
                 self._repair.log.end_all(handles, commit=False)
         finally:
             if release:
-                self._turns.release(order.turn)
+                self._writer_leases.release(write_context.lease)
 
     def carried_forward(self, previous: Snapshot | None, sources: SourcesOf = as_they_were) -> Mapping[str, str]:
         """See ``SnapshotPublisher.carried_forward``."""
@@ -253,9 +259,9 @@ class TableCommit:
             return needed
         return told.id if needed is None else min(needed, told.id)
 
-    def turn_of(self, turn: Turn | None) -> AbstractContextManager[None]:
-        """Keep a turn while the body runs, and give it back."""
-        return self._turns.held(turn)
+    def lease_held(self, lease: Lease | None) -> AbstractContextManager[None]:
+        """Keep a lease while the body runs, and give it back."""
+        return self._writer_leases.held(lease)
 
     def _refuse_shared_assigners(self, messages: Sequence[TableCommitMessage]) -> None:
         told = [each for message in messages for each in message.assigners]

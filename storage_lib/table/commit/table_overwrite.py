@@ -31,13 +31,13 @@ from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.after_commit import after_commit
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
-from storage_lib.table.changelog.content_difference import ContentDifference, Place
-from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
+from storage_lib.table.changelog.snapshot_diff import Place, SnapshotDiff
 from storage_lib.table.commit.appended_difference import why_no_difference_can_be_appended
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
 from storage_lib.table.write.table_write import TableWrite
 
 
@@ -50,9 +50,9 @@ class TableOverwrite:
         *,
         commit: TableCommit,
         partitions: PartitionSpecs,
-        difference: ContentDifference,
-        told_changes: ToldChanges | None,
-        new_task_write: Callable[[WriteOrder], TableWrite],
+        difference: SnapshotDiff,
+        overwrite_changelog: OverwriteChangelog | None,
+        new_task_write: Callable[[WriteContext], TableWrite],
     ) -> None:
         self._table = context.name
         self._schema = context.schema
@@ -62,11 +62,11 @@ class TableOverwrite:
         self._row_kind_column = context.options.row_kind_field
         self._difference = difference
         self._appends_difference = why_no_difference_can_be_appended(context.schema, context.options) is None
-        self._told_changes = told_changes
+        self._told_changes = overwrite_changelog
         self._new_task_write = new_task_write
 
     def commit(
-        self, order: WriteOrder, messages: Sequence[TableCommitMessage], commit_identifier: int
+        self, write_context: WriteContext, messages: Sequence[TableCommitMessage], commit_identifier: int
     ) -> Snapshot | None:
         """Make the files of all tasks the content of the order's scope; None if nothing changes.
 
@@ -74,28 +74,28 @@ class TableOverwrite:
         the tasks are gone.
         """
         files = tuple(each for message in messages for each in message.files)
-        scope = order.overwrite or OverwriteScope()
-        appends = order.tracked and self._appends_difference
+        scope = write_context.overwrite or OverwriteScope()
+        appends = write_context.tracked and self._appends_difference
         try:
             self._refuse_outside(scope, files)
             if appends:
-                snapshot = self._commit_difference(order, scope, files, commit_identifier)
+                snapshot = self._commit_difference(write_context, scope, files, commit_identifier)
             else:
-                replaced = self._replaced(order, scope, files)
-                old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(order, replaced, files)))
+                replaced = self._replaced(write_context, scope, files)
+                old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(write_context, replaced, files)))
         except Exception:
             with suppress(StorageError):
-                self._commit.abort(order, messages)
+                self._commit.abort(write_context, messages)
             raise
         if not appends:
-            return self._commit.commit(order, [*messages, old], commit_identifier)
+            return self._commit.commit(write_context, [*messages, old], commit_identifier)
         # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
         with after_commit(f"table {self._table}: deleting the files that the difference was made of"):
             self._file_store.abort(files)
         return snapshot
 
     def _replaced(
-        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+        self, write_context: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> list[ManifestEntry]:
         """What an overwrite deletes that replaces files: what was there when it began.
 
@@ -104,22 +104,22 @@ class TableOverwrite:
         """
         try:
             base = None
-            if order.base_snapshot_id is not None:
-                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            if write_context.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(write_context.base_snapshot_id)
             return self._live(base, scope, files)
         except (SnapshotExpiredError, NotFoundError) as error:
             message = (
-                f"table {self._table}: snapshot {order.base_snapshot_id}, upon which this overwrite began, was expired "
+                f"table {self._table}: snapshot {write_context.base_snapshot_id}, the base of this overwrite, expired "
                 "before its end, so it is not known any more what to replace. Nothing became visible; run it again, "
                 "and keep snapshots for longer than an overwrite takes (expire_snapshots(older_than_millis=...))"
             )
             raise CommitConflictError(message) from error
 
     def _told(
-        self, order: WriteOrder, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
+        self, write_context: WriteContext, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
     ) -> tuple[CommitMessage, ...]:
         """The changelog of a tracked overwrite that replaces files, for streams of changelog files."""
-        if not order.tracked or self._told_changes is None:
+        if not write_context.tracked or self._told_changes is None:
             return ()
         old: dict[Place, list[DataFileMeta]] = defaultdict(list)
         new: dict[Place, list[DataFileMeta]] = defaultdict(list)
@@ -131,17 +131,21 @@ class TableOverwrite:
             new[message.partition, message.bucket] += message.increment.new_files
             counts[message.partition, message.bucket] = message.bucket_count
         return self._told_changes.messages(
-            old, new, snapshot_id=order.base_snapshot_id or 0, bucket_count_of=counts.__getitem__
+            old, new, snapshot_id=write_context.base_snapshot_id or 0, bucket_count_of=counts.__getitem__
         )
 
     def _commit_difference(
-        self, order: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...], commit_identifier: int
+        self,
+        write_context: WriteContext,
+        scope: OverwriteScope,
+        files: tuple[CommitMessage, ...],
+        commit_identifier: int,
     ) -> Snapshot | None:
         append = self._commit.open(
-            commit_user=order.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
+            commit_user=write_context.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
         )
         try:
-            earlier = self._commit.committed(order.commit_user, commit_identifier)
+            earlier = self._commit.committed(write_context.commit_user, commit_identifier)
             if earlier is not None:
                 self._commit.abort(append, [])
                 return earlier
@@ -159,7 +163,7 @@ class TableOverwrite:
         return self._commit.commit(append, [message], commit_identifier)
 
     def _differences(
-        self, append: WriteOrder, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+        self, append: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Bucket by bucket, so that no more than one bucket's old and new rows are in memory."""
         base = None

@@ -27,13 +27,13 @@ from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.schema.placing.layout import layout_of
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
-from storage_lib.table.changelog.content_difference import ContentDifference, places_that_differ
-from storage_lib.table.changelog.told_changes import ToldChanges
+from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
+from storage_lib.table.changelog.snapshot_diff import SnapshotDiff, places_that_differ
 from storage_lib.table.commit.appended_difference import why_buckets_differ, why_no_difference_can_be_appended
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.protocol.source_offsets import SourceOffsets
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.write_order import WriteOrder
+from storage_lib.table.protocol.write_context import WriteContext
 from storage_lib.table.write.table_write import TableWrite
 
 _ATTEMPTS = 5
@@ -47,10 +47,10 @@ class TableRestore:
         context: TableContext,
         *,
         commit: TableCommit,
-        difference: ContentDifference,
-        told_changes: ToldChanges | None,
+        difference: SnapshotDiff,
+        overwrite_changelog: OverwriteChangelog | None,
         compact: Callable[[Snapshot], None],
-        new_task_write: Callable[[WriteOrder], TableWrite],
+        new_task_write: Callable[[WriteContext], TableWrite],
     ) -> None:
         self._table = context.name
         self._file_store = context.file_store
@@ -60,7 +60,7 @@ class TableRestore:
         self._refuse_tracked = why_no_difference_can_be_appended(context.schema, context.options) or why_buckets_differ(
             context.schema
         )
-        self._told_changes = told_changes
+        self._told_changes = overwrite_changelog
         self._compact = compact
         self._new_task_write = new_task_write
 
@@ -141,13 +141,13 @@ class TableRestore:
         self, committable: Committable, target: Snapshot, *, guard: Guard | None, properties_of: PropertiesOf
     ) -> Snapshot | None:
         """Files for files, with what that changes as the snapshot's changelog."""
-        told_changes = self._told_changes
-        assert told_changes is not None  # noqa: S101  the caller has asked
+        overwrite_changelog = self._told_changes
+        assert overwrite_changelog is not None  # noqa: S101  the caller has asked
         for attempt in range(1, _ATTEMPTS + 1):
             base = self._file_store.snapshots.latest()
             before, after = self._file_store.scan.live_files(base), self._file_store.scan.live_files(target)
             old, new = places_that_differ(before, after)
-            messages = told_changes.messages(
+            messages = overwrite_changelog.messages(
                 old,
                 new,
                 snapshot_id=target.id,
@@ -195,16 +195,16 @@ class TableRestore:
                 "use change_tracking=False"
             )
             raise InvalidInputError(message)
-        order = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True)
+        write_context = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True)
         try:
             base = None
-            if order.base_snapshot_id is not None:
-                base = self._file_store.snapshots.load(order.base_snapshot_id)
+            if write_context.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(write_context.base_snapshot_id)
             if guard is not None:
                 guard(base)
             scan = self._file_store.scan
             old, new = places_that_differ(scan.live_files(base), scan.live_files(target))
-            write = self._new_task_write(order)
+            write = self._new_task_write(write_context)
             try:
                 for rows, kinds in self._difference.between(old, new, snapshot_id=target.id):
                     write.write(self._with_kinds(rows, kinds))
@@ -213,11 +213,11 @@ class TableRestore:
                 write.abort()
                 raise
         except BaseException:
-            self._commit.abort(order, [])
+            self._commit.abort(write_context, [])
             raise
         rewinds = self._are_others(offsets, base)
         return self._commit.commit(
-            order,
+            write_context,
             [message_of_task],
             commit_identifier,
             properties=properties,

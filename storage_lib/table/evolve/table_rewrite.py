@@ -1,12 +1,12 @@
 """ADD PRIMARY KEY and another number of buckets: every row is rewritten, and one snapshot changes all at once.
 
-    turn ─▶ base snapshot ─▶ rows of the base ─▶ files of the new layout        a few batches in memory at a time
+    lease ─▶ base snapshot ─▶ rows of the base ─▶ files of the new layout        a few batches in memory at a time
                                                  schema of the new layout       waits, is in force for nobody
                                                  its topic                      empty: streams read the snapshot first
                              snapshot on top of the base: old files out, new files in      ◀── DECIDED
 
 Dying before the snapshot leaves the old table, and a schema and a topic that the next ALTER passes over or uses; dying
-after it, the new one. The turn keeps appends away. What needs none (compactions, overwrites, appends that commute) may
+after it, the new one. The lease keeps appends away. What needs none (compactions, overwrites, appends that commute) may
 come first: then the rewrite is repeated. A process that has the table open under the old layout is refused by every
 commit (``FileStore.check_layout``), so of a paused writer and the rewrite only one creates the next snapshot.
 """
@@ -37,16 +37,16 @@ from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.schema.placing.layout import TOPIC_OPTION, LayoutChange, as_before, topics_of, with_layout
 from storage_lib.schema.table_schema import BUCKET_UNAWARE
 from storage_lib.table.commit.table_overwrite import deletions_of
-from storage_lib.table.protocol.log_part import REWROTE, LogPart
-from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.snapshot_log_properties import REWROTE, SnapshotLogProperties
+from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
 
 if TYPE_CHECKING:
     from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.commit.table_commit import TableCommit
+    from storage_lib.table.protocol.lease import Lease
     from storage_lib.table.protocol.table_context import TableContext
-    from storage_lib.table.protocol.turn import Turn
     from storage_lib.table.write.task_writes import TaskWrites
 
 REWRITE_ATTEMPTS = 5
@@ -82,7 +82,7 @@ class TableRewrite:
         self._options = context.options
         self._file_store = context.file_store
         self._commit = commit
-        self._lease = context.lease
+        self._leases = context.leases
         self._has_log = context.log is not None
         self._under = under
         self._history = SchemaHistory(context.environment.file_io, context.paths)
@@ -95,12 +95,12 @@ class TableRewrite:
         """
         self._file_store.check_still_there()
         self._check(change)
-        order = self._commit.open(commit_user=commit_user, tracked=False, purpose="rewrite", is_difference=True)
-        turn = order.turn
-        if turn is None:
-            message = f"table {self._table}: a rewriting without a turn is a defect of this library"
+        write_context = self._commit.open(commit_user=commit_user, tracked=False, purpose="rewrite", is_difference=True)
+        lease = write_context.lease
+        if lease is None:
+            message = f"table {self._table}: a rewriting without a lease is a defect of this library"
             raise AssertionError(message)
-        with self._commit.turn_of(turn):
+        with self._commit.lease_held(lease):
             in_force = schema_in_force(self._environment.file_io, self._paths)
             if in_force is None or in_force.id != self._schema.id:
                 message = f"table {self._table} was altered just now; rewrite it again"
@@ -109,9 +109,9 @@ class TableRewrite:
             if altered is self._schema:
                 return altered
             base = None
-            if order.base_snapshot_id is not None:
-                base = self._file_store.snapshots.load(order.base_snapshot_id)
-            self._rewrite(self._under(altered), altered, base, turn, commit_user)
+            if write_context.base_snapshot_id is not None:
+                base = self._file_store.snapshots.load(write_context.base_snapshot_id)
+            self._rewrite(self._under(altered), altered, base, lease, commit_user)
             return altered
 
     def give_up(self) -> None:
@@ -122,16 +122,16 @@ class TableRewrite:
         newest = self._history.latest()
         if newest is None or not waits_for_rewriting(newest, self._file_store.snapshots.latest()):
             return
-        order = self._commit.open(
+        write_context = self._commit.open(
             commit_user=self._environment.new_name(), tracked=False, purpose="alter", is_difference=True
         )
-        with self._commit.turn_of(order.turn):
+        with self._commit.lease_held(write_context.lease):
             newest = self._history.latest()
             in_force = schema_in_force(self._environment.file_io, self._paths)
             if newest is None or in_force is None or in_force.id == newest.id:
                 return
             # A snapshot under our lease: a paused writer that lost its lease cannot create the one after its base.
-            self._commit.mark(order)
+            self._commit.mark(write_context)
             topics = topics_of([self._history.load(each) for each in self._history.ids()])
             now = self._environment.clock.now_millis()
             self._history.append(as_before(in_force, schema_id=newest.id + 1, topics=topics, time_millis=now))
@@ -187,16 +187,16 @@ class TableRewrite:
         return altered
 
     def _rewrite(
-        self, target: RewrittenTable, altered: TableSchema, base: Snapshot | None, turn: Turn, commit_user: str
+        self, target: RewrittenTable, altered: TableSchema, base: Snapshot | None, lease: Lease, commit_user: str
     ) -> None:
-        order = WriteOrder(
+        write_context = WriteContext(
             commit_user=commit_user,
             tracked=False,
             base_snapshot_id=None if base is None else base.id,
             overwrite=OverwriteScope.of({}),
             is_difference=True,
         )
-        write = target.tasks.open(order)
+        write = target.tasks.open(write_context)
         count = 0
         try:
             for rows in self._rows(base):
@@ -212,7 +212,7 @@ class TableRewrite:
             self._append(altered)
             if target.context.log is not None:
                 target.context.log.create()
-            self._create_snapshot(target, altered, base, written, turn, commit_user)
+            self._create_snapshot(target, altered, base, written, lease, commit_user)
         except CommitOutcomeUnknownError:
             raise
         except Exception:
@@ -231,18 +231,18 @@ class TableRewrite:
         altered: TableSchema,
         base: Snapshot | None,
         written: TableCommitMessage,
-        turn: Turn,
+        lease: Lease,
         commit_user: str,
     ) -> None:
-        part = LogPart(
+        part = SnapshotLogProperties(
             tracked=False,
-            lease=turn.number,
+            lease_number=lease.number,
             offsets=None if target.context.log is None else LogOffsets(log_id=target.context.log.log_id()),
         )
         replaced = deletions_of(self._file_store.scan.entries(base))
 
         def guard(latest: Snapshot | None) -> None:
-            self._lease.check(turn)
+            self._leases.check(lease)
             if (0 if latest is None else latest.id) != (0 if base is None else base.id):
                 message = (
                     f"table {self._table}: another commit came between, so the rewritten rows are not the "

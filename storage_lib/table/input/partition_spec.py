@@ -11,7 +11,7 @@ from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.filter.predicate import And, Or, Predicate
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.protocol.write_order import OverwriteScope
+from storage_lib.table.protocol.write_context import OverwriteScope
 
 
 class PartitionSpecs:

@@ -23,7 +23,7 @@ from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import DataField
 from storage_lib.table.changelog.change_scan import ChangeScan
 from storage_lib.table.inspect.system_table_schemas import AUDIT_LOG, ROW_KIND, SYSTEM_TABLES
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.table_context import TableContext
 
 Row = Mapping[str, object]
@@ -80,7 +80,7 @@ class SystemTables:
         newest, earliest = history.latest_id(), history.earliest_id()
         ids = range(0) if newest is None or earliest is None else range(earliest, newest + 1)
         for snapshot in history.load_all(ids):
-            part = LogPart.of_snapshot(snapshot)
+            part = SnapshotLogProperties.of_snapshot(snapshot)
             yield {
                 **_fields_of(snapshot),
                 "tracked": None if part is None else part.tracked,

@@ -17,7 +17,7 @@ from storage_lib.schema.options.table_options import LogConsistency, masked
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.inspect.table_health import runs_by_bucket
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SOURCES
 from storage_lib.table.protocol.table_context import TableContext
 
@@ -32,7 +32,7 @@ class TableDescription:
         self._options = context.options
         self._file_store = context.file_store
         self._log = context.log
-        self._lease = context.lease
+        self._leases = context.leases
         self._partitions = partitions
         self._codec = PartitionCodec(context.schema)
 
@@ -48,7 +48,7 @@ class TableDescription:
             message = f"table {self._name} has no partition {dict(partition)}; partitions() lists those it has"
             raise NotFoundError(message)
         runs = runs_by_bucket(entries)
-        part = None if snapshot is None else LogPart.of_snapshot(snapshot)
+        part = None if snapshot is None else SnapshotLogProperties.of_snapshot(snapshot)
         return {
             "name": self._name,
             "kind": "managed dynamic table",
@@ -73,7 +73,7 @@ class TableDescription:
             else moment_text(_last_modified(snapshot, entries if partition else [])),
             "watermark": "" if snapshot is None or snapshot.watermark is None else moment_text(snapshot.watermark),
             "newest snapshot": "" if snapshot is None else str(snapshot.id),
-            "lease held by": self._lease.holder() or "",
+            "lease held by": self._leases.holder() or "",
             "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
         }
 
@@ -120,7 +120,7 @@ class TableDescription:
         is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
         return is_done and all(count == 1 for count in runs.values())
 
-    def _log_lines(self, part: LogPart | None) -> dict[str, str]:
+    def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:
         if self._log is None:
             return {"log.system": "none"}
         offsets = None if part is None else part.offsets
@@ -190,7 +190,7 @@ _FILES = pa.schema(
 
 
 def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
-    part = LogPart.of_snapshot(snapshot)
+    part = SnapshotLogProperties.of_snapshot(snapshot)
     return {
         "snapshot_id": snapshot.id,
         "commit_kind": str(snapshot.commit_kind),

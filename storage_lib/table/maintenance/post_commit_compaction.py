@@ -14,9 +14,9 @@ from typing import TypeAlias
 from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.after_commit import after_commit, warn_after_commit
-from storage_lib.table.maintenance.table_care import TableCare
+from storage_lib.table.maintenance.file_maintenance import FileMaintenance
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.protocol.write_order import TableCommitMessage
+from storage_lib.table.protocol.write_context import TableCommitMessage
 
 Buckets: TypeAlias = Collection[tuple[bytes, int]]
 """Partition and number of each."""
@@ -42,7 +42,7 @@ class PostCommitCompaction:
     ``RuntimeWarning``.
     """
 
-    def __init__(self, context: TableContext, care: TableCare) -> None:
+    def __init__(self, context: TableContext, care: FileMaintenance) -> None:
         self._table = context.name
         self._is_off = context.options.write_only
         self._file_store = context.file_store

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from storage_lib.errors import LogOffsetsExpiredError
 from storage_lib.log_store.log_store import EndOutcome, LogStore
-from storage_lib.table.protocol.log_part import BucketTransaction
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 
 
 def not_in_log(log: LogStore, transactions: Sequence[BucketTransaction]) -> tuple[BucketTransaction, ...]:

@@ -12,7 +12,7 @@ from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.options.table_options import ChangelogMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.table.protocol.turn import TurnLease
+from storage_lib.table.protocol.lease import TableLeases
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TableContext:
     options: TableOptions
     file_store: FileStore
     log: LogStore | None
-    lease: TurnLease
+    leases: TableLeases
     store_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -63,7 +63,7 @@ class TableContext:
             options=options,
             file_store=FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options),
             log=log,
-            lease=TurnLease(
+            leases=TableLeases(
                 environment,
                 paths,
                 timeout_ms=options.lease_timeout_ms,

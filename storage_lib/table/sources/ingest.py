@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.log_store.external.foreign_topic import ForeignFormat, ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
@@ -45,7 +45,7 @@ def ingest(
     topic: str,
     *,
     options: Mapping[str, str],
-    format: str = ForeignFormat.DEBEZIUM_JSON,  # noqa: A002  the field's word for it
+    format: str = ExternalFormat.DEBEZIUM_JSON,  # noqa: A002  the field's word for it
     source: str | None = None,
     startup: str | None = None,
     timestamp_millis: int | None = None,
@@ -76,7 +76,7 @@ def ingest(
         raise InvalidInputError(message)
     said = {"log.format": format, "log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
     given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
-    foreign = ForeignTopic.parse({**given, "topic": topic}, table.arrow_schema)
+    foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log(table.schema)
     reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
     return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
@@ -88,7 +88,7 @@ class SourceReader:
     def __init__(
         self,
         table: DynamicTable,
-        foreign: ForeignTopic,
+        foreign: ExternalTopic,
         log: LogStore,
         source: str,
         rows_per_commit: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalTopic
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -17,7 +17,7 @@ def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> i
     ``options`` are those of the catalog and of the source. Raises ``NotFoundError`` if Kafka has no such topic,
     ``UnavailableError`` if it does not answer.
     """
-    foreign = ForeignTopic.parse({**options, "topic": topic}, table.arrow_schema)
+    foreign = ExternalTopic.parse({**options, "topic": topic}, table.arrow_schema)
     log = foreign.log()
     reached, earliest = table.inspect.source_offsets(foreign.source), log.earliest_offsets()
     if reached is None or not reached.is_of(earliest.log_id):

@@ -42,7 +42,7 @@ from storage_lib.table.protocol.stream_split import (
     SnapshotSplit,
     StreamSplit,
 )
-from storage_lib.table.stream.log_places import LogPlaces, tracked_snapshots
+from storage_lib.table.stream.log_offset_resolver import LogOffsetResolver, tracked_snapshots
 from storage_lib.table.stream.rewrite_watch import RewriteWatch
 from storage_lib.table.stream.untracked_watch import UntrackedWatch
 
@@ -93,7 +93,7 @@ class HybridSource:
         self._split_target_bytes = split_target_bytes
         self._startup = startup
         self._timestamp_millis = timestamp_millis
-        self._places = LogPlaces(table=table, file_store=file_store, clock=clock)
+        self._places = LogOffsetResolver(table=table, file_store=file_store, clock=clock)
         self.position = position
 
     def __repr__(self) -> str:

@@ -23,9 +23,9 @@ from storage_lib.file_store.store import FileStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.table_options import UntrackedScan
 from storage_lib.schema.placing.layout import layout_of
-from storage_lib.table.protocol.log_part import REWROTE, LogPart
+from storage_lib.table.protocol.snapshot_log_properties import REWROTE, SnapshotLogProperties
 from storage_lib.table.protocol.stream_position import StreamPosition
-from storage_lib.table.stream.log_places import offsets_told
+from storage_lib.table.stream.log_offset_resolver import offsets_told
 
 _PARTITIONS_NAMED = 5
 _REMEDY = (
@@ -116,7 +116,7 @@ class UntrackedWatch:
             else:
                 high = middle
         for snapshot_id in range(low - 1, first - 1, -1):
-            part = LogPart.of_snapshot(history.load(snapshot_id))
+            part = SnapshotLogProperties.of_snapshot(history.load(snapshot_id))
             if part is not None and part.tracked:
                 return snapshot_id
         return start.snapshot_id
@@ -166,7 +166,7 @@ class UntrackedWatch:
         """
         if REWROTE in snapshot.properties:
             return False  # the same rows, in other places
-        part = LogPart.of_snapshot(snapshot)
+        part = SnapshotLogProperties.of_snapshot(snapshot)
         silent = (part is not None and not part.tracked and snapshot.commit_kind is CommitKind.APPEND) or (
             (part is None or not part.tracked) and snapshot.commit_kind is CommitKind.OVERWRITE
         )

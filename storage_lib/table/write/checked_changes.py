@@ -13,7 +13,7 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.table.changes.changelog_check import Contradiction, checked_stretch, unfinished_update
 from storage_lib.table.changes.update_before import CompleteChanges, complete_changes
-from storage_lib.table.write.held_changes import HeldChanges
+from storage_lib.table.write.pending_changes import PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 
 
@@ -21,8 +21,8 @@ class ContradictionError(InvalidInputError):
     """Changes that do not follow from what is stored. Those of a commit that comes again find its own rows there."""
 
 
-class CheckedChanges(HeldChanges):
-    """As ``HeldChanges``, but the changes are complete, or refused by ``ContradictionError``."""
+class CheckedChanges(PendingChanges):
+    """As ``PendingChanges``, but the changes are complete, or refused by ``ContradictionError``."""
 
     def __init__(self, *, table: str, pre_images: PreImages, primary_keys: Sequence[str], held_bytes_max: int) -> None:
         super().__init__(table=table, pre_images=pre_images, primary_keys=primary_keys, held_bytes_max=held_bytes_max)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage_lib.file_store.store import FileStore
     from storage_lib.schema.options.table_options import TableOptions
     from storage_lib.schema.table_schema import TableSchema
-    from storage_lib.table.protocol.write_order import WriteOrder
+    from storage_lib.table.protocol.write_context import WriteContext
     from storage_lib.table.read.point_lookup import PointLookup
 
 
@@ -73,7 +73,7 @@ def dynamic_buckets_of(
     options: TableOptions,
     file_store: FileStore,
     lookup: PointLookup,
-    order: WriteOrder,
+    write_context: WriteContext,
     base: Snapshot | None,
 ) -> DynamicBuckets | None:
     """What finds the buckets of a task's rows; None for a table with fixed buckets.
@@ -83,13 +83,13 @@ def dynamic_buckets_of(
     if not schema.has_dynamic_buckets:
         return None
     limits = limits_of(options)
-    is_overwrite = order.overwrite is not None
+    is_overwrite = write_context.overwrite is not None
     if not schema.crosses_partitions:
         return HashBuckets(
             schema=schema, limits=limits, indexes=file_store.hash_indexes, base=base, is_new=is_overwrite
         )
     refusal = None
-    if order.overwrite is not None and {} not in order.overwrite.specs:
+    if write_context.overwrite is not None and {} not in write_context.overwrite.specs:
         refusal = (
             f"table {table}: its primary key ({', '.join(schema.primary_keys)}) lacks a partition column "
             f"({', '.join(schema.partition_keys)}), so the new rows of some partitions may have keys that are in "

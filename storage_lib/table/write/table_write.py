@@ -13,13 +13,13 @@ from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.schema.placing.bucketing import group_rows
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.input.input_rows import InputRows, Rows, record_batches
-from storage_lib.table.protocol.turn import Turn, TurnLease
-from storage_lib.table.protocol.write_order import TableCommitMessage
+from storage_lib.table.protocol.lease import Lease, TableLeases
+from storage_lib.table.protocol.write_context import TableCommitMessage
 from storage_lib.table.write.dynamic_buckets import DynamicBuckets
-from storage_lib.table.write.held_changes import HeldChanges
-from storage_lib.table.write.log_share import LogShare
+from storage_lib.table.write.pending_changes import PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.task_deletions import TaskDeletions
+from storage_lib.table.write.task_log_writer import TaskLogWriter
 
 
 class TableWrite:
@@ -29,7 +29,7 @@ class TableWrite:
     ``held`` adds pre-images to what the log gets, ``deletions`` completes deletions that have only their keys; both
     use ``pre_images``. ``fills_defaults`` is False for rows that were in the table before: their nulls stay.
     ``dynamic_buckets`` route rows where the number of buckets is not fixed. While rows are being written the lease of
-    ``turn`` is renewed, so that a long task does not lose its driver's lease. Close it by ``prepare_commit`` or
+    ``lease`` is renewed, so that a long task does not lose its driver's lease. Close it by ``prepare_commit`` or
     ``abort``.
     """
 
@@ -39,11 +39,11 @@ class TableWrite:
         schema: TableSchema,
         input_rows: InputRows,
         file_write: FileStoreWrite | None,
-        log: LogShare | None,
-        lease: TurnLease,
-        turn: Turn | None,
+        log: TaskLogWriter | None,
+        leases: TableLeases,
+        lease: Lease | None,
         pre_images: PreImages | None = None,
-        held: HeldChanges | None = None,
+        held: PendingChanges | None = None,
         deletions: TaskDeletions | None = None,
         fills_defaults: bool = True,
         dynamic_buckets: DynamicBuckets | None = None,
@@ -60,8 +60,8 @@ class TableWrite:
         self._row_count = 0
         self._is_closed = False
         self._beating = ExitStack()
-        if turn is not None:
-            self._beating.enter_context(lease.beating(turn))
+        if lease is not None:
+            self._beating.enter_context(leases.beating(lease))
 
     def __enter__(self) -> Self:
         """For ``with``: what is neither prepared nor aborted at its end is aborted."""
@@ -153,7 +153,7 @@ class TableWrite:
                 self._log.write(bucket, changes.rows, changes.kinds)
 
     def _write_log(
-        self, log: LogShare, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array
+        self, log: TaskLogWriter, bucket: int, parts: list[np.ndarray], rows: pa.RecordBatch, kinds: pa.Array
     ) -> None:
         # One log write per bucket and batch, in arrival order, however many partitions the rows are in.
         indices = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))

@@ -14,16 +14,21 @@ from storage_lib.table.changes.complete_deletes import with_kind_column
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.write.checked_changes import CheckedChanges
 from storage_lib.table.write.dynamic_buckets import dynamic_buckets_of
-from storage_lib.table.write.held_changes import HELD_BYTES_MAX, HeldChanges
-from storage_lib.table.write.log_share import AppendedShare, FencedShare, LogShare, TransactionalShare
+from storage_lib.table.write.pending_changes import HELD_BYTES_MAX, PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.table_write import TableWrite
 from storage_lib.table.write.task_deletions import TaskDeletions
+from storage_lib.table.write.task_log_writer import (
+    AppendingLogWriter,
+    FencedLogWriter,
+    TaskLogWriter,
+    TransactionalLogWriter,
+)
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.table.input.input_rows import InputRows
-    from storage_lib.table.protocol.write_order import WriteOrder
+    from storage_lib.table.protocol.write_context import WriteContext
     from storage_lib.table.read.point_lookup import PointLookup
 
 
@@ -38,26 +43,26 @@ class TaskWrites:
         self._options = context.options
         self._file_store = context.file_store
         self._log = context.log
-        self._lease = context.lease
+        self._leases = context.leases
         self._input = input_rows
         self._old_rows = old_rows
 
     @property
-    def log_comes_first(self) -> bool:
-        """See ``WriteBuilder.log_comes_first``."""
+    def is_log_first(self) -> bool:
+        """See ``WriteBuilder.is_log_first``."""
         return self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
 
-    def open(self, order: WriteOrder, *, task_index: int | None = None) -> TableWrite:
+    def open(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
         """See ``WriteBuilder.open_task``."""
-        base = self._base_of(order)
+        base = self._base_of(write_context)
         file_write = None
-        if not (self.log_comes_first and order.writes_log):
+        if not (self.is_log_first and write_context.writes_log):
             file_write = self._file_store.new_write(
-                base, overwrite=order.overwrite is not None, sequence_block=task_index or 0
+                base, overwrite=write_context.overwrite is not None, sequence_block=task_index or 0
             )
-        log = self._log_share(order, only_task=task_index is None)
+        log = self._task_log_writer(write_context, only_task=task_index is None)
         pre_images = None
-        if self._schema.primary_keys and log is not None and not order.is_difference:
+        if self._schema.primary_keys and log is not None and not write_context.is_difference:
             pre_images = PreImages(
                 table=self._table, lookup=self._old_rows, primary_keys=self._schema.primary_keys, base=base
             )
@@ -66,27 +71,27 @@ class TaskWrites:
             input_rows=self._input,
             file_write=file_write,
             log=log,
-            lease=self._lease,
-            turn=order.turn,
+            leases=self._leases,
+            lease=write_context.lease,
             pre_images=pre_images,
             held=None if pre_images is None else self._held_changes(pre_images),
             # The files of an eventual table are behind its log, so they cannot complete a deletion.
-            deletions=None if pre_images is None or self.log_comes_first else TaskDeletions(self._context, pre_images),
-            fills_defaults=not order.is_difference,
+            deletions=None if pre_images is None or self.is_log_first else TaskDeletions(self._context, pre_images),
+            fills_defaults=not write_context.is_difference,
             dynamic_buckets=dynamic_buckets_of(
                 table=self._table,
                 schema=self._schema,
                 options=self._options,
                 file_store=self._file_store,
                 lookup=self._old_rows,
-                order=order,
+                write_context=write_context,
                 base=base,
             ),
         )
 
-    def answer_changes(self, order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """See ``WriteBuilder.answer_changes``."""
-        base = self._base_of(order)
+        base = self._base_of(write_context)
         answer = AnswerRows(
             table=self._table,
             primary_keys=self._schema.primary_keys,
@@ -96,38 +101,38 @@ class TaskWrites:
         for rows, kinds in answer.changes(conformed):
             yield with_kind_column(pa.Table.from_batches([rows]), kinds, self._options.row_kind_field)
 
-    def _base_of(self, order: WriteOrder) -> Snapshot | None:
-        if order.base_snapshot_id is None:
+    def _base_of(self, write_context: WriteContext) -> Snapshot | None:
+        if write_context.base_snapshot_id is None:
             return None
         try:
-            return self._file_store.snapshots.load(order.base_snapshot_id)
+            return self._file_store.snapshots.load(write_context.base_snapshot_id)
         except SnapshotExpiredError:
-            # The newest will do for sequence numbers: an append in another turn since fails this commit anyway.
+            # The newest will do for sequence numbers: an append under another lease since fails this commit anyway.
             return self._file_store.snapshots.latest()
 
-    def _held_changes(self, pre_images: PreImages) -> HeldChanges | None:
+    def _held_changes(self, pre_images: PreImages) -> PendingChanges | None:
         """For a log with pre-images, which are added to the changes or compared with them."""
         if not self._context.logs_old_rows:
             return None
         looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
-        return (HeldChanges if looks_up else CheckedChanges)(
+        return (PendingChanges if looks_up else CheckedChanges)(
             table=self._table,
             pre_images=pre_images,
             primary_keys=self._schema.primary_keys,
             held_bytes_max=min(self._options.write_buffer_size_bytes, HELD_BYTES_MAX),
         )
 
-    def _log_share(self, order: WriteOrder, *, only_task: bool) -> LogShare | None:
-        if self._log is None or not order.writes_log:
+    def _task_log_writer(self, write_context: WriteContext, *, only_task: bool) -> TaskLogWriter | None:
+        if self._log is None or not write_context.writes_log:
             return None
-        if self.log_comes_first and order.turn is None:
-            return AppendedShare(self._log)
-        share = FencedShare if self.log_comes_first else TransactionalShare
+        if self.is_log_first and write_context.lease is None:
+            return AppendingLogWriter(self._log)
+        share = FencedLogWriter if self.is_log_first else TransactionalLogWriter
         return share(
             table=self._table,
             log=self._log,
-            lease=self._lease,
-            turn=order.turn,
+            leases=self._leases,
+            lease=write_context.lease,
             only_task=only_task,
             clock=self._environment.clock,
             timeout_ms=self._options.log_transaction_timeout_ms,

@@ -166,7 +166,7 @@ def test_only_the_newest_results_are_kept(docs: DataDocs, monkeypatch: pytest.Mo
         run.mkdir(parents=True)
         (run / "table-rows.json").touch()
 
-    with docs.turn():
+    with docs.lock():
         pass
 
     assert sorted(path.parts[-3] for path in kept.rglob("*.json")) == ["snapshot-2", "snapshot-3"]

@@ -66,7 +66,7 @@ def test_without_a_strategy_new_files_stay_in_the_table() -> None:
 def test_files_go_to_one_directory_after_the_other() -> None:
     paths = external_paths_of({**TWO, STRATEGY_OPTION: "Round-Robin"})
 
-    assert [paths.url_of("dt=a/bucket-1", f"data-{turn}.orc", turn) for turn in range(3)] == [
+    assert [paths.url_of("dt=a/bucket-1", f"data-{index}.orc", index) for index in range(3)] == [
         "s3://fast/t/dt=a/bucket-1/data-0.orc",
         "file:/slow/t/dt=a/bucket-1/data-1.orc",
         "s3://fast/t/dt=a/bucket-1/data-2.orc",
@@ -75,7 +75,7 @@ def test_files_go_to_one_directory_after_the_other() -> None:
 
 def test_entropy_spreads_files_over_directories_of_binary_digits() -> None:
     paths = external_paths_of({PATHS_OPTION: "s3://lake/t", STRATEGY_OPTION: "entropy-inject"})
-    urls = [paths.url_of("bucket-0", f"data-{turn}.orc", turn) or "" for turn in range(50)]
+    urls = [paths.url_of("bucket-0", f"data-{index}.orc", index) or "" for index in range(50)]
 
     lengths = {tuple(map(len, url.removeprefix("s3://lake/t/bucket-0/").split("/")[:-1])) for url in urls}
     assert lengths == {(4, 4, 4, 8)}
@@ -85,7 +85,7 @@ def test_entropy_spreads_files_over_directories_of_binary_digits() -> None:
 def test_weights_say_how_many_files_a_directory_gets() -> None:
     paths = external_paths_of({**TWO, STRATEGY_OPTION: "weight-robin", WEIGHTS_OPTION: "9, 1"})
 
-    counts = Counter((paths.url_of("bucket-0", f"data-{turn}.orc", turn) or "")[:2] for turn in range(1000))
+    counts = Counter((paths.url_of("bucket-0", f"data-{index}.orc", index) or "")[:2] for index in range(1000))
     assert 850 < counts["s3"] < 950
     assert counts["s3"] + counts["fi"] == 1000
 

@@ -105,4 +105,4 @@ def test_what_a_statement_can_not_obey_is_refused(make_table: Callable[..., Dyna
     batch = source(**{"overwrite-partition": "{}"})
     with pytest.raises(InvalidInputError, match="this is an append"):
         batch.writer(batch.schema(), overwrite=False)
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None

@@ -27,10 +27,10 @@ EVENTUAL = {"log.consistency": "eventual"}
 
 
 def written(table: DynamicTable, *changes: str) -> None:
-    order = table.new_write().begin(commit_user="stream")
-    with table.new_write().open_task(order) as task:
+    write_context = table.new_write().begin(commit_user="stream")
+    with table.new_write().open_task(write_context) as task:
         task.write(rows(*changes))
-        table.new_write().commit(order, [task.prepare_commit()], 1, defers_tiering=True)
+        table.new_write().commit(write_context, [task.prepare_commit()], 1, defers_tiering=True)
 
 
 class Rounds:
@@ -141,7 +141,7 @@ def test_a_stream_is_in_the_log_at_once_and_in_the_files_by_its_end(
         (tmp_path / "input" / "1.json").write_text('{"id": 1, "v": "newer"}')
         stream.processAllAvailable()
         in_files, in_log = values_of(table.to_arrow()), values_of(all_changes(table))
-        assert table.context.lease.holder() is None
+        assert table.context.leases.holder() is None
     assert stream.tiering is not None
     assert stream.tiering.error is None
 

@@ -21,11 +21,11 @@ from storage_lib.spark.source.table_source import DynamicTableSource
 from storage_lib.spark.stream.checkpoint_identity import query_id_of
 from storage_lib.spark.stream.stream_writer import TableStreamWriter
 from storage_lib.spark.tasks import table_cache
-from storage_lib.spark.tasks.driver_turn import give_up
+from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.translation.spark_schema import struct_of
-from storage_lib.table.protocol.log_part import LogPart
-from storage_lib.table.protocol.write_order import OverwriteScope
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
+from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -75,7 +75,7 @@ def test_the_options_of_a_write_reach_its_commit(make_table: Callable[..., Dynam
 
     assert snapshot is not None
     assert (snapshot.id, snapshot.commit_user, snapshot.commit_identifier) == (1, "job", 7)
-    part = LogPart.of_snapshot(snapshot)
+    part = SnapshotLogProperties.of_snapshot(snapshot)
     assert part is not None
     assert not part.tracked
 
@@ -90,7 +90,7 @@ def test_a_failed_task_leaves_no_file(make_table: Callable[..., DynamicTable]) -
     assert files_of(table) == []
 
 
-def test_a_task_whose_turn_is_over_undoes_itself(make_table: Callable[..., DynamicTable]) -> None:
+def test_a_task_whose_lease_is_over_undoes_itself(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     writer = writer_of(table)
     writer.abort([None])
@@ -116,16 +116,16 @@ def test_giving_up_deletes_what_finished_tasks_wrote_unless_a_commit_was_begun(
     writer.abort([done, None])
 
     assert files_of(table) == []
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
-def test_giving_up_leaves_the_turn_of_another_writer_alone(make_table: Callable[..., DynamicTable]) -> None:
+def test_giving_up_leaves_the_lease_of_another_writer_alone(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     other = table.new_write().begin(commit_user="other")
 
     give_up(table, "me", [])
 
-    holder = table.context.lease.holder()
+    holder = table.context.leases.holder()
     assert holder is not None
     assert holder.startswith("other/")
     table.new_write().abort(other, [])
@@ -161,18 +161,18 @@ def test_a_micro_batch_is_committed_once_by_the_query_in_its_checkpoint(
     snapshot = table.context.file_store.snapshots.latest()
     assert snapshot is not None
     assert (snapshot.commit_user, snapshot.commit_identifier) == ("query", 1)
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     assert len(files_of(table)) == 2, "the repetition left nothing behind"
 
 
-def test_a_micro_batch_without_tasks_gives_its_turn_back(make_table: Callable[..., DynamicTable]) -> None:
+def test_a_micro_batch_without_tasks_releases_its_lease(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     _, commit = stream_writers(table, **{"commit-user": "me"})
-    assert table.context.lease.holder() is not None
+    assert table.context.leases.holder() is not None
 
     commit.commit([], 0)
 
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
 def test_only_the_writer_that_planned_a_micro_batch_can_write_it(make_table: Callable[..., DynamicTable]) -> None:
@@ -190,7 +190,7 @@ def test_a_stream_without_an_identity_is_refused(make_table: Callable[..., Dynam
         stream_writers(table)
     with pytest.raises(InvalidInputError, match=r"write_stream\(\.\.\.\)"):
         query_id_of(str(tmp_path / "nothing"))
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
 
 
 def test_a_process_keeps_its_tables_open_but_not_all_of_them(
@@ -207,21 +207,21 @@ def test_a_process_keeps_its_tables_open_but_not_all_of_them(
     assert list(table_cache._open) == [key_of(second), key_of(third)]
 
 
-def test_the_turn_of_a_write_is_kept_alive_from_its_driver(make_table: Callable[..., DynamicTable]) -> None:
+def test_the_lease_of_a_write_is_kept_alive_from_its_driver(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
 
     writer = writer_of(table)
 
-    turn = writer._order.turn
-    assert turn is not None
-    assert f"turn-{turn.number}" in {thread.name for thread in threading.enumerate()}
+    lease = writer._write_context.lease
+    assert lease is not None
+    assert f"lease-{lease.number}" in {thread.name for thread in threading.enumerate()}
     writer.abort([])
 
 
-def test_an_overwrite_takes_no_turn(make_table: Callable[..., DynamicTable]) -> None:
+def test_an_overwrite_needs_no_lease(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
 
     writer = writer_of(table, {"overwrite-partition": "{}"}, overwrite=True)
 
-    assert writer._order.overwrite == OverwriteScope.of({})
-    assert table.context.lease.holder() is None
+    assert writer._write_context.overwrite == OverwriteScope.of({})
+    assert table.context.leases.holder() is None

@@ -23,17 +23,17 @@ def test_what_is_no_number_of_a_commit_is_refused_before_anything_is_written(ide
     assert content(table) == {"a 1 10"}
 
 
-def test_a_driver_that_hands_in_a_bad_number_loses_its_write_and_its_turn() -> None:
+def test_a_driver_that_hands_in_a_bad_number_loses_its_write_and_its_lease() -> None:
     table = orders()
-    order = table.new_write().begin(commit_user="driver")
-    with table.new_write().open_task(order) as write:
+    write_context = table.new_write().begin(commit_user="driver")
+    with table.new_write().open_task(write_context) as write:
         write.write(rows("+I a 1 10"))
         message = write.prepare_commit()
 
     with pytest.raises(InvalidInputError, match="commit_identifier"):
-        table.new_write().commit(order, [message], "seven")  # type: ignore[arg-type]
+        table.new_write().commit(write_context, [message], "seven")  # type: ignore[arg-type]
 
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     table.append(rows("+I a 1 11"), commit_user="driver", commit_identifier=7)
     assert content(table) == {"a 1 11"}
 
@@ -48,4 +48,4 @@ def test_a_user_that_is_no_text_is_refused_before_anything_is_written(user: Any)
         table.new_write().begin(commit_user=user)
 
     assert table.inspect.snapshots().num_rows == 0
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None

@@ -21,7 +21,7 @@ from storage_lib import (
 )
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.log_store.external.foreign_topic import ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.table_options import StartupMode
@@ -69,7 +69,7 @@ class Topic:
         rows_per_commit: int = 1000,
         skip_expired: bool = False,
     ) -> IngestResult:
-        foreign = ForeignTopic(name=SOURCE, columns=COLUMNS, client_options={}, startup=startup)
+        foreign = ExternalTopic(name=SOURCE, columns=COLUMNS, client_options={}, startup=startup)
         reader = SourceReader(table, foreign, self.log, SOURCE, rows_per_commit, skip_expired=skip_expired)
         return reader.read_up_to(self.log.latest_offsets(), change_tracking=None)
 
@@ -208,7 +208,7 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
         slow.append(rows("+I a 1 10"), source=stale)
 
     assert content(table) == {"a 1 11"}
-    assert table.context.lease.holder() is None
+    assert table.context.leases.holder() is None
     if table.log is not None:
         assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
 
@@ -235,7 +235,7 @@ def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
 def test_who_has_slept_while_another_read_the_source_writes_nothing() -> None:
     table = orders(None, **{"log.consistency": "eventual"})
     first = SourceRange(source=SOURCE, start=None, end=LogOffsets({0: 1}))
-    sleeper = table.new_write().commits.in_turn_for(
+    sleeper = table.new_write().commits.with_lease(
         table.new_write().begin(commit_user="sleeper"), lambda sources: sources
     )
 

@@ -12,7 +12,7 @@ import pytest
 
 from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, WarehouseCatalog
 from storage_lib.schema.evolution.schema_changes import SetOption
-from storage_lib.table.protocol.write_order import OverwriteScope, TableCommitMessage, WriteOrder
+from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
 from storage_lib.table.write.dynamic_buckets import assigners_of_rows, limits_of
 from tests.support.dynamic_bucket_lives import Life, check_index
 from tests.support.other_readers import needs_pypaimon, read_with_pypaimon, read_with_rust
@@ -104,7 +104,7 @@ def test_two_writers_that_know_nothing_of_each_other_do_not_both_commit(catalog:
 
 
 def _whole(table: DynamicTable) -> object:
-    from storage_lib.table.protocol.write_order import OverwriteScope
+    from storage_lib.table.protocol.write_context import OverwriteScope
 
     return OverwriteScope.of({})
 
@@ -122,36 +122,36 @@ def test_a_tracked_overwrite_keeps_keys_that_another_number_of_assigners_brought
 def test_writers_of_other_partitions_do_not_meet(catalog: WarehouseCatalog) -> None:
     table = keyed(catalog)
     table.append(some([1], "b"))
-    order = table.new_write().begin(commit_user="slow", overwrite=OverwriteScope.of({"p": "a"}), tracked=False)
-    task = table.new_write().open_task(order)
+    write_context = table.new_write().begin(commit_user="slow", overwrite=OverwriteScope.of({"p": "a"}), tracked=False)
+    task = table.new_write().open_task(write_context)
     task.write(some([1], "a", 2))
     message = task.prepare_commit()
     table.append(some([2], "b"))
-    table.new_write().commit(order, [message], 1)
+    table.new_write().commit(write_context, [message], 1)
     assert rows(table) == [(1, "a", 2), (1, "b", 1), (2, "b", 1)]
 
 
 def _whole_of(partition: str) -> object:
-    from storage_lib.table.protocol.write_order import OverwriteScope
+    from storage_lib.table.protocol.write_context import OverwriteScope
 
     return OverwriteScope.of({"p": partition})
 
 
-def _tasks(table: DynamicTable, *of_tasks: pa.Table) -> tuple[WriteOrder, list[TableCommitMessage]]:
-    order = table.new_write().begin(commit_user="tasks", tracked=False)
+def _tasks(table: DynamicTable, *of_tasks: pa.Table) -> tuple[WriteContext, list[TableCommitMessage]]:
+    write_context = table.new_write().begin(commit_user="tasks", tracked=False)
     messages = []
     for index, each in enumerate(of_tasks):
-        task = table.new_write().open_task(order, task_index=index)
+        task = table.new_write().open_task(write_context, task_index=index)
         task.write(each)
         messages.append(task.prepare_commit())
-    return order, messages
+    return write_context, messages
 
 
 def test_tasks_that_share_an_assigner_are_refused_and_leave_nothing(catalog: WarehouseCatalog) -> None:
     table = keyed(catalog)
-    order, messages = _tasks(table, some([1]), some([2]))
+    write_context, messages = _tasks(table, some([1]), some([2]))
     with pytest.raises(InvalidInputError, match=r"2 tasks brought rows of the same assigner.*coalesce\(1\)"):
-        table.new_write().commit(order, messages, 1)
+        table.new_write().commit(write_context, messages, 1)
     assert rows(table) == []
     assert index_files(table) == 0
     assert not list(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
@@ -169,8 +169,8 @@ def test_tasks_with_assigners_of_their_own_write_side_by_side(
         assigners = assigners_of_rows(batch, table.schema, limits_of(table.options))
         parts = [every.filter(pa.array(assigners == number)) for number in range(3)]
         assert all(part.num_rows for part in parts)
-        order, messages = _tasks(table, *parts)
-        table.new_write().commit(order, messages, n)
+        write_context, messages = _tasks(table, *parts)
+        table.new_write().commit(write_context, messages, n)
         assert rows(table) == sorted(tuple(row.values()) for row in every.to_pylist())
         check_index(table)
 
@@ -201,9 +201,9 @@ def test_the_index_goes_with_dropped_partitions_and_old_snapshots(catalog: Wareh
 
 def test_an_aborted_write_leaves_no_index(catalog: WarehouseCatalog) -> None:
     table = keyed(catalog)
-    order, messages = _tasks(table, some([1]))
+    write_context, messages = _tasks(table, some([1]))
     assert index_files(table) == 1
-    table.new_write().abort(order, messages)
+    table.new_write().abort(write_context, messages)
     assert index_files(table) == 0
 
 

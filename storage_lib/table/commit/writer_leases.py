@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import StorageError
 
 if TYPE_CHECKING:
+    from storage_lib.table.protocol.lease import Lease
     from storage_lib.table.protocol.table_context import TableContext
-    from storage_lib.table.protocol.turn import Turn
 
 
-class WriterTurns:
+class WriterLeases:
     """For all commits to one table.
 
     With ``fences_first`` a writer that takes the lease over first ends the open log transactions of its holder.
@@ -21,49 +21,49 @@ class WriterTurns:
 
     def __init__(self, context: TableContext, *, fences_first: bool = False) -> None:
         self._environment = context.environment
-        self._lease = context.lease
+        self._leases = context.leases
         self._log = context.log
         self._bucket_count = len(context.schema.bucket_numbers)
         self._fences_first = fences_first
 
-    def take(self, commit_user: str, purpose: str) -> Turn:
+    def take(self, commit_user: str, purpose: str) -> Lease:
         """Wait for the lease; ``UnavailableError`` if it cannot be had in time."""
         holder = f"{commit_user}/{self._environment.new_name()}"
-        turn = self._lease.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
+        lease = self._leases.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
         if self._fences_first:
             # If this fails the lease is not released: the next holder has to know that it is still to be done.
-            self.fence_previous_holder(turn)
-        return turn
+            self.fence_previous_holder(lease)
+        return lease
 
-    def release(self, turn: Turn | None) -> None:
-        """Give the lease back, if there is one."""
-        if turn is not None:
-            self._lease.release(turn)
+    def release(self, lease: Lease | None) -> None:
+        """Release the lease, if there is one."""
+        if lease is not None:
+            self._leases.release(lease)
 
-    def check(self, turn: Turn) -> None:
+    def check(self, lease: Lease) -> None:
         """Raise ``LeaseLostError`` if somebody else has taken the lease over."""
-        self._lease.check(turn)
+        self._leases.check(lease)
 
     @contextmanager
-    def renewed(self, turn: Turn | None) -> Iterator[None]:
+    def renewed(self, lease: Lease | None) -> Iterator[None]:
         """Renew the lease while the body runs."""
-        with nullcontext() if turn is None else self._lease.beating(turn):
+        with nullcontext() if lease is None else self._leases.beating(lease):
             yield
 
     @contextmanager
-    def held(self, turn: Turn | None) -> Iterator[None]:
+    def held(self, lease: Lease | None) -> Iterator[None]:
         """Renew the lease while the body runs, and release it at the end."""
         try:
-            with self.renewed(turn):
+            with self.renewed(lease):
                 yield
         finally:
             # A failure to release does not fail the commit: the lease expires by itself.
             with suppress(StorageError):
-                self.release(turn)
+                self.release(lease)
 
-    def fence_previous_holder(self, turn: Turn) -> None:
+    def fence_previous_holder(self, lease: Lease) -> None:
         """End the transactions that a crashed holder left open, which would block readers until they time out."""
-        if turn.taken_over and self._log is not None:
-            self._lease.check(turn)
+        if lease.taken_over and self._log is not None:
+            self._leases.check(lease)
             for slot in range(self._bucket_count):
                 self._log.begin(slot).abort()

@@ -73,7 +73,7 @@ _OWN = frozenset(
 )
 
 
-class ForeignFormat(StrEnum):
+class ExternalFormat(StrEnum):
     """Formats of external topics."""
 
     DEBEZIUM_JSON = "debezium-json"
@@ -87,11 +87,11 @@ class ForeignFormat(StrEnum):
     @property
     def is_upsert(self) -> bool:
         """Whether a record is the newest row of its key, and a deletion only the key."""
-        return self in (ForeignFormat.UPSERT_KAFKA, ForeignFormat.UPSERT_KAFKA_AVRO)
+        return self in (ExternalFormat.UPSERT_KAFKA, ExternalFormat.UPSERT_KAFKA_AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignTopic:
+class ExternalTopic:
     """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
 
     ``primary_keys`` are the key columns of an upsert-kafka topic without a table. A new reader starts at ``start`` if
@@ -103,7 +103,7 @@ class ForeignTopic:
     client_options: Mapping[str, str] = field(repr=False)
     registry_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     source_name: str | None = None
-    format: ForeignFormat = ForeignFormat.DEBEZIUM_JSON
+    format: ExternalFormat = ExternalFormat.DEBEZIUM_JSON
     primary_keys: tuple[str, ...] = ()
     start: LogOffsets | None = None
     startup: StartupMode = StartupMode.FULL
@@ -112,7 +112,7 @@ class ForeignTopic:
     on_corrupt: OnCorrupt = OnCorrupt.FAIL
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ForeignTopic:
+    def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ExternalTopic:
         """Read Spark's options; those of Spark's own Kafka source (``kafka.*``) do as well as ``log.kafka.*``."""
         given = {_canonical(key): value for key, value in options.items()}
         name = given.get("topic") or given.get("path")
@@ -123,14 +123,14 @@ class ForeignTopic:
         try:
             start = None if START not in given else LogOffsets.from_json(given[START], given.get(START_ID))
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
-            spelled = ForeignFormat(given.get(_FORMAT, ForeignFormat.DEBEZIUM_JSON))
+            spelled = ExternalFormat(given.get(_FORMAT, ExternalFormat.DEBEZIUM_JSON))
             on_corrupt = OnCorrupt(given.get(_ON_CORRUPT, OnCorrupt.FAIL))
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
         except (ValueError, AttributeError) as error:
             message = (
                 f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
-                f"{', '.join(ForeignFormat)}, {_ON_CORRUPT} one of {', '.join(OnCorrupt)}, the other two are whole "
+                f"{', '.join(ExternalFormat)}, {_ON_CORRUPT} one of {', '.join(OnCorrupt)}, the other two are whole "
                 "numbers"
             )
             raise InvalidInputError(message) from error
@@ -200,13 +200,13 @@ class ForeignTopic:
         return KafkaLogStore(schema, settings, clock, self._decoder(schema))
 
     def _decoder(self, schema: TableSchema) -> ChangeDecoder:
-        if self.format is ForeignFormat.UPSERT_KAFKA:
+        if self.format is ExternalFormat.UPSERT_KAFKA:
             return UpsertJson(schema)
-        if self.format is ForeignFormat.UPSERT_KAFKA_AVRO:
+        if self.format is ExternalFormat.UPSERT_KAFKA_AVRO:
             return avro_upserts(schema, self.name, self.registry_options)
-        if self.format is ForeignFormat.DEBEZIUM_JSON_SCHEMA:
+        if self.format is ExternalFormat.DEBEZIUM_JSON_SCHEMA:
             return DebeziumJson(schema, with_update_before=False, has_schema=True)
-        if self.format is ForeignFormat.DEBEZIUM_AVRO:
+        if self.format is ExternalFormat.DEBEZIUM_AVRO:
             return avro_codec(schema, self.name, self.registry_options)
         return DebeziumJson(schema, with_update_before=False)
 

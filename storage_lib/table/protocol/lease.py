@@ -1,8 +1,8 @@
-"""Writers take turns: a turn is a lease on the table, numbered, and good for one commit.
+"""The lease of a table: numbered, held by one writer at a time, and good for one commit.
 
-    lease/lease-<n>      who holds turn n; made by create-if-absent, never rewritten: n is the fencing number
+    lease/lease-<n>      who holds lease n; made by create-if-absent, never rewritten: n is the fencing number
     lease/beat-<n>       rewritten by the holder while it works; a waiter only compares it with what it saw before
-    lease/released-<n>   made when the holder gives turn n back
+    lease/released-<n>   made when the holder releases lease n
     lease/waiting-<name> the ticket of a waiter
 
     holder   create lease-4 ── beat ── beat ── commit ── released-4
@@ -10,7 +10,7 @@
 
 No clocks are compared: a waiter takes over when the beat has not changed for ``lease.timeout`` by its own clock.
 The lease gives liveness only. Safety is the snapshot's: ``check`` before a snapshot is created, and the refusal of
-a commit when another turn's snapshot came between (``TableCommit``), are what a stalled holder can't get past.
+a commit when another lease's snapshot came between (``TableCommit``), are what a stalled holder can't get past.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _NOBODY_KNOWS = {"holder": "?", "commit_user": "", "purpose": "?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """Turn ``number`` of one holder; picklable, so that tasks may beat for their driver.
+class Lease:
+    """Lease ``number`` of one holder; picklable, so that tasks may beat for their driver.
 
-    ``taken_over`` tells that the previous holder did not give its turn back: it may have left log transactions open.
+    ``taken_over`` tells that the previous holder did not release it, so it may have left log transactions open.
     """
 
     number: int
@@ -46,8 +46,8 @@ class Turn:
     taken_over: bool
 
 
-class TurnLease:
-    """Hands out the turns of one table. Thread-safe; any number of processes may use one table's lease."""
+class TableLeases:
+    """Hands out the leases of one table. Thread-safe; any number of processes may use one table's lease."""
 
     def __init__(
         self, environment: Environment, paths: TablePaths, *, timeout_ms: int, wait_timeout_ms: int, table: str
@@ -59,11 +59,11 @@ class TurnLease:
         self._wait_timeout_seconds = wait_timeout_ms / 1000
         self._table = table
 
-    def acquire(self, *, holder: str, commit_user: str, purpose: str) -> Turn:
-        """Wait for the turn and take it.
+    def acquire(self, *, holder: str, commit_user: str, purpose: str) -> Lease:
+        """Wait for the lease and acquire it.
 
         A holder of the same ``commit_user`` is an earlier incarnation of the caller (a stream that was restarted,
-        a task tried again), so its turn is taken over at once; that is as safe as any other take-over.
+        a task tried again), so its lease is taken over at once; that is as safe as any other take-over.
 
         Raises ``UnavailableError`` naming the holder when the wait exceeds ``lease.wait-timeout``.
         """
@@ -77,23 +77,25 @@ class TurnLease:
                 newest = self.newest()
                 held_by = None if newest is None else self._held_by(newest)
                 if newest is None or held_by is None or held_by["commit_user"] == commit_user:
-                    turn = self._create((newest or 0) + 1, holder, commit_user, purpose, taken_over=held_by is not None)
-                    if turn is not None:
-                        return turn
+                    lease = self._create(
+                        (newest or 0) + 1, holder, commit_user, purpose, taken_over=held_by is not None
+                    )
+                    if lease is not None:
+                        return lease
                     continue
                 now = clock.monotonic()
                 current = (newest, self._beat_of(newest))
                 if current != seen:
                     seen, still_since = current, now
                 elif now - still_since >= self._timeout_seconds:
-                    turn = self._create(newest + 1, holder, commit_user, purpose, taken_over=True)
-                    if turn is not None:
-                        return turn
+                    lease = self._create(newest + 1, holder, commit_user, purpose, taken_over=True)
+                    if lease is not None:
+                        return lease
                     continue
                 if now - started >= self._wait_timeout_seconds:
                     message = (
-                        f"table {self._table}: no turn to write after {self._wait_timeout_seconds:g} s; "
-                        f"{held_by['holder']} has held turn {newest} for {held_by['purpose']!r} all along. "
+                        f"table {self._table}: no lease acquired after {self._wait_timeout_seconds:g} s; "
+                        f"{held_by['holder']} has held lease {newest} for {held_by['purpose']!r} since. "
                         "Try again later, stop that writer, or raise lease.wait-timeout"
                     )
                     raise UnavailableError(message)
@@ -105,27 +107,27 @@ class TurnLease:
                 with suppress(StorageError):
                     self._files.delete(ticket, below=self._paths.root)
 
-    def release(self, turn: Turn) -> None:
-        """Give the turn back; harmless when it was lost or given back before."""
-        self._files.create_if_absent(self._paths.lease_released_path(turn.number), b"")
+    def release(self, lease: Lease) -> None:
+        """Release the lease; harmless when it was lost or given back before."""
+        self._files.create_if_absent(self._paths.lease_released_path(lease.number), b"")
 
-    def beat(self, turn: Turn) -> None:
+    def beat(self, lease: Lease) -> None:
         """Show that the holder is alive."""
-        self._files.replace(self._paths.lease_beat_path(turn.number), self._environment.new_name().encode())
+        self._files.replace(self._paths.lease_beat_path(lease.number), self._environment.new_name().encode())
 
     @contextmanager
-    def beating(self, turn: Turn) -> Iterator[None]:
+    def beating(self, lease: Lease) -> Iterator[None]:
         """Beat from a thread while the body runs; an outage of storage only means a missed beat."""
         done = threading.Event()
 
         def keep_beating() -> None:
             while not done.wait(self._timeout_seconds / 6):
                 try:
-                    self.beat(turn)
+                    self.beat(lease)
                 except (StorageError, OSError):
                     continue
 
-        thread = threading.Thread(target=keep_beating, name=f"beat-{turn.number}", daemon=True)
+        thread = threading.Thread(target=keep_beating, name=f"beat-{lease.number}", daemon=True)
         thread.start()
         try:
             yield
@@ -133,24 +135,24 @@ class TurnLease:
             done.set()
             thread.join()
 
-    def check(self, turn: Turn) -> None:
-        """Raise ``LeaseLostError`` if somebody has taken a later turn, ``NotFoundError`` if the table was dropped."""
+    def check(self, lease: Lease) -> None:
+        """Raise ``LeaseLostError`` if somebody has taken a later lease, ``NotFoundError`` if the table was dropped."""
         # Not only the next lease: after a long sleep that one may have been forgotten already.
         newest = self.newest()
         if newest is None:
             message = (
-                f"table {self._table}: it was dropped while it was written to by {turn.holder}. Nothing became visible"
+                f"table {self._table}: it was dropped while it was written to by {lease.holder}. Nothing became visible"
             )
             raise NotFoundError(message)
-        if newest != turn.number:
+        if newest != lease.number:
             message = (
-                f"table {self._table}: turn {turn.number} of {turn.holder} was taken over by another writer, "
+                f"table {self._table}: lease {lease.number} of {lease.holder} was taken over by another writer, "
                 "because it did not beat for longer than lease.timeout. Nothing became visible; write again"
             )
             raise LeaseLostError(message)
 
     def newest(self) -> int | None:
-        """The number of the newest turn, None if there never was one."""
+        """The number of the newest lease, None if there never was one."""
         numbers = [
             number
             for entry in self._files.list_directory(self._paths.lease_directory)
@@ -159,12 +161,12 @@ class TurnLease:
         return max(numbers, default=None)
 
     def holder(self) -> str | None:
-        """Who has the turn now; None if nobody does."""
+        """Name of the lease's holder, None if it is free."""
         newest = self.newest()
         held_by = None if newest is None else self._held_by(newest)
         return None if held_by is None else held_by["holder"]
 
-    def _create(self, number: int, holder: str, commit_user: str, purpose: str, *, taken_over: bool) -> Turn | None:
+    def _create(self, number: int, holder: str, commit_user: str, purpose: str, *, taken_over: bool) -> Lease | None:
         content = json.dumps({"holder": holder, "commit_user": commit_user, "purpose": purpose})
         if not self._files.create_if_absent(self._paths.lease_path(number), content.encode()):
             return None
@@ -174,7 +176,7 @@ class TurnLease:
             return None
         with suppress(StorageError):
             self._forget_before(number - _LEASES_KEPT)
-        return Turn(number=number, holder=holder, taken_over=taken_over)
+        return Lease(number=number, holder=holder, taken_over=taken_over)
 
     def _held_by(self, number: int) -> dict[str, str] | None:
         if self._files.exists(self._paths.lease_released_path(number)):
@@ -190,7 +192,7 @@ class TurnLease:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}
         except UNDECODABLE:
-            _LOGGER.warning("%s is damaged: nobody knows whose turn it is", self._paths.lease_path(number))
+            _LOGGER.warning("%s is damaged: the holder of the lease is unknown", self._paths.lease_path(number))
             return dict(_NOBODY_KNOWS)
 
     def _beat_of(self, number: int) -> bytes:
@@ -209,7 +211,7 @@ class TurnLease:
         return path
 
     def _let_waiters_pass(self, commit_user: str) -> None:
-        """Be fair: who had the last turn lets one of the waiters have the next.
+        """Let a waiter acquire the next lease: the last holder does not compete with it.
 
         A ticket that is not renewed meanwhile belongs to a crashed waiter, and is deleted.
         """

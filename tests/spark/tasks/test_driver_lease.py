@@ -1,4 +1,4 @@
-"""The driver's thread that shows a turn to be alive while Spark plans and runs the tasks."""
+"""The driver's thread that shows a lease to be alive while Spark plans and runs the tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from storage_lib.spark.tasks.driver_turn import keep_alive
+from storage_lib.spark.tasks.driver_lease import keep_alive
 
 OURS = 7
 
@@ -29,31 +29,31 @@ class Lease:
     def holder(self) -> str | None:
         return None if self.ended.is_set() else "query/1"
 
-    def beat(self, turn: Any) -> None:
-        assert turn.number == OURS
+    def beat(self, lease: Any) -> None:
+        assert lease.number == OURS
         self.beats += 1
 
 
-def test_a_turn_is_beaten_for_until_it_was_given_back() -> None:
+def test_a_lease_is_renewed_until_it_is_released() -> None:
     assert _beats_until("given back") == 3
 
 
-def test_nobody_beats_for_a_turn_that_was_taken_over() -> None:
+def test_a_lease_that_was_taken_over_is_not_renewed() -> None:
     assert _beats_until("taken over") == 3
 
 
 def _beats_until(end: str) -> int:
-    lease = Lease(asked=["ours", "ours", "ours", end])
+    leases = Lease(asked=["ours", "ours", "ours", end])
     table: Any = SimpleNamespace(
-        new_write=lambda: SimpleNamespace(lease=lease),
+        new_write=lambda: SimpleNamespace(leases=leases),
         options=SimpleNamespace(lease_timeout_ms=60, lease_wait_timeout_ms=600_000),
     )
-    turn: Any = SimpleNamespace(number=OURS)
+    lease: Any = SimpleNamespace(number=OURS)
 
-    keep_alive(table, turn)
+    keep_alive(table, lease)
 
-    assert lease.ended.wait(120)
+    assert leases.ended.wait(120)
     for thread in threading.enumerate():
-        if thread.name == f"turn-{OURS}":
+        if thread.name == f"lease-{OURS}":
             thread.join(120)
-    return lease.beats
+    return leases.beats

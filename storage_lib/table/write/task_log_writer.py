@@ -1,7 +1,8 @@
-"""The log's part of one task: in transactions that its driver's snapshot decides, or visible at once.
+"""Writers of one task's rows to the log.
 
-``log.consistency=transactional`` writes a ``TransactionalShare``; ``eventual`` an ``AppendedShare``; holders of the
-lease there (``ingest``, an overwrite, a repair) write a ``FencedShare``.
+``TransactionalLogWriter``: ``log.consistency=transactional``; the driver's snapshot decides about its transactions.
+``AppendingLogWriter``: ``log.consistency=eventual``; rows are visible at once.
+``FencedLogWriter``: writes under the lease of such a table (``ingest``, an overwrite, a repair).
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError, LeaseLostError
 from storage_lib.log_store.log_store import LogAppender, LogStore, LogTransaction
+from storage_lib.table.protocol.lease import Lease, TableLeases
 from storage_lib.table.protocol.log_endings import not_in_log
-from storage_lib.table.protocol.log_part import BucketTransaction
-from storage_lib.table.protocol.turn import Turn, TurnLease
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
 
 
-class LogShare(Protocol):
+class TaskLogWriter(Protocol):
     """The log's side of one task's write. Not thread-safe."""
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
@@ -35,24 +36,24 @@ class LogShare(Protocol):
         """Take back what can be taken back."""
 
 
-class TransactionalShare:
-    """One open transaction a bucket. ``turn`` tells why one was fenced, and whether this is the ``only_task``."""
+class TransactionalLogWriter:
+    """One open transaction a bucket. ``lease`` tells why one was fenced, and whether this is the ``only_task``."""
 
     def __init__(
         self,
         *,
         table: str,
         log: LogStore,
-        lease: TurnLease,
-        turn: Turn | None,
+        leases: TableLeases,
+        lease: Lease | None,
         only_task: bool,
         clock: Clock,
         timeout_ms: int,
     ) -> None:
         self._table = table
         self._log = log
+        self._leases = leases
         self._lease = lease
-        self._turn = turn
         self._only_task = only_task
         self._clock = clock
         self._timeout_seconds = timeout_ms / 1000
@@ -60,18 +61,18 @@ class TransactionalShare:
         self._begun: dict[int, float] = {}
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
-        """See ``LogShare.write``."""
+        """See ``TaskLogWriter.write``."""
         with self._fencing_explained(bucket):
             if bucket not in self._transactions:
-                if self._turn is not None:
+                if self._lease is not None:
                     # To begin fences the holder of the slot, which may be the process that took our lease over.
-                    self._lease.check(self._turn)
+                    self._leases.check(self._lease)
                 self._begun[bucket] = self._clock.monotonic()
                 self._transactions[bucket] = self._log.begin(bucket)
             self._transactions[bucket].write(bucket, rows, kinds)
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """See ``LogShare.flush``: the records are stored, but nobody sees them yet."""
+        """See ``TaskLogWriter.flush``: the records are stored, but nobody sees them yet."""
         flushed: list[BucketTransaction] = []
         for bucket, transaction in self._transactions.items():
             with self._fencing_explained(bucket):
@@ -80,7 +81,7 @@ class TransactionalShare:
         return tuple(flushed)
 
     def abort(self) -> None:
-        """See ``LogShare.abort``: nobody will ever see anything of it."""
+        """See ``TaskLogWriter.abort``: nobody will ever see anything of it."""
         for transaction in self._transactions.values():
             transaction.abort()
 
@@ -95,39 +96,39 @@ class TransactionalShare:
         try:
             yield
         except LeaseLostError as error:
-            if self._turn is None:
+            if self._lease is None:
                 raise
-            self._lease.check(self._turn)
+            self._leases.check(self._lease)
             if self._only_task or self._clock.monotonic() - self._begun[bucket] >= self._timeout_seconds:
                 raise
             raise two_tasks_for_one_bucket(self._table, bucket) from error
 
 
-class FencedShare(TransactionalShare):
-    """Visible at the end of the task, unless its turn has gone to somebody else by then: no snapshot decides.
+class FencedLogWriter(TransactionalLogWriter):
+    """Rows become visible at the end of the task if its lease is still held; no snapshot decides.
 
-    Rows that were made of a source's records, or of the table's own, must not come behind what a later turn has made of
-    the same. So the turn is looked at once more before the transactions are committed: by then they have begun, so
-    the next holder of the lease ends them first (``EventualCommit``).
+    Rows computed from a source's records, or from the table's own, must not follow rows that a later holder of the
+    lease computed from the same. So the lease is checked again before the transactions are committed: they began before
+    that check, so the next holder ends them first (``EventualCommit``).
     """
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """See ``LogShare.flush``: nothing is left for a commit. ``LeaseLostError`` for a turn that was lost."""
+        """See ``TaskLogWriter.flush``: nothing is left for a commit. ``LeaseLostError`` for a lost lease."""
         stored = super().flush()
-        if stored and self._turn is not None:
-            self._lease.check(self._turn)
+        if stored and self._lease is not None:
+            self._leases.check(self._lease)
             if not_in_log(self._log, stored):
-                self._lease.check(self._turn)
+                self._leases.check(self._lease)
                 message = (
-                    f"table {self._table}: transactions of the log in turn {self._turn.number} of {self._turn.holder} "
-                    "were ended by somebody else, or timed out (log.transaction.timeout), before they were committed; "
-                    "write again"
+                    f"table {self._table}: the log's transactions under lease {self._lease.number} of "
+                    f"{self._lease.holder} were ended by another writer, or timed out (log.transaction.timeout), "
+                    "before they were committed; write again"
                 )
                 raise LeaseLostError(message)
         return ()
 
 
-class AppendedShare:
+class AppendingLogWriter:
     """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back."""
 
     def __init__(self, log: LogStore) -> None:
@@ -135,20 +136,20 @@ class AppendedShare:
         self._appender: LogAppender | None = None
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
-        """See ``LogShare.write``."""
+        """See ``TaskLogWriter.write``."""
         if self._appender is None:
             self._appender = self._log.open_appender()
         self._appender.write(bucket, rows, kinds)
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """See ``LogShare.flush``."""
+        """See ``TaskLogWriter.flush``."""
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.finish()
         return ()
 
     def abort(self) -> None:
-        """See ``LogShare.abort``: what was stored stays, for it was seen."""
+        """See ``TaskLogWriter.abort``: what was stored stays, for it was seen."""
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.give_up()

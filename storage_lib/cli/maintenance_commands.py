@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from storage_lib.cli.command_line_options import parsed_pairs
 from storage_lib.cli.context import Settings, reporting, settings_of
-from storage_lib.cli.given_options import parsed_pairs
-from storage_lib.cli.look_commands import Partition, TableName
+from storage_lib.cli.inspect_commands import Partition, TableName
 from storage_lib.cli.output import print_fields, print_rows
 from storage_lib.errors import InvalidInputError
 

@@ -1,4 +1,4 @@
-"""What keeps a table small and quick: compaction, dropped partitions, expiry. None of it needs a turn."""
+"""What keeps a table small and quick: compaction, dropped partitions, expiry. None of it needs a lease."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Buckets = Iterable[tuple[Mapping[str, object], int]]
 """Some of a table's, each by its whole partition and its number."""
 
 
-class TableCare:
+class FileMaintenance:
     """The care verbs of ``DynamicTable``, which says what they promise."""
 
     def __init__(self, context: TableContext, *, commit: TableCommit, partitions: PartitionSpecs) -> None:
@@ -140,7 +140,7 @@ class TableCare:
     ) -> Snapshot | None:
         """Commit the outputs of tasks, but for buckets that somebody else changed first; what is not committed goes.
 
-        Each turn of the loop has fewer buckets than the last: among many writers a table still gets compacted.
+        Each round of the loop has fewer buckets than the last: among many writers a table still gets compacted.
         """
         if not messages:
             return None

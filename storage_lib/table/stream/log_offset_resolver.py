@@ -13,7 +13,7 @@ from storage_lib.errors import LogOffsetsExpiredError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import FIRST_ID
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.table.protocol.log_part import LogPart
+from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.log_store import LogStore
 
 
-class LogPlaces:
+class LogOffsetResolver:
     """Finds places in the log of one table."""
 
     def __init__(self, *, table: str, file_store: FileStore, clock: Clock) -> None:
@@ -41,7 +41,7 @@ class LogPlaces:
             return offsets.in_log(log_id)
         history = self._file_store.snapshots
         for snapshot in tracked_snapshots(history, snapshot_id, history.latest_id() or 0):
-            part = LogPart.of_snapshot(snapshot)
+            part = SnapshotLogProperties.of_snapshot(snapshot)
             if part is not None and part.offsets is not None and not part.offsets.is_of(log_id):
                 message = (
                     f"table {self._table}: the log was recreated after snapshot {snapshot.id}, whose changes a stream "
@@ -86,7 +86,7 @@ class LogPlaces:
         newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
         found: dict[int, int] = {}
         for snapshot_id in range(newest, earliest - 1, -1):
-            part = LogPart.of_snapshot(history.load(snapshot_id))
+            part = SnapshotLogProperties.of_snapshot(history.load(snapshot_id))
             if part is None or part.offsets is None:
                 continue
             ends = {bucket: end for bucket, end in part.offsets.next_offsets.items() if end > start.of(bucket)}
@@ -118,7 +118,7 @@ def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterat
     """The snapshots whose changes streams get. Of overwrites only the tracked ones."""
     for snapshot_id in range(after + 1, last + 1):
         snapshot = history.load(snapshot_id)
-        part = LogPart.of_snapshot(snapshot)
+        part = SnapshotLogProperties.of_snapshot(snapshot)
         is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
         is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
         if is_append or is_told:
@@ -132,7 +132,7 @@ def offsets_told(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffs
     """
     earliest = None
     while snapshot is not None:
-        part = LogPart.of_snapshot(snapshot)
+        part = SnapshotLogProperties.of_snapshot(snapshot)
         if part is not None and part.offsets is not None:
             return part.offsets
         earliest = (history.earliest_id() or FIRST_ID) if earliest is None else earliest

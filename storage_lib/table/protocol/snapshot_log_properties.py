@@ -35,7 +35,7 @@ class BucketTransaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPart:
+class SnapshotLogProperties:
     """The log's half of one snapshot.
 
     ``covers_from`` maps a bucket to the newest snapshot whose changes were in the log before this one's
@@ -43,7 +43,7 @@ class LogPart:
     """
 
     tracked: bool
-    lease: int | None = None
+    lease_number: int | None = None
     offsets: LogOffsets | None = None
     transactions: tuple[BucketTransaction, ...] = ()
     covers_from: Mapping[int, int] = field(default_factory=dict)
@@ -51,8 +51,8 @@ class LogPart:
     def to_properties(self) -> dict[str, str]:
         """The snapshot properties; keys without a value are left out."""
         properties = {TRACKED: "true" if self.tracked else "false"}
-        if self.lease is not None:
-            properties[LEASE] = str(self.lease)
+        if self.lease_number is not None:
+            properties[LEASE] = str(self.lease_number)
         if self.offsets is not None:
             properties[OFFSETS] = self.offsets.to_json()
             if self.offsets.log_id is not None:
@@ -64,7 +64,7 @@ class LogPart:
         return properties
 
     @classmethod
-    def of_snapshot(cls, snapshot: Snapshot) -> LogPart | None:
+    def of_snapshot(cls, snapshot: Snapshot) -> SnapshotLogProperties | None:
         """As read from a snapshot's properties; None for a snapshot of a writer without a log.
 
         Raises ``CorruptFileError`` naming the snapshot's file if they can't be decoded.
@@ -72,11 +72,11 @@ class LogPart:
         properties = snapshot.properties
         if TRACKED not in properties:
             return None
-        lease, offsets = properties.get(LEASE), properties.get(OFFSETS)
+        number, offsets = properties.get(LEASE), properties.get(OFFSETS)
         try:
             return cls(
                 tracked=properties[TRACKED] == "true",
-                lease=None if lease is None else int(lease),
+                lease_number=None if number is None else int(number),
                 offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
                 transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
                 covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},

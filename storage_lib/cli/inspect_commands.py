@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from storage_lib.cli.command_line_options import parsed_pairs
 from storage_lib.cli.context import REFUSED, reporting, settings_of
-from storage_lib.cli.given_options import parsed_pairs
 from storage_lib.cli.output import note, print_fields, print_json, print_rows
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
@@ -81,11 +81,11 @@ def partitions(context: typer.Context, table: TableName) -> None:
 
 
 def leases(context: typer.Context, table: TableName) -> None:
-    """Say who has the writers' turn."""
+    """Show which writer holds the lease."""
     settings = settings_of(context)
     opened = settings.table(table)
     print_fields(
-        {"turn": opened.inspect.lease_number(), "held by": opened.inspect.lease_holder() or "nobody"},
+        {"lease": opened.inspect.lease_number(), "held by": opened.inspect.lease_holder() or "nobody"},
         as_json=settings.as_json,
     )
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import CommitMessage
-from storage_lib.table.protocol.log_part import BucketTransaction
-from storage_lib.table.protocol.turn import Turn
+from storage_lib.table.protocol.lease import Lease
+from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class OverwriteScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOrder:
+class WriteContext:
     """A commit in progress: its user, its base snapshot, its lease, and whether its changes go to the log."""
 
     commit_user: str
     tracked: bool
     base_snapshot_id: int | None
-    turn: Turn | None = None
+    lease: Lease | None = None
     overwrite: OverwriteScope | None = None
     is_difference: bool = False
     """Whether its rows make another content of that snapshot's, rather than add to whatever is there."""
@@ -52,19 +52,19 @@ class WriteOrder:
     def to_json(self) -> str:
         """One line for an engine's options; ``InvalidInputError`` for an overwrite's order, whose scope is no JSON."""
         if self.overwrite is not None:
-            message = "the order of an overwrite can't be handed on as text; open it where it is used"
+            message = "the context of an overwrite can't be written as text; open it where it is used"
             raise InvalidInputError(message)
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> WriteOrder:
+    def from_json(cls, text: str) -> WriteContext:
         """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
         try:
             value = json.loads(text)
-            turn = value.pop("turn")
-            return cls(turn=None if turn is None else Turn(**turn), **value)
+            lease = value.pop("lease")
+            return cls(lease=None if lease is None else Lease(**lease), **value)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"{text!r} is not a write order; pass what WriteOrder.to_json() returned"
+            message = f"{text!r} is not a write context; pass what WriteContext.to_json() returned"
             raise InvalidInputError(message) from error
 
     @property

@@ -8,13 +8,13 @@ from contextlib import suppress
 from storage_lib.errors import StorageError
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.store import FileStore
-from storage_lib.table.changelog.content_difference import ContentDifference, FilesByPlace, Place
+from storage_lib.table.changelog.snapshot_diff import FilesByPlace, Place, SnapshotDiff
 
 
-class ToldChanges:
+class OverwriteChangelog:
     """For a table with a changelog producer. Compares the contents as streams of the changelog have seen them."""
 
-    def __init__(self, *, file_store: FileStore, difference: ContentDifference) -> None:
+    def __init__(self, *, file_store: FileStore, difference: SnapshotDiff) -> None:
         self._file_store = file_store
         self._difference = difference.with_old_rows()
 

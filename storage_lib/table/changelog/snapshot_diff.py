@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[bytes, int]
 FilesByPlace: TypeAlias = Mapping[Place, Sequence[DataFileMeta]]
 
 
-class ContentDifference:
+class SnapshotDiff:
     """Compares rows; no more than one bucket's old and new rows are in memory.
 
     Where rows are merged (``merges``), the changes of each append are found by such a comparison. Then only rows with
@@ -39,9 +39,9 @@ class ContentDifference:
         self._with_update_before = with_update_before
         self._merges = merges
 
-    def with_old_rows(self) -> ContentDifference:
+    def with_old_rows(self) -> SnapshotDiff:
         """The same, each changed row told by a pair of ``-U`` and ``+U``."""
-        return ContentDifference(
+        return SnapshotDiff(
             file_store=self._file_store, schema=self._schema, with_update_before=True, merges=self._merges
         )
 

@@ -16,7 +16,7 @@ from storage_lib.table.write.pre_images import PreImages
 HELD_BYTES_MAX = 256 << 20
 
 
-class HeldChanges:
+class PendingChanges:
     """The changes that one task has not written to the log yet. One thread at a time."""
 
     def __init__(self, *, table: str, pre_images: PreImages, primary_keys: Sequence[str], held_bytes_max: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
-from storage_lib.log_store.external.foreign_topic import ForeignFormat, ForeignTopic
+from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
 from storage_lib.schema.types.variant import VARIANT_ARROW
 from storage_lib.spark.translation.spark_errors import storage_error_in
 from tests.support.spark_topics import produce
@@ -44,24 +44,26 @@ def test_what_can_not_be_is_refused(options: dict[str, str], complaint: str) -> 
     topic = {"topic": "cdc"} if options else {}
 
     with pytest.raises(InvalidInputError, match=complaint):
-        ForeignTopic.parse({**topic, **options}, COLUMNS)
+        ExternalTopic.parse({**topic, **options}, COLUMNS)
 
 
 def test_options_of_the_catalog_and_of_users_come_along() -> None:
     options = {"metastore": "filesystem", "s3.endpoint": "http://127.0.0.1:1", "bucket": "2", "x.note": "mine"}
-    assert ForeignTopic.parse({"topic": "cdc", **options}, COLUMNS).name == "cdc"
+    assert ExternalTopic.parse({"topic": "cdc", **options}, COLUMNS).name == "cdc"
 
 
 def test_variants_are_not_read_from_a_topic() -> None:
     columns = pa.schema([("id", pa.int64()), ("list", pa.list_(VARIANT_ARROW))])
 
     with pytest.raises(InvalidInputError, match=r"topic cdc: column 'list' is a VARIANT, .* into a STRING column"):
-        ForeignTopic.parse({"topic": "cdc"}, columns)
+        ExternalTopic.parse({"topic": "cdc"}, columns)
 
 
 @pytest.mark.parametrize("prefix", ["kafka.", "log.kafka.", "Kafka."])
 def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
-    topic = ForeignTopic.parse({"path": "cdc", f"{prefix}acks": "1", "column.types": '{"at": "TIMESTAMP(3)"}'}, COLUMNS)
+    topic = ExternalTopic.parse(
+        {"path": "cdc", f"{prefix}acks": "1", "column.types": '{"at": "TIMESTAMP(3)"}'}, COLUMNS
+    )
 
     assert topic.client_options == {"acks": "1"}
     assert topic.name == "cdc"
@@ -70,35 +72,35 @@ def test_the_clients_options_are_taken_in_both_spellings(prefix: str) -> None:
 
 def test_a_topics_secrets_are_not_shown() -> None:
     secrets = {"kafka.sasl.plain.password": "sesame", "log.schema-registry.password": "sesame"}
-    topic = ForeignTopic.parse({"topic": "cdc", **secrets}, COLUMNS)
+    topic = ExternalTopic.parse({"topic": "cdc", **secrets}, COLUMNS)
 
     assert topic.client_options == {"sasl.plain.password": "sesame"}
     assert topic.registry_options == {"password": "sesame"}
     assert "sesame" not in repr(topic)
 
 
-@pytest.mark.parametrize("format_", list(ForeignFormat))
+@pytest.mark.parametrize("format_", list(ExternalFormat))
 @pytest.mark.kafka
 @pytest.mark.integration
-def test_a_topic_is_read_in_its_format_also_elsewhere(kafka: LocalKafka, format_: ForeignFormat) -> None:
+def test_a_topic_is_read_in_its_format_also_elsewhere(kafka: LocalKafka, format_: ExternalFormat) -> None:
     produce(kafka.bootstrap_servers, "of-any-format")
     options = {"topic": "of-any-format", "kafka.bootstrap.servers": kafka.bootstrap_servers, "log.format": format_}
     registry = {"log.schema-registry.url": "http://registry:8081", "primary-key": "id"}
 
-    log = pickle.loads(pickle.dumps(ForeignTopic.parse({**options, **registry}, COLUMNS).log()))  # noqa: S301  ours
+    log = pickle.loads(pickle.dumps(ExternalTopic.parse({**options, **registry}, COLUMNS).log()))  # noqa: S301  ours
 
     assert log._decoder.name == format_
     assert [batch.rows.num_rows for batch in log.read(log.earliest_offsets())] == [0]
     if "avro" in format_:
         with pytest.raises(InvalidInputError, match="needs a schema registry"):
-            ForeignTopic.parse(options, COLUMNS).log()
+            ExternalTopic.parse(options, COLUMNS).log()
 
 
 @pytest.mark.kafka
 @pytest.mark.integration
 def test_a_topic_that_is_not_there_is_for_others_to_make(kafka: LocalKafka) -> None:
     servers = kafka.bootstrap_servers
-    topic = ForeignTopic.parse({"topic": "not-yet-made", "kafka.bootstrap.servers": servers}, COLUMNS)
+    topic = ExternalTopic.parse({"topic": "not-yet-made", "kafka.bootstrap.servers": servers}, COLUMNS)
 
     with pytest.raises(NotFoundError, match=f"{servers} has no topic 'not-yet-made' to read from; check its name"):
         topic.log()
@@ -124,6 +126,6 @@ def test_the_last_error_of_ours_in_a_traceback_is_the_one_that_counts() -> None:
 def test_an_option_that_nothing_heeds_is_refused(key: str, said: str) -> None:
     columns = pa.schema([("id", pa.int64())])
     with pytest.raises(InvalidInputError, match=said):
-        ForeignTopic.parse({"topic": "t", key: "x"}, columns)
+        ExternalTopic.parse({"topic": "t", key: "x"}, columns)
     of_a_connection = {"s3.region": "r", "metastore": "filesystem", "bucket": "3", "log.kafka.client.id": "c"}
-    assert ForeignTopic.parse({"topic": "t", **of_a_connection}, columns).name == "t"
+    assert ExternalTopic.parse({"topic": "t", **of_a_connection}, columns).name == "t"

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from storage_lib.cli import app as command_line
+from storage_lib.cli.command_line_options import options_of_environment, options_of_file, parsed_options, parsed_pairs
 from storage_lib.cli.context import Settings
-from storage_lib.cli.given_options import options_of_environment, options_of_file, parsed_options, parsed_pairs
 from storage_lib.errors import InvalidInputError
 
 SECRET = {"log.kafka.sasl.plain.password": "sesame=1 #x", "uri": "postgresql://ann:sesame@2@db/t"}
