@@ -22,6 +22,7 @@ from storage_lib.file_store.file_deletion import FileDeletion, declared_by_any_s
 from storage_lib.file_store.references import FileReferences
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
+from storage_lib.io.lease_paths import is_ticket
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.options.external_paths import PATHS_OPTION, io_path
 
@@ -168,7 +169,7 @@ class OrphanFiles:
         for directory in directories:
             if self._is_behind_link(directory):
                 continue
-            yield from self._files(directory, paths.is_waiting_name if is_whole else lambda _: True)
+            yield from self._files(directory, is_ticket if is_whole else lambda _: True)
 
     def _is_behind_link(self, directory: str) -> bool:
         """Whether one of the directories from the table's to this one is a link."""

@@ -1,13 +1,11 @@
-"""Every name in a table's directory, and back (docs/format.md, 1.1): no other code puts paths together."""
+"""Every name in a table's directory, and back (docs/format.md, 1.1): no other code but ``LeasePaths`` builds paths."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEASE = "lease-"
-_RELEASED = "released-"
-_BEAT = "beat-"
-_WAITING = "waiting-"
+from storage_lib.io.lease_paths import number_after
+
 _BUCKET = "bucket-"
 _BRANCH = "branch-"
 _TAG = "tag-"
@@ -136,47 +134,8 @@ class TablePaths:
 
     @property
     def lease_directory(self) -> str:
-        """Holds the leases of writers and the tickets of those that wait."""
+        """Holds the leases of writers and the tickets of those that wait: ``LeasePaths``."""
         return f"{self.history_directory}/lease"
-
-    def lease_path(self, number: int) -> str:
-        """Turn ``number``: who has it, and what for."""
-        return f"{self.lease_directory}/{_LEASE}{number}"
-
-    def lease_released_path(self, number: int) -> str:
-        """Exists once lease ``number`` was released."""
-        return f"{self.lease_directory}/{_RELEASED}{number}"
-
-    def lease_beat_path(self, number: int) -> str:
-        """Changes while the holder of lease ``number`` is alive."""
-        return f"{self.lease_directory}/{_BEAT}{number}"
-
-    def waiting_path(self, name: str) -> str:
-        """The ticket of a waiting writer, ``name`` being new."""
-        return f"{self.lease_directory}/{_WAITING}{name}"
-
-    def waiting_path_of(self, file_name: str) -> str:
-        """The path of a ticket that was found under the lease directory."""
-        return f"{self.lease_directory}/{file_name}"
-
-    @staticmethod
-    def is_waiting_name(file_name: str) -> bool:
-        """Whether an entry of the lease directory is a ticket."""
-        return file_name.startswith(_WAITING)
-
-    @staticmethod
-    def lease_number(file_name: str) -> int | None:
-        """The number of a lease's own file; None for other entries."""
-        return _number_after(_LEASE, file_name)
-
-    @staticmethod
-    def lease_file_number(file_name: str) -> int | None:
-        """The number of the lease that any file belongs to; None for tickets and others."""
-        for prefix in (_LEASE, _RELEASED, _BEAT):
-            number = _number_after(prefix, file_name)
-            if number is not None:
-                return number
-        return None
 
     def partition_directory(self, partition_path: str) -> str:
         """``partition_path`` is ``dt=2024-05-14/`` and the like, empty for an unpartitioned table."""
@@ -201,7 +160,7 @@ class TablePaths:
         """The bucket whose directory this is; None for other directories."""
         if directory_name == f"{_BUCKET}postpone":
             return _POSTPONED_BUCKET
-        return _number_after(_BUCKET, directory_name)
+        return number_after(_BUCKET, directory_name)
 
     @staticmethod
     def new_data_file_name(writer_uuid: str, counter: int, extension: str) -> str:
@@ -246,9 +205,3 @@ class TablePaths:
     def new_manifest_list_name(writer_uuid: str, counter: int) -> str:
         """A list of manifests."""
         return f"manifest-list-{writer_uuid}-{counter}"
-
-
-def _number_after(prefix: str, name: str) -> int | None:
-    digits = name.removeprefix(prefix)
-    is_number = name.startswith(prefix) and digits.isascii() and digits.isdigit()
-    return int(digits) if is_number else None

@@ -32,38 +32,6 @@ def test_new_names_are_spelled_as_readers_expect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lease", "of_lease", "waiting"),
-    [
-        ("lease-7", 7, 7, False),
-        ("beat-7", None, 7, False),
-        ("released-12", None, 12, False),
-        ("waiting-abc", None, None, True),
-        ("lease-x", None, None, False),
-        ("lease-", None, None, False),
-        ("lease-²", None, None, False),
-        (".lease-7.0a.tmp", None, None, False),
-    ],
-)
-def test_files_of_the_lease_directory_are_told_apart(
-    name: str,
-    lease: int | None,
-    of_lease: int | None,
-    waiting: bool,  # noqa: FBT001
-) -> None:
-    assert TablePaths.lease_number(name) == lease
-    assert TablePaths.lease_file_number(name) == of_lease
-    assert TablePaths.is_waiting_name(name) is waiting
-
-
-def test_lease_paths_come_back_as_what_they_were() -> None:
-    for path in (PATHS.lease_path(3), PATHS.lease_beat_path(3), PATHS.lease_released_path(3)):
-        directory, _, name = path.rpartition("/")
-        assert directory == PATHS.lease_directory
-        assert TablePaths.lease_file_number(name) == 3
-    assert PATHS.waiting_path_of(PATHS.waiting_path("x").rpartition("/")[2]) == PATHS.waiting_path("x")
-
-
-@pytest.mark.parametrize(
     ("name", "bucket"),
     [("bucket-0", 0), ("bucket-12", 12), ("bucket-postpone", -2), ("dt=1", None), ("bucket-a", None)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib import DynamicTable, LeaseLostError, StreamPosition
+from storage_lib.io.lease_paths import LeasePaths
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.table.protocol.lease import TableLeases
 from tests.support.breaking_log import BreakingLog
@@ -136,4 +137,4 @@ def test_a_holder_beats_while_it_works() -> None:
     lease = leases.acquire(holder="a", commit_user="a", purpose="write")
 
     with leases.beating(lease):
-        wait_until(lambda: environment.file_io.exists(paths.lease_beat_path(lease.number)))
+        wait_until(lambda: environment.file_io.exists(LeasePaths(paths.lease_directory).beat(lease.number)))

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from storage_lib.errors import LeaseLostError, NotFoundError, StorageError, UnavailableError
 from storage_lib.io.environment import Environment
+from storage_lib.io.lease_paths import LeaseListing, LeasePaths
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.schema.encoding.json_document import UNDECODABLE
 
@@ -54,7 +55,8 @@ class TableLeases:
     ) -> None:
         self._environment = environment
         self._files = environment.file_io
-        self._paths = paths
+        self._root = paths.root
+        self._paths = LeasePaths(paths.lease_directory)
         self._timeout_seconds = timeout_ms / 1000
         self._wait_timeout_seconds = wait_timeout_ms / 1000
         self._table = table
@@ -71,17 +73,17 @@ class TableLeases:
         started = still_since = clock.monotonic()
         seen: tuple[int, bytes] | None = None
         ticket: str | None = None
-        self._let_waiters_pass(commit_user)
+        listing = self._let_waiters_pass(commit_user)
         try:
             while True:
-                newest = self.newest()
-                held_by = None if newest is None else self._held_by(newest)
+                newest, held_by = listing.newest, self._held_by(listing)
                 if newest is None or held_by is None or held_by["commit_user"] == commit_user:
                     lease = self._create(
                         (newest or 0) + 1, holder, commit_user, purpose, taken_over=held_by is not None
                     )
                     if lease is not None:
                         return lease
+                    listing = self._listing()
                     continue
                 now = clock.monotonic()
                 current = (newest, self._beat_of(newest))
@@ -91,6 +93,7 @@ class TableLeases:
                     lease = self._create(newest + 1, holder, commit_user, purpose, taken_over=True)
                     if lease is not None:
                         return lease
+                    listing = self._listing()
                     continue
                 if now - started >= self._wait_timeout_seconds:
                     message = (
@@ -101,19 +104,20 @@ class TableLeases:
                     raise UnavailableError(message)
                 ticket = self._renew_ticket(ticket)
                 clock.sleep(_POLL_SECONDS)
+                listing = self._listing()
         finally:
             if ticket is not None:
                 # A ticket that stays is deleted by the next waiter; a lease that was acquired must not be lost by it.
                 with suppress(StorageError):
-                    self._files.delete(ticket, below=self._paths.root)
+                    self._files.delete(ticket, below=self._root)
 
     def release(self, lease: Lease) -> None:
         """Release the lease; harmless when it was lost or given back before."""
-        self._files.create_if_absent(self._paths.lease_released_path(lease.number), b"")
+        self._files.create_if_absent(self._paths.released(lease.number), b"")
 
     def beat(self, lease: Lease) -> None:
         """Show that the holder is alive."""
-        self._files.replace(self._paths.lease_beat_path(lease.number), self._environment.new_name().encode())
+        self._files.replace(self._paths.beat(lease.number), self._environment.new_name().encode())
 
     @contextmanager
     def beating(self, lease: Lease) -> Iterator[None]:
@@ -153,36 +157,36 @@ class TableLeases:
 
     def newest(self) -> int | None:
         """The number of the newest lease, None if there never was one."""
-        numbers = [
-            number
-            for entry in self._files.list_directory(self._paths.lease_directory)
-            if (number := self._paths.lease_number(entry.name)) is not None
-        ]
-        return max(numbers, default=None)
+        return self._listing().newest
 
     def holder(self) -> str | None:
         """Name of the lease's holder, None if it is free."""
-        newest = self.newest()
-        held_by = None if newest is None else self._held_by(newest)
+        held_by = self._held_by(self._listing())
         return None if held_by is None else held_by["holder"]
+
+    def _listing(self) -> LeaseListing:
+        return self._paths.listing([entry.name for entry in self._files.list_directory(self._paths.directory)])
 
     def _create(self, number: int, holder: str, commit_user: str, purpose: str, *, taken_over: bool) -> Lease | None:
         content = json.dumps({"holder": holder, "commit_user": commit_user, "purpose": purpose})
-        if not self._files.create_if_absent(self._paths.lease_path(number), content.encode()):
+        if not self._files.create_if_absent(self._paths.lease(number), content.encode()):
             return None
-        if self.newest() != number:
+        listing = self._listing()
+        if listing.newest != number:
             # So slow that the number had come, gone and been forgotten meanwhile.
-            self._files.delete(self._paths.lease_path(number), below=self._paths.root)
+            self._files.delete(self._paths.lease(number), below=self._root)
             return None
         with suppress(StorageError):
-            self._forget_before(number - _LEASES_KEPT)
+            self._forget_before(number - _LEASES_KEPT, listing)
         return Lease(number=number, holder=holder, taken_over=taken_over)
 
-    def _held_by(self, number: int) -> dict[str, str] | None:
-        if self._files.exists(self._paths.lease_released_path(number)):
+    def _held_by(self, listing: LeaseListing) -> dict[str, str] | None:
+        """The holder of the newest lease; None if it was released, or there is none."""
+        number = listing.newest
+        if number is None or listing.is_released:
             return None
         try:
-            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))
+            return self._decoded(number, self._files.read_bytes(self._paths.lease(number)))
         except NotFoundError:  # so old that it was forgotten meanwhile: look again
             return dict(_NOBODY_KNOWS)
 
@@ -192,48 +196,46 @@ class TableLeases:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}
         except UNDECODABLE:
-            _LOGGER.warning("%s is damaged: the holder of the lease is unknown", self._paths.lease_path(number))
+            _LOGGER.warning("%s is damaged: the holder of the lease is unknown", self._paths.lease(number))
             return dict(_NOBODY_KNOWS)
 
     def _beat_of(self, number: int) -> bytes:
         try:
-            return self._files.read_bytes(self._paths.lease_beat_path(number))
+            return self._files.read_bytes(self._paths.beat(number))
         except NotFoundError:
             return b""
 
-    def _tickets(self) -> list[str]:
-        names = [entry.name for entry in self._files.list_directory(self._paths.lease_directory)]
-        return [self._paths.waiting_path_of(name) for name in names if self._paths.is_waiting_name(name)]
-
     def _renew_ticket(self, ticket: str | None) -> str:
-        path = ticket or self._paths.waiting_path(self._environment.new_name())
+        path = ticket or self._paths.waiting(self._environment.new_name())
         self._files.replace(path, self._environment.new_name().encode())
         return path
 
-    def _let_waiters_pass(self, commit_user: str) -> None:
-        """Let a waiter acquire the next lease: the last holder does not compete with it.
+    def _let_waiters_pass(self, commit_user: str) -> LeaseListing:
+        """Let a waiter acquire the next lease: the last holder does not compete with it. Returns the newest listing.
 
         A ticket that is not renewed meanwhile belongs to a crashed waiter, and is deleted.
         """
         clock = self._environment.clock
-        newest = self.newest()
-        if newest is None or self._commit_user_of(newest) != commit_user:
-            return
-        tickets = {path: self._content(path) for path in self._tickets()}
+        listing = self._listing()
+        newest = listing.newest
+        if newest is None or not listing.tickets or self._commit_user_of(newest) != commit_user:
+            return listing
+        tickets = {path: self._content(path) for path in listing.tickets}
         started = clock.monotonic()
-        while tickets and self.newest() == newest:
+        while tickets and listing.newest == newest:
             if clock.monotonic() - started >= _YIELD_SECONDS:
                 for path, content in tickets.items():
                     if self._content(path) == content:
-                        self._files.delete(path, below=self._paths.root)
-                return
+                        self._files.delete(path, below=self._root)
+                break
             clock.sleep(_POLL_SECONDS)
-            standing = set(self._tickets())
-            tickets = {path: content for path, content in tickets.items() if path in standing}
+            listing = self._listing()
+            tickets = {path: content for path, content in tickets.items() if path in listing.tickets}
+        return listing
 
     def _commit_user_of(self, number: int) -> str | None:
         try:
-            return self._decoded(number, self._files.read_bytes(self._paths.lease_path(number)))["commit_user"]
+            return self._decoded(number, self._files.read_bytes(self._paths.lease(number)))["commit_user"]
         except NotFoundError:
             return None
 
@@ -243,8 +245,7 @@ class TableLeases:
         except NotFoundError:
             return None
 
-    def _forget_before(self, number: int) -> None:
-        for entry in self._files.list_directory(self._paths.lease_directory):
-            of = self._paths.lease_file_number(entry.name)
-            if of is not None and of < number:
-                self._files.delete(f"{self._paths.lease_directory}/{entry.name}", below=self._paths.root)
+    def _forget_before(self, number: int, listing: LeaseListing) -> None:
+        for of, path in listing.numbered:
+            if of < number:
+                self._files.delete(path, below=self._root)

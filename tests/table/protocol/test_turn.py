@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from storage_lib import LeaseLostError, UnavailableError
+from storage_lib.io.lease_paths import LeasePaths
 from storage_lib.io.table_paths import TablePaths
 from storage_lib.table.protocol.lease import TableLeases
 from tests.support.fake_environment import FakeClock, fake_environment
@@ -100,7 +101,7 @@ def test_a_writer_that_releases_its_lease_lets_a_waiter_pass_before_it_asks_agai
     clock = _SteppingClock()
     leases = _leases(clock)
     lease = leases.acquire(holder="stream", commit_user="stream", purpose="write")
-    ticket = TablePaths("table").waiting_path("batch")
+    ticket = LeasePaths("table/lease").waiting("batch")
     files = leases._files
     files.replace(ticket, b"1")
     leases.release(lease)
@@ -130,7 +131,7 @@ def test_the_ticket_of_a_dead_waiter_holds_nobody_up_for_long() -> None:
     clock = FakeClock()
     leases = _leases(clock)
     lease = leases.acquire(holder="stream", commit_user="stream", purpose="write")
-    leases._files.replace(TablePaths("table").waiting_path("dead"), b"1")
+    leases._files.replace(LeasePaths("table/lease").waiting("dead"), b"1")
     leases.release(lease)
 
     leases.acquire(holder="stream", commit_user="stream", purpose="write")

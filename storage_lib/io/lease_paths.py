@@ -1,0 +1,83 @@
+"""Names in the lease directory of a table, and what a listing of it says (docs/format.md, 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LEASE = "lease-"
+_RELEASED = "released-"
+_BEAT = "beat-"
+_WAITING = "waiting-"
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePaths:
+    """The files of a table's lease, all in ``directory`` (no slash at its end)."""
+
+    directory: str
+
+    def lease(self, number: int) -> str:
+        """Who holds lease ``number``, and what for."""
+        return f"{self.directory}/{_LEASE}{number}"
+
+    def released(self, number: int) -> str:
+        """Exists once lease ``number`` was released."""
+        return f"{self.directory}/{_RELEASED}{number}"
+
+    def beat(self, number: int) -> str:
+        """Changes while the holder of lease ``number`` is alive."""
+        return f"{self.directory}/{_BEAT}{number}"
+
+    def waiting(self, name: str) -> str:
+        """The ticket of a waiting writer; ``name`` is new."""
+        return f"{self.directory}/{_WAITING}{name}"
+
+    def listing(self, names: Iterable[str]) -> LeaseListing:
+        """What the names of the directory's entries say."""
+        leases: list[int] = []
+        released: set[int] = set()
+        tickets: list[str] = []
+        numbered: list[tuple[int, str]] = []
+        for name in names:
+            if is_ticket(name):
+                tickets.append(f"{self.directory}/{name}")
+            for prefix in (_LEASE, _RELEASED, _BEAT):
+                number = number_after(prefix, name)
+                if number is not None:
+                    numbered.append((number, f"{self.directory}/{name}"))
+                    if prefix == _LEASE:
+                        leases.append(number)
+                    elif prefix == _RELEASED:
+                        released.add(number)
+        newest = max(leases, default=None)
+        return LeaseListing(
+            newest=newest, is_released=newest in released, tickets=tuple(tickets), numbered=tuple(numbered)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseListing:
+    """The lease directory at one moment.
+
+    ``newest``: the highest number of a lease, None if there never was one, and ``is_released`` whether that one is
+    free again. ``tickets``: paths of the tickets of waiting writers. ``numbered``: every other file with its lease's
+    number.
+    """
+
+    newest: int | None
+    is_released: bool
+    tickets: tuple[str, ...]
+    numbered: tuple[tuple[int, str], ...]
+
+
+def is_ticket(file_name: str) -> bool:
+    """Whether an entry of the lease directory is the ticket of a waiting writer."""
+    return file_name.startswith(_WAITING)
+
+
+def number_after(prefix: str, name: str) -> int | None:
+    """The number in ``<prefix><number>``; None for other names."""
+    digits = name.removeprefix(prefix)
+    is_number = name.startswith(prefix) and digits.isascii() and digits.isdigit()
+    return int(digits) if is_number else None
