@@ -109,7 +109,7 @@ class DebeziumJson:
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:
         keys = self.keys(rows)
         told = enveloped(
-            self._json_text(rows, self.schema.fields),
+            self._json_text(rows, self._scalar_fields, self._nested_fields),
             codes,
             keys if self.schema.primary_keys else None,
             with_update_before=self.with_update_before,
@@ -126,12 +126,12 @@ class DebeziumJson:
         """The keys of rows, as JSON (binary; null without a primary key)."""
         if not self.schema.primary_keys:
             return pa.nulls(len(rows), pa.binary())
-        return self._json_text(rows, tuple(self.schema.field(name) for name in self.schema.primary_keys))
+        return self._json_text(rows, self._key_fields, ())
 
-    def _json_text(self, rows: pa.RecordBatch, fields: tuple[DataField, ...]) -> pa.Array:
+    def _json_text(
+        self, rows: pa.RecordBatch, scalars: tuple[DataField, ...], nested: tuple[DataField, ...]
+    ) -> pa.Array:
         """One JSON object per row, as binary."""
-        nested = tuple(field for field in fields if is_nested(field.type))
-        scalars = tuple(field for field in fields if not is_nested(field.type))
         parts: list[Any] = []
         if scalars:
             text = self._scalar_text(rows, scalars)
@@ -155,11 +155,20 @@ class DebeziumJson:
             text = text.str.replace(quoted_number, unquoted)
         return text.to_arrow().cast(pa.string())
 
+    @cached_property
+    def _key_fields(self) -> tuple[DataField, ...]:
+        """Those of the primary key, which are all scalar."""
+        return tuple(self.schema.field(name) for name in self.schema.primary_keys)
+
+    @cached_property
+    def _scalar_fields(self) -> tuple[DataField, ...]:
+        return tuple(field for field in self.schema.fields if not is_nested(field.type))
+
     # Decoding
 
     @cached_property
     def _scalar_json_fields(self) -> list[tuple[str, pa.DataType]]:
-        return [(each.name, json_type(each.type.arrow)) for each in self.schema.fields if not is_nested(each.type)]
+        return [(each.name, json_type(each.type.arrow)) for each in self._scalar_fields]
 
     @cached_property
     def _not_finite_fields(self) -> list[tuple[str, pa.DataType]]:

@@ -35,8 +35,15 @@ class SchemaHistory:
         Raises ``NotFoundError`` if it does not exist, ``CorruptFileError`` if it is not a schema and
         ``InvalidInputError`` for column types that this version of the library does not support.
         """
+        return self.decoded(schema_id, self.read(schema_id))
+
+    def read(self, schema_id: int) -> bytes:
+        """The file of one version; ``NotFoundError`` if it does not exist."""
+        return self._files.load(schema_id)
+
+    def decoded(self, schema_id: int, data: bytes) -> TableSchema:
+        """The version that ``read`` returned. Raises as ``load``."""
         path = self._files.path(schema_id)
-        data = self._files.load(schema_id)
         try:
             schema = TableSchema.from_json(data)
         except (CorruptFileError, InvalidInputError) as error:

@@ -21,6 +21,7 @@ class SchemaVersions:
         self.current = current
         self._history = history
         self._known = {current.id: current}
+        self._checked: bytes | None = None
         self._lock = threading.Lock()
 
     def of(self, schema_id: int) -> TableSchema:
@@ -39,11 +40,15 @@ class SchemaVersions:
         Without this check, a process that has the table open would write into, or clean up, another table.
         """
         try:
-            there = self._history.load(self.current.id)
+            there = self._history.read(self.current.id)
         except NotFoundError:
             happened = "dropped"
         else:
-            if _identity(there) == _identity(self.current):
+            # Every commit checks: the file that was found right once is only compared afterwards, not decoded again.
+            if there == self._checked:
+                return
+            if _identity(self._history.decoded(self.current.id, there)) == _identity(self.current):
+                self._checked = there
                 return
             happened = "dropped and recreated"
         message = (

@@ -56,11 +56,12 @@ def encode_stats(
     A minimum is cut, a maximum cut and raised, so that both stay bounds. Raises ``InvalidInputError`` for a bound that
     is not of its column's type.
     """
-    bounds = [_bounds(each, field.type, truncate) for each, field in zip(stats, fields, strict=True)]
     types = [field.type for field in fields]
+    bounds = [_bounds(each, type_, truncate) for each, type_ in zip(stats, types, strict=True)]
+    lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
     return SimpleStats(
-        min_values=encode_row([low for low, _ in bounds], types),
-        max_values=encode_row([high for _, high in bounds], types),
+        min_values=encode_row(lows, types),
+        max_values=encode_row(highs, types),
         null_counts=tuple(each.null_count for each in stats),
     )
 

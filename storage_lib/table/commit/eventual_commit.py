@@ -182,7 +182,7 @@ class EventualCommit:
 
         Again if this writer crashes before its snapshot. It is tiered like any other record, in the order of the log.
         """
-        _, missing = self._foreign.find()
+        missing = self._foreign.find(self._file_store.snapshots.latest_id())
         if not missing:
             return
         share = FencedLogWriter(

@@ -61,15 +61,14 @@ class LogRepair:
         self._ended: tuple[BucketTransaction, ...] = ()
         """Transactions known to have been committed: those of the newest snapshot that this process has dealt with."""
 
-    def find(self) -> tuple[int | None, tuple[MissingChanges, ...]]:
-        """End what was left open and tell what the log lacks, by bucket; usually nothing.
+    def find(self, newest: int | None) -> tuple[MissingChanges, ...]:
+        """End what was left open up to snapshot ``newest`` and return what the log lacks, by bucket; usually nothing.
 
-        Also returns the newest snapshot that was looked at: only a commit upon exactly this one knows that the log
-        was in order, for a stalled writer may still create the next.
+        Only a commit upon exactly this snapshot knows that the log was in order, for a stalled writer may still create
+        the next.
         """
         missing: dict[int, list[int]] = {}
         covers_from: dict[int, int] = {}
-        newest = self._file_store.snapshots.latest_id()
         newest_lease, foreign = self._newest_lease(newest)
         if newest_lease is not None:
             snapshot, part = newest_lease
@@ -80,7 +79,7 @@ class LogRepair:
             for bucket in self._changes.buckets(snapshot):
                 covers_from.setdefault(bucket, snapshot.id - 1)
                 missing.setdefault(bucket, []).append(snapshot.id)
-        return newest, tuple(
+        return tuple(
             MissingChanges(bucket=bucket, covers_from=covers_from[bucket], snapshot_ids=tuple(ids))
             for bucket, ids in sorted(missing.items())
         )

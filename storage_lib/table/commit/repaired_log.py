@@ -28,20 +28,22 @@ class RepairedLog:
     ) -> None:
         self._table = context.name
         self._environment = context.environment
+        self._snapshots = context.file_store.snapshots
         self._repair = repair
         self._publisher = publisher
         self._writer_leases = writer_leases
 
-    def put_in_order(self, lease: Lease) -> int | None:
-        """Repair the log until nothing is missing; the newest snapshot for which that is known."""
-        base, missing = self._repair.find()
+    def put_in_order(self, lease: Lease, newest: int | None) -> int | None:
+        """Repair the log of snapshot ``newest`` until nothing is missing; the snapshot for which that is known then."""
+        base, missing = newest, self._repair.find(newest)
         self._writer_leases.fence_previous_holder(lease)
         for _ in range(_REPAIR_ATTEMPTS_MAX):
             if not missing:
                 return base
             self._publish(lease, base, missing)
             # The repair's own transaction may have been lost like the one it repairs.
-            base, missing = self._repair.find()
+            base = self._snapshots.latest_id()
+            missing = self._repair.find(base)
         message = (
             f"table {self._table}: its log could not be completed in {_REPAIR_ATTEMPTS_MAX} attempts, for every "
             "transaction was aborted after its snapshot. Raise log.transaction.timeout, look at the brokers' logs, "
@@ -57,7 +59,7 @@ class RepairedLog:
         with after_commit(f"table {self._table}: ending the log's transactions"):
             lost = self._repair.finish(part)
             if lost and write_context.lease is not None:
-                self.put_in_order(write_context.lease)
+                self.put_in_order(write_context.lease, self._snapshots.latest_id())
 
     def _publish(self, lease: Lease, base: int | None, missing: tuple[MissingChanges, ...]) -> None:
         write_context = WriteContext(

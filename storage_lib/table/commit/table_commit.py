@@ -85,12 +85,12 @@ class TableCommit:
         if self._takes_leases or is_difference:
             lease = self._writer_leases.take(commit_user, purpose)
         try:
-            self._file_store.check_layout(self._file_store.snapshots.latest())
-            if lease is None:
-                base = self._file_store.snapshots.latest_id()
-            else:
+            latest = self._file_store.snapshots.latest()
+            self._file_store.check_layout(latest)
+            base = None if latest is None else latest.id
+            if lease is not None:
                 with self._writer_leases.renewed(lease):
-                    base = self._put_log_in_order(lease)
+                    base = self._put_log_in_order(lease, base)
         except BaseException:
             self._writer_leases.release(lease)
             raise
@@ -132,11 +132,11 @@ class TableCommit:
                 )
                 raise CommitConflictError(message)
 
-    def _put_log_in_order(self, lease: Lease) -> int | None:
+    def _put_log_in_order(self, lease: Lease, newest: int | None) -> int | None:
         """Bring log and files to the same state; the newest snapshot for which that is known."""
         if self._eventual is not None:
             return self._eventual.put_in_order(lease)
-        return self._file_store.snapshots.latest_id() if self._repaired is None else self._repaired.put_in_order(lease)
+        return newest if self._repaired is None else self._repaired.put_in_order(lease, newest)
 
     def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
         """The order of rows that were read from ``sources``; a commit that can be undone is refused at its end.

@@ -46,11 +46,8 @@ class TaskWrites:
         self._leases = context.leases
         self._input = input_rows
         self._old_rows = old_rows
-
-    @property
-    def is_log_first(self) -> bool:
+        self.is_log_first = self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
         """See ``WriteBuilder.is_log_first``."""
-        return self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
 
     def open(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
         """See ``WriteBuilder.open_task``."""
