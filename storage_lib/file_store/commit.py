@@ -252,7 +252,8 @@ class FileStoreCommit:
                     return known, False
                 created = self._attempt(request, latest, draft, uuid)
                 if created is not None:
-                    self._tidy(draft, created)
+                    if attempt:  # what the first attempt wrote is all named by its snapshot
+                        self._tidy(draft, created)
                     return created, True
                 self._pause(attempt)
         except CommitOutcomeUnknownError:

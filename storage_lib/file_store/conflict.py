@@ -48,8 +48,11 @@ def check_no_conflict(
         _check_bucket_counts(live, changes, subject)
     if comparable_key is None:
         return
+    upper = _upper_buckets(changes)
+    if not upper:
+        return
     after = live.apply(changes)
-    for partition, bucket in _upper_buckets(changes):
+    for partition, bucket in upper:
         _check_disjoint(after.of(partition, bucket), comparable_key, f"{subject}, bucket {bucket}")
 
 

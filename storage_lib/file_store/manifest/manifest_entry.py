@@ -37,9 +37,10 @@ def cancel_out(entries: list[ManifestEntry]) -> list[ManifestEntry]:
     The result may still contain DELETEs of files that were added by manifests outside of ``entries``.
     A file moved back to a level it has had before is not supported by the format (docs/format.md, 1.7).
     """
-    added = {entry.identity for entry in entries if entry.kind is FileKind.ADD}
     deleted = {entry.identity for entry in entries if entry.kind is FileKind.DELETE}
-    cancelled = added & deleted
+    if not deleted:
+        return entries
+    cancelled = deleted & {entry.identity for entry in entries if entry.kind is FileKind.ADD}
     if not cancelled:
         return entries
     return [entry for entry in entries if entry.identity not in cancelled]
