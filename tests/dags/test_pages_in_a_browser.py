@@ -117,7 +117,7 @@ def test_what_comes_from_a_table_is_text_to_a_page(browser: Chromium, rest: Airf
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("pages.nothing", "there is no table pages.nothing"), ("<b>x</b>", "'<b>x</b>' is not a table name")],
+    [("pages.nothing", "table pages.nothing does not exist in"), ("<b>x</b>", "invalid table name '<b>x</b>'")],
 )
 def test_an_unknown_table_is_told_and_not_a_blank_page(
     browser: Chromium, rest: AirflowRest, name: str, told: str

@@ -27,7 +27,7 @@ from tests.differential.verdict import (
     difference_of_log,
 )
 
-NO_STATE_DIRECTORY = "say where by scan.normalize.state-directory"
+NO_STATE_DIRECTORY = "set scan.normalize.state-directory"
 """The error of a query on Spark that asks for `scan.normalize=state` without a directory, as these cases do."""
 
 if TYPE_CHECKING:

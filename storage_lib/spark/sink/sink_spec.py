@@ -101,6 +101,9 @@ class SinkSpec:
         """Read what ``to_json`` wrote; ``InvalidInputError`` for unknown keys and missing ones."""
         try:
             value = json.loads(text)
+            if not isinstance(value, dict):
+                message = f"expected a JSON object, got a {type(value).__name__}"
+                raise TypeError(message)  # noqa: TRY301  the handler names the specification
             value["source"] = SinkSource(**_known(SinkSource, value["source"]))
             value["select"] = _expressions(value.get("select", ()))
             return cls(**_known(cls, value))

@@ -29,7 +29,7 @@ def declared_table(text: str) -> tuple[tuple[str, ...], TableDescriptor]:
         "OR REPLACE": statement.or_replace,
         "USING": statement.using is not None,
         f"'{_CONNECTOR}'": _CONNECTOR in statement.options,
-        "computed column": bool(statement.computed),
+        "a computed column": bool(statement.computed),
     }
     if wrong := next((what for what, is_there in of_others.items() if is_there), None):
         message = (

@@ -607,12 +607,12 @@ def test_a_statement_declares_a_table_as_well(warehouse: Path) -> None:
         ({"comment": "sold"}, "comment and ddl can't be given together"),
         ({"table": "shop.others"}, r"ddl creates orders, but the task's table is shop\.others"),
         ({"ddl": "CREATE TABLE web.orders (id BIGINT)"}, r"ddl creates web\.orders"),
-        ({"ddl": "DROP TABLE orders"}, "declares no table"),
+        ({"ddl": "DROP TABLE orders"}, "not a table declaration; write one CREATE TABLE"),
         ({"ddl": "CREATE TABLE orders (id BIGINT"}, "line 1, column 31"),
-        ({"ddl": "CREATE TABLE orders AS SELECT 1 AS id"}, "no AS SELECT"),
-        ({"ddl": "CREATE TABLE orders (id BIGINT, twice AS (id * 2))"}, "no computed column"),
+        ({"ddl": "CREATE TABLE orders AS SELECT 1 AS id"}, "can't have AS SELECT"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT, twice AS (id * 2))"}, "can't have a computed column"),
         ({"ddl": "CREATE TABLE orders (id BIGINT, WATERMARK FOR id AS id)"}, "WATERMARK FOR id: that column is BIGINT"),
-        ({"ddl": "CREATE TABLE orders (id BIGINT) WITH ('connector' = 'parquet')"}, "no 'connector'"),
+        ({"ddl": "CREATE TABLE orders (id BIGINT) WITH ('connector' = 'parquet')"}, "can't have 'connector'"),
     ],
 )
 def test_a_statement_that_does_not_declare_the_table_is_refused(

@@ -48,7 +48,7 @@ def test_secrets_come_from_the_environment_and_never_lie_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[]", "not a sink specification"),
+        ("[]", "invalid sink specification: expected a JSON object, got a list"),
         (SPEC.to_json().replace('"warehouse"', '"warehose"'), "warehose"),
         (SPEC.to_json().replace('"debezium_json"', '"csv"'), "csv"),
         (SPEC.to_json().replace('"/c"', '""'), "checkpoint_location"),
@@ -74,7 +74,7 @@ def test_a_heartbeat_survives_its_file_and_a_later_release(tmp_path: Path) -> No
 
 
 def test_a_heartbeat_that_is_none_says_so() -> None:
-    with pytest.raises(CorruptFileError, match="not a sink heartbeat"):
+    with pytest.raises(CorruptFileError, match="invalid sink heartbeat"):
         SinkHeartbeat.from_json('{"state": "DANCING"}')
 
 
