@@ -328,11 +328,25 @@ def test_explain_says_what_a_streaming_insert_would_do(streamed: Streamed) -> No
     rows = streamed.sql.execute("EXPLAIN INSERT INTO sink SELECT id, n FROM src WHERE n > 100").rows
 
     assert rows is not None
-    said, _ = rows.column("plan").to_pylist()
+    said, plan = rows.column("plan").to_pylist()
     assert said == (
         "stream into default.sink: scan.normalize=lookup "
         "(WHERE (src.n > 100) may take in a row at one time and not at another)"
     )
+    assert plan.startswith("== Physical Plan ==")
+    assert "Filter" in plan
+
+
+@pytest.mark.parametrize("mode", ["", "EXTENDED", "CODEGEN", "COST", "FORMATTED"])
+def test_explain_shows_the_plan_of_a_stream(streamed: Streamed, mode: str) -> None:
+    streamed.sql.execute("SET 'execution.runtime-mode' = 'streaming'")
+
+    rows = streamed.sql.execute(f"EXPLAIN {mode} SELECT id FROM src WHERE n > 100").rows  # noqa: S608
+
+    assert rows is not None
+    [plan] = rows.column("plan").to_pylist()
+    assert "dynamic_table" in plan
+    assert "rror" not in plan
 
 
 def test_an_explicit_none_is_refused_where_it_would_be_wrong(streamed: Streamed) -> None:

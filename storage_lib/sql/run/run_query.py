@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage_lib.spark.query.streaming_plan_text import streaming_plan_text
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.run.run_insert import explained_stream
 from storage_lib.sql.state.result import Result, rows_of
@@ -21,7 +22,14 @@ def run_explain(state: SessionState, statement: Explain, source: SourceText) -> 
     plan = ""
     if statement.insert is not None and state.settings.runtime_mode is RuntimeMode.STREAMING:
         plan = explained_stream(state, statement.insert, source)
-    df = dataframe_of(state, statement.query, source, prefix=f"EXPLAIN {statement.mode} ")
-    row = df.first()
-    texts = [*([plan] if plan else []), "" if row is None else str(row[0])]
+    texts = [*([plan] if plan else []), _spark_plan(state, statement, source)]
     return Result(rows=rows_of(("plan",), [(text,) for text in texts]))
+
+
+def _spark_plan(state: SessionState, statement: Explain, source: SourceText) -> str:
+    if state.settings.runtime_mode is RuntimeMode.STREAMING:
+        df = dataframe_of(state, statement.query, source)
+        if df.isStreaming:
+            return streaming_plan_text(df, statement.mode.lower() or "simple")
+    row = dataframe_of(state, statement.query, source, prefix=f"EXPLAIN {statement.mode} ").first()
+    return "" if row is None else str(row[0])
