@@ -39,7 +39,7 @@ _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
 _LIKE_ENOUGH = 0.7
 
 _REASONS = {
-    "index-key": "tables without a primary key have no index here; declare a primary key, or bucket-key",
+    "index-key": "rows are found by the primary key (or bucket-key) only; declare a primary key",
     "file.path": "that is a field of DESCRIBE, and follows from the warehouse, the database and the table's name",
     "topic": "the topic is log.kafka.topic",
     "key.format": "that is an option of a connector; the log's keys have log.key.format",

@@ -29,7 +29,7 @@ FREE = {"x.team": "flights", "user.ticket": "7", "table-storage.x.team": "flight
         ("table-storage.log.consistncy", "log.consistency'?"),
         ("changelog-mode", "did you mean 'log.changelog-mode'?"),
         ("file.rootpath", "did you mean 'file.root-path'?"),
-        ("index-key", "no index here; declare a primary key"),
+        ("index-key", "rows are found by the primary key (or bucket-key) only"),
         ("write.precombine.field", "sequence.field"),
         ("value.format", "log.format"),
     ],

@@ -205,7 +205,7 @@ INSERT INTO t VALUES (2, 'a'), (2, 'b');
 --> default.t: snapshot 2
 ALTER TABLE t PARTITION (dt = 'a') COMPACT;
 --> default.t: snapshot 3
-DESCRIBE EXTENDED t PARTITION (dt = 'a');
+DESCRIBE FORMATTED t PARTITION (dt = 'a');
 --> field | value
 --> name | default.t
 --> kind | managed dynamic table
