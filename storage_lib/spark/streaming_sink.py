@@ -212,7 +212,7 @@ def _source(
             spark,
             catalog.load_table(source.name),
             startup=source.options.get("log.scan"),
-            timestamp_millis=None if timestamp is None else int(timestamp),
+            timestamp=None if timestamp is None else int(timestamp),
             rows_per_trigger_max=spec.max_rows_per_trigger,
             normalize=source.options.get("scan.normalize") or (None if plan is None else plan.normalize),
             on_untracked=source.options.get("scan.on-untracked"),

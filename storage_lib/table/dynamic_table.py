@@ -24,6 +24,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_paths import MAIN_BRANCH
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange
 from storage_lib.schema.filter.filter_text import Filter
 from storage_lib.schema.options.table_options import ScanNormalize, StartupMode, TableOptions, UntrackedScan
@@ -172,18 +173,17 @@ class DynamicTable:
         filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
     ) -> pa.RecordBatchReader:
         """The rows of one snapshot (default: the newest), a few batches in memory at a time, in no particular order.
 
-        A snapshot is named by its id, by a tag, or by a time (epoch milliseconds): the newest one committed up to then.
+        A snapshot is named by its id, by a tag, or by a time: the newest one committed up to then. A time is a
+        ``datetime`` with a time zone, ISO 8601 text with an offset, or milliseconds since 1970.
         It is read under the schema it was committed under.
         Raises ``InvalidInputError`` for unknown columns and for literals that do not fit, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
         """
-        return self._planned_read(
-            columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
-        ).stream()
+        return self._planned_read(columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp).stream()
 
     def to_arrow(
         self,
@@ -192,12 +192,10 @@ class DynamicTable:
         filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
     ) -> pa.Table:
         """As ``read``, all rows at once; reads several splits in parallel."""
-        return self._planned_read(
-            columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
-        ).to_table()
+        return self._planned_read(columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp).to_table()
 
     def _planned_read(
         self,
@@ -206,18 +204,18 @@ class DynamicTable:
         *,
         snapshot_id: int | None,
         tag: str | None,
-        timestamp_millis: int | None,
+        timestamp: Moment | None,
     ) -> PlannedRead:
-        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return reads.planned(snapshot, columns, predicate)
 
     def _reads_at(
-        self, *, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
+        self, *, snapshot_id: int | None, tag: str | None, timestamp: Moment | None
     ) -> tuple[BatchReads, Snapshot | None]:
         """Reads under the schema of a named snapshot, or under this object's schema for the newest one."""
         reads = self._reads
-        snapshot = reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
-        is_named = snapshot_id is not None or tag is not None or timestamp_millis is not None
+        snapshot = reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
+        is_named = snapshot_id is not None or tag is not None or timestamp is not None
         if is_named and self._under is not None and snapshot is not None and snapshot.schema_id != self.schema.id:
             reads = self.refresh(schema_id=snapshot.schema_id)._reads  # noqa: SLF001  a table too
         return reads.batch_reads, snapshot
@@ -242,13 +240,13 @@ class DynamicTable:
         filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
     ) -> int:
         """The number of rows that ``read`` returns for these arguments.
 
         Without a filter it is in the metadata of an append-only table's files; otherwise one column is read.
         """
-        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return reads.count(snapshot, filter)
 
     def lookup(
@@ -258,14 +256,14 @@ class DynamicTable:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
     ) -> pa.Table:
         """The existing rows of some primary keys, ``[{"id": 3}, ...]`` or Arrow rows, in the keys' order.
 
         Opens only files that may contain them. The snapshot is named as for ``read``. Raises ``InvalidInputError`` for
         what is not a key of this table.
         """
-        snapshot = self._reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        snapshot = self._reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return self._reads.lookup.lookup(snapshot, keys, columns)
 
     def changes(
@@ -273,8 +271,8 @@ class DynamicTable:
         *,
         start_snapshot_id: int | None = None,
         end_snapshot_id: int | None = None,
-        start_timestamp_millis: int | None = None,
-        end_timestamp_millis: int | None = None,
+        start_timestamp: Moment | None = None,
+        end_timestamp: Moment | None = None,
         mode: str | ChangeMode = ChangeMode.NET,
     ) -> pa.RecordBatchReader:
         """What changed after one snapshot up to another (default: the newest), or in ``[start, end)`` of time.
@@ -285,7 +283,10 @@ class DynamicTable:
         scan = self._reads.change_scan
         splits = scan.plan_range(
             snapshots=(start_snapshot_id, end_snapshot_id),
-            times=(start_timestamp_millis, end_timestamp_millis),
+            times=(
+                optional_millis(start_timestamp, "start_timestamp"),
+                optional_millis(end_timestamp, "end_timestamp"),
+            ),
             mode=mode,
         )
         batches = (batch for split in splits for batch in scan.read(split))
@@ -304,7 +305,7 @@ class DynamicTable:
         *,
         position: StreamPosition | None = None,
         startup: str | StartupMode | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
         normalize: str | ScanNormalize | None = None,
         on_untracked: str | UntrackedScan | None = None,
         state_directory: str | None = None,
@@ -324,7 +325,7 @@ class DynamicTable:
         source = self._reads.streams.open(
             position=position,
             startup=startup,
-            timestamp_millis=timestamp_millis,
+            timestamp_millis=optional_millis(timestamp, "timestamp"),
             normalize=normalize,
             on_untracked=on_untracked,
             state_directory=state_directory,
@@ -340,14 +341,14 @@ class DynamicTable:
         filter: Filter | None = None,  # noqa: A002  the field's word for it
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
     ) -> ReadBuilder:
         """A read by an engine: planned on its driver, read split by split in its tasks. Arguments as ``read``."""
         return ReadBuilder(
             columns=columns,
             filter=filter,
             find_snapshot=partial(
-                self._reads.time_travel.snapshot, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis
+                self._reads.time_travel.snapshot, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp
             ),
             batch_reads=self._reads.batch_reads,
             change_scan=self._reads.change_scan,
@@ -518,7 +519,7 @@ class DynamicTable:
         *,
         snapshot_id: int | None = None,
         tag: str | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
         change_tracking: bool | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
@@ -538,7 +539,7 @@ class DynamicTable:
         return rollback.rollback_to(
             snapshot_id=snapshot_id,
             tag=tag,
-            timestamp_millis=timestamp_millis,
+            timestamp=timestamp,
             change_tracking=change_tracking,
             commit_user=commit_user,
             commit_identifier=commit_identifier,

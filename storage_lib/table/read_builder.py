@@ -10,6 +10,7 @@ import pyarrow as pa
 from storage_lib.file_store.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
+from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import Filter
 from storage_lib.schema.options.table_options import ScanNormalize, StartupMode, UntrackedScan
 from storage_lib.table.changelog.change_scan import ChangeMode, ChangeScan
@@ -54,8 +55,8 @@ class ReadBuilder:
         *,
         start_snapshot_id: int | None = None,
         end_snapshot_id: int | None = None,
-        start_timestamp_millis: int | None = None,
-        end_timestamp_millis: int | None = None,
+        start_timestamp: Moment | None = None,
+        end_timestamp: Moment | None = None,
         mode: str | ChangeMode = ChangeMode.NET,
     ) -> tuple[ChangeSplit, ...]:
         """``DynamicTable.changes`` as work for tasks: one picklable split per bucket, each for ``read_changes``.
@@ -65,7 +66,10 @@ class ReadBuilder:
         """
         return self.change_scan.plan_range(
             snapshots=(start_snapshot_id, end_snapshot_id),
-            times=(start_timestamp_millis, end_timestamp_millis),
+            times=(
+                optional_millis(start_timestamp, "start_timestamp"),
+                optional_millis(end_timestamp, "end_timestamp"),
+            ),
             mode=mode,
         )
 
@@ -86,7 +90,7 @@ class ReadBuilder:
         *,
         position: StreamPosition | None = None,
         startup: str | StartupMode | None = None,
-        timestamp_millis: int | None = None,
+        timestamp: Moment | None = None,
         normalize: str | ScanNormalize | None = None,
         on_untracked: str | UntrackedScan | None = None,
         state_directory: str | None = None,
@@ -100,7 +104,7 @@ class ReadBuilder:
         return self.streams.open(
             position=position,
             startup=startup,
-            timestamp_millis=timestamp_millis,
+            timestamp_millis=optional_millis(timestamp, "timestamp"),
             normalize=normalize,
             on_untracked=on_untracked,
             state_directory=state_directory,

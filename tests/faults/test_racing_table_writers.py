@@ -228,7 +228,7 @@ def test_a_row_too_large_for_the_topic_is_refused_with_the_remedy_and_nothing_st
     table.append(pa.table({"id": [3], "text": ["small"]}))
 
     assert table.to_arrow().column("id").to_pylist() == [3]
-    changes = table.stream(startup="from-timestamp", timestamp_millis=0).poll()
+    changes = table.stream(startup="from-timestamp", timestamp=0).poll()
     assert changes is not None
     assert changes.column("id").to_pylist() == [3]
     assert len(list(Path(warehouse).rglob("data-*"))) == 1

@@ -257,7 +257,7 @@ def test_the_same_holds_with_a_log(logged: Streamed, case: str) -> None:
 
 def told_by_log(table: DynamicTable) -> list[tuple[object, ...]]:
     """The rows that a reader of the whole log ends with."""
-    changes = table.stream(startup="from-timestamp", timestamp_millis=0).poll()
+    changes = table.stream(startup="from-timestamp", timestamp=0).poll()
     assert changes is not None
     rows: Counter[tuple[object, ...]] = Counter()
     of_key: dict[tuple[object, ...], tuple[object, ...]] = {}

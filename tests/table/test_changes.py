@@ -109,14 +109,14 @@ def test_hours_tile_the_day_each_change_is_in_exactly_one() -> None:
     tiles = [
         told(
             table,
-            start_timestamp_millis=STARTED_MILLIS + n * HOUR,
-            end_timestamp_millis=STARTED_MILLIS + (n + 1) * HOUR,
+            start_timestamp=STARTED_MILLIS + n * HOUR,
+            end_timestamp=STARTED_MILLIS + (n + 1) * HOUR,
         )
         for n in range(-1, 5)
     ]
     assert [len(tile) for tile in tiles] == [0, 4, 4, 4, 0, 0]
     assert [change for tile in tiles for change in tile] == expected
-    assert told(table, start_timestamp_millis=STARTED_MILLIS + 2 * HOUR) == expected[8:]
+    assert told(table, start_timestamp=STARTED_MILLIS + 2 * HOUR) == expected[8:]
 
 
 def test_an_hour_reads_just_its_files() -> None:
@@ -149,19 +149,19 @@ def test_what_has_expired_is_said_to_be() -> None:
         told(table, start=1, end=3)
     complaint = r"the earliest snapshot kept is 3, made at 20\d\d-\d\d-\d\d \d\d:.*\+00:00;"
     with pytest.raises(SnapshotExpiredError, match=complaint):
-        told(table, start_timestamp_millis=STARTED_MILLIS + 60_000)
-    assert told(table, start_timestamp_millis=STARTED_MILLIS + 121_000) == ["+I a 3 3", "+I a 4 4"]
+        told(table, start_timestamp=STARTED_MILLIS + 60_000)
+    assert told(table, start_timestamp=STARTED_MILLIS + 121_000) == ["+I a 3 3", "+I a 4 4"]
 
 
 def test_a_range_that_is_none_is_refused(lived: DynamicTable) -> None:
     with pytest.raises(InvalidInputError, match="go backwards"):
         lived.changes(start_snapshot_id=3, end_snapshot_id=2)
     with pytest.raises(InvalidInputError, match="go backwards"):
-        lived.changes(start_timestamp_millis=3, end_timestamp_millis=2)
+        lived.changes(start_timestamp=3, end_timestamp=2)
     with pytest.raises(InvalidInputError, match="by snapshot"):
         lived.changes()
     with pytest.raises(InvalidInputError, match="by snapshot"):
-        lived.changes(start_snapshot_id=1, end_timestamp_millis=5)
+        lived.changes(start_snapshot_id=1, end_timestamp=5)
     with pytest.raises(InvalidInputError, match="net or every"):
         lived.changes(start_snapshot_id=1, mode="some")
     with pytest.raises(NotFoundError, match="snapshot 7"):
@@ -171,7 +171,7 @@ def test_a_range_that_is_none_is_refused(lived: DynamicTable) -> None:
 def test_an_empty_table_has_no_changes() -> None:
     table = orders(None, **{"log.system": "none"})
     assert told(table, start=0) == []
-    assert told(table, start_timestamp_millis=0) == []
+    assert told(table, start_timestamp=0) == []
 
 
 def test_the_changes_of_a_branch_are_its_own(lived: DynamicTable) -> None:

@@ -224,7 +224,7 @@ def test_nulls_and_not_a_number_are_rows_like_any_other() -> None:
     assert table.to_arrow().num_rows == 4
     table.append(given.append_column("_row_kind", pa.array(["-D"] * 4)))
     assert table.to_arrow().num_rows == 0
-    changes = table.stream(startup="from-timestamp", timestamp_millis=0).poll()
+    changes = table.stream(startup="from-timestamp", timestamp=0).poll()
     assert changes is not None
     assert changes.num_rows == 8
 

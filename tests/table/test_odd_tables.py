@@ -97,7 +97,7 @@ def test_a_table_of_a_thousand_columns() -> None:
     table.append(given)
 
     assert table.to_arrow().sort_by("id").equals(given)
-    changes = table.stream(startup="from-timestamp", timestamp_millis=0).poll()
+    changes = table.stream(startup="from-timestamp", timestamp=0).poll()
     assert changes is not None
     assert changes.drop_columns(["_row_kind"]).sort_by("id").equals(given)
     assert table.to_arrow(columns=["c999"]).column("c999").to_pylist() in ([999, None], [None, 999])

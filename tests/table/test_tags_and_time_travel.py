@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -46,10 +46,29 @@ def test_a_snapshot_is_read_by_number_tag_and_time(lived: DynamicTable) -> None:
 
     assert at(lived, snapshot_id=1) == {"a 1 1"}
     assert at(lived, tag="second") == {"a 1 2"}
-    assert at(lived, timestamp_millis=STARTED_MILLIS) == {"a 1 1"}
-    assert at(lived, timestamp_millis=STARTED_MILLIS + 59_999) == {"a 1 1"}
-    assert at(lived, timestamp_millis=STARTED_MILLIS + 60_000) == {"a 1 2"}
-    assert at(lived, timestamp_millis=STARTED_MILLIS + 10**9) == {"a 1 3"}
+    assert at(lived, timestamp=STARTED_MILLIS) == {"a 1 1"}
+    assert at(lived, timestamp=STARTED_MILLIS + 59_999) == {"a 1 1"}
+    assert at(lived, timestamp=STARTED_MILLIS + 60_000) == {"a 1 2"}
+    assert at(lived, timestamp=STARTED_MILLIS + 10**9) == {"a 1 3"}
+
+
+def test_a_time_is_also_a_datetime_or_iso_text(lived: DynamicTable) -> None:
+    second = datetime.fromtimestamp(STARTED_MILLIS / 1000, UTC) + timedelta(seconds=60)
+
+    assert at(lived, timestamp=second) == {"a 1 2"}
+    assert at(lived, timestamp=second.isoformat()) == {"a 1 2"}
+    assert lived.count(timestamp=second, filter="price = 2") == 1
+    assert lived.lookup([{"dt": "a", "id": 1}], timestamp=second)["price"].to_pylist() == [2]
+    changed = lived.changes(start_timestamp=second - timedelta(seconds=1), end_timestamp=second.isoformat())
+    assert changed.read_all().num_rows == 0
+    changed = lived.changes(start_timestamp=second, end_timestamp=second + timedelta(seconds=1))
+    assert changed.read_all()["price"].to_pylist()[-1] == 2
+    with pytest.raises(InvalidInputError, match="has no time zone"):
+        lived.read(timestamp=second.replace(tzinfo=None))
+
+    lived.rollback_to(timestamp=second)
+
+    assert at(lived) == {"a 1 2"}
 
 
 def test_the_tables_options_choose_the_snapshot_of_a_read_that_names_none() -> None:
@@ -72,15 +91,15 @@ def test_the_tables_options_choose_the_snapshot_of_a_read_that_names_none() -> N
 
 def test_a_read_of_two_snapshots_at_once_is_refused(lived: DynamicTable) -> None:
     with pytest.raises(InvalidInputError, match="not several"):
-        lived.read(snapshot_id=1, timestamp_millis=STARTED_MILLIS)
+        lived.read(snapshot_id=1, timestamp=STARTED_MILLIS)
 
 
 def test_a_moment_before_the_first_snapshot_and_one_that_expired_are_told_apart(lived: DynamicTable) -> None:
     with pytest.raises(NotFoundError, match="no snapshot yet"):
-        lived.read(timestamp_millis=STARTED_MILLIS - 1)
+        lived.read(timestamp=STARTED_MILLIS - 1)
     lived.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotExpiredError, match="earliest kept is 4"):
-        lived.read(timestamp_millis=STARTED_MILLIS + 60_000)
+        lived.read(timestamp=STARTED_MILLIS + 60_000)
 
 
 def test_a_tag_outlives_its_snapshot_and_its_deletion_takes_exactly_its_files(lived: DynamicTable) -> None:

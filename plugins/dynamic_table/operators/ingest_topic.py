@@ -67,7 +67,7 @@ class IngestOperator(TableOperator):
             "startup": checked_text(self.startup, "startup"),
         }
         if not is_nothing(self.timestamp_millis):
-            arguments["timestamp_millis"] = checked_count(self.timestamp_millis, "timestamp_millis")
+            arguments["timestamp"] = checked_count(self.timestamp_millis, "timestamp_millis")
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
         of_connection = self.hook.options
         _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)

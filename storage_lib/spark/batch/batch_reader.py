@@ -62,7 +62,7 @@ class TableBatchReader(DataSourceReader):
             filter=self._predicate,
             snapshot_id=self._snapshot_id,
             tag=self._tag,
-            timestamp_millis=self._timestamp_millis,
+            timestamp=self._timestamp_millis,
         ).plan()
         return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
 

@@ -62,7 +62,7 @@ class IncrementalRange:
         """The range as work for tasks; errors as ``ReadBuilder.plan_changes``."""
         if self.times is not None:
             start, end = self.times
-            return table.new_read().plan_changes(start_timestamp_millis=start, end_timestamp_millis=end, mode=self.mode)
+            return table.new_read().plan_changes(start_timestamp=start, end_timestamp=end, mode=self.mode)
         first, last = self.snapshots or ("0", "0")
         return table.new_read().plan_changes(
             start_snapshot_id=_snapshot_id(table, first), end_snapshot_id=_snapshot_id(table, last), mode=self.mode

@@ -135,7 +135,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             .new_read()
             .stream(
                 startup=scan.startup,
-                timestamp_millis=scan.timestamp_millis,
+                timestamp=scan.timestamp_millis,
                 normalize=scan.normalize,
                 on_untracked=scan.on_untracked,
                 state_directory=scan.state_directory,

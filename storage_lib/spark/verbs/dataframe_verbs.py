@@ -16,6 +16,7 @@ from pyspark import StorageLevel
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
+from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
 from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
@@ -45,18 +46,22 @@ def read(
     filter: Filter | None = None,  # noqa: A002  the name it has everywhere in the library
     snapshot_id: int | None = None,
     tag: str | None = None,
-    timestamp_millis: int | None = None,
+    timestamp: Moment | None = None,
 ) -> DataFrame:
     """A snapshot of the table (default: the newest when the query is planned) as a data frame.
 
-    It is named by its id, a tag, or a moment (epoch milliseconds): the newest made up to then.
+    It is named by its id, a tag, or a time, as for ``DynamicTable.read``: the newest committed up to then.
 
     Only ``columns`` are read: Spark can't tell a Python source which ones a query needs, so naming them pays.
     Raises ``InvalidInputError`` for an unknown column.
     """
     register(spark)
     options = said.options_of(table)
-    named = {said.SNAPSHOT_ID: snapshot_id, said.TAG_NAME: tag, said.SCAN_TIMESTAMP_MILLIS: timestamp_millis}
+    named = {
+        said.SNAPSHOT_ID: snapshot_id,
+        said.TAG_NAME: tag,
+        said.SCAN_TIMESTAMP_MILLIS: optional_millis(timestamp, "timestamp"),
+    }
     options |= {key: str(value) for key, value in named.items() if value is not None}
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
     predicate = as_predicate(filter)
@@ -74,7 +79,7 @@ def read_stream(
     *,
     columns: Sequence[str] | None = None,
     startup: str | None = None,
-    timestamp_millis: int | None = None,
+    timestamp: Moment | None = None,
     rows_per_trigger_max: int | None = None,
     normalize: str | None = None,
     on_untracked: str | None = None,
@@ -95,7 +100,7 @@ def read_stream(
     options = said.options_of(table)
     given = {
         said.STARTUP: startup,
-        said.TIMESTAMP_MILLIS: timestamp_millis,
+        said.TIMESTAMP_MILLIS: optional_millis(timestamp, "timestamp"),
         said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
         said.NORMALIZE: normalize,
         said.ON_UNTRACKED: on_untracked,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.schema.encoding.moment import Moment
 from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.evolve.table_tags import TableTags
@@ -32,20 +33,20 @@ class TableRollback:
         *,
         snapshot_id: int | None,
         tag: str | None,
-        timestamp_millis: int | None,
+        timestamp: Moment | None,
         change_tracking: bool | None,
         commit_user: str | None,
         commit_identifier: int | None,
     ) -> Snapshot | None:
         """See ``DynamicTable.rollback_to``."""
-        if snapshot_id is None and tag is None and timestamp_millis is None:
-            message = f"table {self._table}: say what to roll back to: snapshot_id=..., tag=... or timestamp_millis=..."
+        if snapshot_id is None and tag is None and timestamp is None:
+            message = f"table {self._table}: say what to roll back to: snapshot_id=..., tag=... or timestamp=..."
             raise InvalidInputError(message)
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
         earlier = self._restore.committed(user, identifier)
         if earlier is not None:
             return earlier
-        target = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+        target = self._time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         if target is None:
             return None
         with self._tags.keeping(target):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.encoding.moment import Moment
 from storage_lib.schema.filter.filter_text import Filter
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class ReadOf(TypedDict, total=False):
     filter: Filter | None
     snapshot_id: int | None
     tag: str | None
-    timestamp_millis: int | None
+    timestamp: Moment | None
 
 
 def as_pandas(rows: pa.Table) -> pd.DataFrame:

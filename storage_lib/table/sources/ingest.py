@@ -18,6 +18,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
@@ -48,7 +49,7 @@ def ingest(
     format: str = ExternalFormat.DEBEZIUM_JSON,  # noqa: A002  the field's word for it
     source: str | None = None,
     startup: str | None = None,
-    timestamp_millis: int | None = None,
+    timestamp: Moment | None = None,
     rows_per_commit: int = _ROWS_PER_COMMIT,
     change_tracking: bool | None = None,
     skip_expired: bool = False,
@@ -57,7 +58,7 @@ def ingest(
 
     It continues where ``source`` (default: the topic's name) ends by the table's newest snapshot;
     only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
-    ``timestamp_millis``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
+    ``timestamp``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
     ``debezium-avro``, ``upsert-kafka`` (JSON keys and values; no value deletes the row of the key), or
     ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
     ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
@@ -74,7 +75,11 @@ def ingest(
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
         raise InvalidInputError(message)
-    said = {"log.format": format, "log.scan": startup, "log.scan.timestamp-millis": timestamp_millis}
+    said = {
+        "log.format": format,
+        "log.scan": startup,
+        "log.scan.timestamp-millis": optional_millis(timestamp, "timestamp"),
+    }
     given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
     foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log(table.schema)

@@ -82,8 +82,8 @@ class TableStreams:
         options = self._options
         if timestamp_millis is not None and not 0 <= timestamp_millis < 1 << 63:
             message = (
-                f"table {self._table}: timestamp_millis is {timestamp_millis}; give milliseconds since 1970, such as "
-                "1715648523456"
+                f"table {self._table}: timestamp is {timestamp_millis} milliseconds since 1970; give one from 1970 on "
+                "that fits into 63 bits"
             )
             raise InvalidInputError(message)
         _refuse_no_position(self._table, position)

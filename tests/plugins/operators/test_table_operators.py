@@ -140,7 +140,7 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     opened, named = calls[0]
     assert (opened, named["topic"], named["format"], named["startup"]) == (table, "cdc", "debezium-json", "full")
     assert named["options"] == {**servers, "log.kafka.client.id": "x"}
-    assert named["timestamp_millis"] == 5
+    assert named["timestamp"] == 5
 
 
 @pytest.mark.parametrize(

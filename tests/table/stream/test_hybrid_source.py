@@ -83,7 +83,7 @@ def test_from_timestamp_reads_what_was_committed_since(log_system: str) -> None:
     since = clock.now_millis()
     table.append(rows("+I a 2 20"))
 
-    batch = table.stream(startup="from-timestamp", timestamp_millis=since).poll()
+    batch = table.stream(startup="from-timestamp", timestamp=since).poll()
 
     assert batch is not None
     assert batch.column("id").to_pylist() == [2]
@@ -100,9 +100,9 @@ def test_from_timestamp_tells_of_records_that_retention_has_taken() -> None:
     table.log.expire(LogOffsets({0: 2}))
 
     with pytest.raises(LogOffsetsExpiredError, match=r"log\.scan\.timestamp-millis"):
-        table.stream(startup="from-timestamp", timestamp_millis=written_at).poll()
+        table.stream(startup="from-timestamp", timestamp=written_at).poll()
 
-    batch = table.stream(startup="from-timestamp", timestamp_millis=clock.now_millis() - 3_599_000).poll()
+    batch = table.stream(startup="from-timestamp", timestamp=clock.now_millis() - 3_599_000).poll()
     assert batch is not None
     assert batch.column("id").to_pylist() == [2]
 
@@ -217,5 +217,5 @@ def test_what_is_no_position_and_no_time_is_refused_at_once() -> None:
     with pytest.raises(InvalidInputError, match=r"StreamPosition\.from_json"):
         table.stream(position='{"snapshot": 1}')  # type: ignore[arg-type]
     for millis in (-1, 1 << 70):
-        with pytest.raises(InvalidInputError, match="timestamp_millis"):
-            table.stream(startup="from-timestamp", timestamp_millis=millis)
+        with pytest.raises(InvalidInputError, match="timestamp is"):
+            table.stream(startup="from-timestamp", timestamp=millis)
