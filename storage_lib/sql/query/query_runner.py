@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.sql.query.relations import Relation, StreamReads, relation_of
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _VIEW_DEPTH_MAX = 32
+_UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
 _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binaryfile")
 
 
@@ -27,9 +30,14 @@ _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binary
 class Rewritten:
     """A query as Spark gets it. ``views`` are to be dropped; ``streams`` are what it reads as streams, by their places.
 
-    A stream inside a temporary view has a negative number for a place.
+    A stream inside a temporary view has a negative number for a place. ``query`` is what was rewritten; with
+    ``all_columns`` its tables keep the columns that it does not name.
     """
 
+    query: Query
+    is_streaming: bool
+    projected: str | None = None
+    all_columns: bool = False
     text: MappedText = field(default_factory=MappedText)
     views: list[str] = field(default_factory=list)
     streams: dict[int, Relation] = field(default_factory=dict)
@@ -49,10 +57,17 @@ def rewritten(
     streaming: bool | None = None,
     projected: str | None = None,
     reads: StreamReads | None = None,
+    all_columns: bool = False,
 ) -> Iterator[Rewritten]:
     """The query with views in place of tables, while the body runs. ``projected`` is put at the end of its columns."""
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
-    result = Rewritten(reads=reads or StreamReads())
+    result = Rewritten(
+        query=query,
+        is_streaming=is_streaming,
+        projected=projected,
+        all_columns=all_columns,
+        reads=reads or StreamReads(),
+    )
     try:
         with errors_in_words():
             _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
@@ -82,7 +97,28 @@ def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix:
     """Let Spark analyse a rewritten query."""
     whole = found.text.behind(prefix) if prefix else found.text
     with errors_in_words(source, whole):
-        return state.analysed(whole.text)
+        try:
+            return state.analysed(whole.text)
+        except AnalysisException as error:
+            if not found.all_columns and (error.getCondition() or "").startswith(_UNKNOWN_COLUMN):
+                _analyse_with_all_columns(state, found, source, prefix)
+            raise
+
+
+def _analyse_with_all_columns(state: SessionState, found: Rewritten, source: SourceText, prefix: str) -> None:
+    """Raise Spark's error about an unknown column again, with suggestions out of every column of the tables.
+
+    The views have only columns that the query names, so the column that the user meant is usually not among them.
+    """
+    with rewritten(
+        state,
+        found.query,
+        streaming=found.is_streaming,
+        projected=found.projected,
+        reads=found.reads,
+        all_columns=True,
+    ) as whole:
+        sql_of(state, whole, source, prefix=prefix)
 
 
 def _rewrite(
@@ -135,7 +171,8 @@ def _replace(
     if view is not None:
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
         return True
-    relation = relation_of(state, query, reference, streaming=is_streaming, reads=result.reads)
+    reader = replace(query, has_star=True) if result.all_columns else query
+    relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads)
     if relation is None:
         _check_sparks(state, reference)
         return False

@@ -120,11 +120,11 @@ UPDATE t SET n = 2, n = 3;
 UPDATE t SET n = 'many';
 --> InvalidInputError: table default.t: column 'n' is INT, and the query gives STRING (n); write CAST(... AS INT)
 UPDATE t SET n = m + 1;
---> InvalidInputError: line 1, column 18: A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`n`, `v`, `id`]
+--> InvalidInputError: line 1, column 18: A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`c`, `n`, `v`, `id`]
 -->   UPDATE t SET n = m + 1
 -->                    ^
 DELETE FROM t WHERE m = 1;
---> InvalidInputError: line 1, column 21: A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`n`, `v`, `id`]
+--> InvalidInputError: line 1, column 21: A column, variable, or function parameter with name `m` cannot be resolved. Did you mean one of the following? [`c`, `n`, `v`, `id`]
 -->   DELETE FROM t WHERE m = 1
 -->                       ^
 DELETE FROM t WHERE;

@@ -72,17 +72,17 @@ CREATE TABLE orders (id BIGINT, item STRING, PRIMARY KEY (id) NOT ENFORCED);
 SELECT * FROM oders;
 --> NotFoundError: table default.oders does not exist; did you mean 'orders'?
 SELECT itme FROM orders;
---> InvalidInputError: line 1, column 8: A column, variable, or function parameter with name `itme` cannot be resolved. Did you mean one of the following? [`id`]
+--> InvalidInputError: line 1, column 8: A column, variable, or function parameter with name `itme` cannot be resolved. Did you mean one of the following? [`item`, `id`]
 -->   SELECT itme FROM orders
 -->          ^
 SELECT id
   FROM orders
  WHERE itme = 'pen';
---> InvalidInputError: line 3, column 8: A column, variable, or function parameter with name `itme` cannot be resolved. Did you mean one of the following? [`id`]
+--> InvalidInputError: line 3, column 8: A column, variable, or function parameter with name `itme` cannot be resolved. Did you mean one of the following? [`item`, `id`]
 -->    WHERE itme = 'pen'
 -->          ^
 SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd;
---> InvalidInputError: line 1, column 60: A column, variable, or function parameter with name `orders`.`idd` cannot be resolved. Did you mean one of the following? [`orders`.`id`, `o`.`id`]
+--> InvalidInputError: line 1, column 60: A column, variable, or function parameter with name `orders`.`idd` cannot be resolved. Did you mean one of the following? [`orders`.`id`, `orders`.`item`, `o`.`id`, `o`.`item`]
 -->   SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd
 -->                                                              ^
 SELECT id FROM orders WHERE;
