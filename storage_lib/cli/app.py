@@ -67,7 +67,7 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Look into dynamic tables and take care of them."""
+    """Read, write, inspect and maintain dynamic tables."""
     of_file = {} if options_file is None else options_of_file(options_file)
     given = {**options_of_environment(os.environ), **of_file, **parsed_options(option or ())}
     context.obj = Settings(warehouse=warehouse, options=with_brokers(given), as_json=as_json)

@@ -51,7 +51,7 @@ def create(
     comment: Annotated[str | None, typer.Option(help="Comment of the table.")] = None,
     if_not_exists: Annotated[bool, typer.Option(help="Keep an existing table; log a warning if it differs.")] = False,
 ) -> None:
-    """Make a table and its log."""
+    """Create a table and its log."""
     from storage_lib.schema.types.type_spelling import parse_columns
 
     made = (
@@ -80,7 +80,7 @@ def drop(
     if not yes:
         typer.confirm(f"Delete {table} with all its data?", abort=True, err=True)
     settings_of(context).catalog().drop_table(table, if_exists=if_exists)
-    note(f"{table} is gone")
+    note(f"{table} is dropped")
 
 
 def read(
@@ -103,7 +103,7 @@ def read(
         Path | None, typer.Option("--output", help="Write to this file instead of standard output.")
     ] = None,
 ) -> None:
-    """Read rows: to look at (20 of them, if no limit is given), or as JSON lines, CSV, Arrow or Parquet."""
+    """Read rows: as a text table (20 rows unless --limit says otherwise), JSON lines, CSV, Arrow or Parquet."""
     settings = settings_of(context)
     kind = format or _kind_of(output) or (FileKind.JSON if settings.as_json else FileKind.TABLE)
     if kind is FileKind.TABLE and output is not None:
@@ -112,8 +112,11 @@ def read(
     wanted = [each.strip() for each in columns.split(",")] if columns else None
     reader = _reader(settings, table, wanted, where, snapshot=snapshot, tag=tag)
     if kind is FileKind.TABLE:
-        rows = list(itertools.islice(_rows(_limited(reader, limit)), _SHOWN_ROWS if limit is None else limit))
-        print_rows(rows, as_json=False, columns=reader.schema.names)
+        shown = _SHOWN_ROWS if limit is None else limit
+        rows = list(itertools.islice(_rows(_limited(reader, shown + 1)), shown + 1))
+        print_rows(rows[:shown], as_json=False, columns=reader.schema.names, null="NULL")
+        if limit is None and len(rows) > shown:
+            note(f"the first {shown} rows; --limit shows more")
         return
     if output is None:
         _write_out(kind, _limited(reader, limit), reader.schema, sys.stdout.buffer)
@@ -148,7 +151,7 @@ def write(
 def ingest(
     context: typer.Context,
     table: TableName,
-    topic: Annotated[str, typer.Argument(help="The foreign topic.")],
+    topic: Annotated[str, typer.Argument(help="The external topic.")],
     format: Annotated[
         str, typer.Option("--format", "-f", help="debezium-json, debezium-avro, upsert-kafka, ...")
     ] = "debezium-json",
@@ -156,7 +159,7 @@ def ingest(
         str, typer.Option(help="Where to start a topic that was not read before: full or latest.")
     ] = "full",
 ) -> None:
-    """Write the changes that a topic holds, and the table does not, into the table."""
+    """Ingest new records of an external topic into a table."""
     from storage_lib import ingest as ingested
 
     settings = settings_of(context)

@@ -39,6 +39,12 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     as_json: bool = False
 
+    @property
+    def warehouse_exists(self) -> bool:
+        """Whether the warehouse's directory exists; true where the warehouse is not a local directory."""
+        is_directory = self.options.get("metastore", "filesystem") == "filesystem" and "://" not in self.warehouse
+        return not is_directory or Path(self.warehouse).is_dir()
+
     def catalog(self, *, may_be_new: bool = False) -> Catalog:
         """Open the catalog. Raises ``NotFoundError`` for a directory that doesn't exist, unless it ``may_be_new``."""
         from storage_lib import open_catalog
@@ -46,8 +52,7 @@ class Settings:
         if not self.warehouse:
             message = f"no warehouse given; use --warehouse /path or s3://bucket/path, or set {WAREHOUSE_VARIABLE}"
             raise InvalidInputError(message)
-        is_directory = self.options.get("metastore", "filesystem") == "filesystem" and "://" not in self.warehouse
-        if is_directory and not may_be_new and not Path(self.warehouse).is_dir():
+        if not may_be_new and not self.warehouse_exists:
             message = f"warehouse {self.warehouse} does not exist; `dynamic-table create` makes it with its first table"
             raise NotFoundError(message)
         return open_catalog(self.warehouse, self.options)

@@ -37,14 +37,14 @@ def tables(
 
 
 def describe(context: typer.Context, table: TableName, partition: Partition = None) -> None:
-    """Say what a table, or one partition, is and holds."""
+    """Describe a table or one partition: columns, keys, options, files and log."""
     settings = settings_of(context)
     wanted = parsed_pairs(partition or (), "--partition")
     print_fields(settings.table(table).describe(wanted or None), as_json=settings.as_json)
 
 
 def health(context: typer.Context, table: TableName) -> None:
-    """Say how a table is, at a glance."""
+    """Show a table's health: newest snapshot, files, rows, bytes and sorted runs."""
     settings = settings_of(context)
     print_fields(asdict(settings.table(table).inspect.health()), as_json=settings.as_json)
 
@@ -107,7 +107,7 @@ def doctor(
     table: Annotated[str | None, typer.Argument(help="Table to check; default: all tables.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Read every file completely and verify its checksum.")] = False,
 ) -> None:
-    """Check Java, Kafka, the warehouse and the tables; say what is wrong and how to mend it."""
+    """Check Java, Kafka, the warehouse and the tables; report problems and their remedies."""
     from storage_lib.cli.doctor import examine
 
     settings = settings_of(context)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +21,25 @@ class GroupOfCommands(TyperGroup):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # click's context
         """As click does, of the arguments with the group's options in front."""
         return super().parse_args(ctx, with_leading_options(args))
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # click's context
+        """As click does, but with ``--json`` report an error of the command line as JSON, like every other error."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Errors of the command line share no public class in typer; this method is what tells them.
+            message = getattr(error, "format_message", None)
+            if message is None or not ctx.params.get("as_json"):
+                raise
+            document = {
+                "error": "UsageError",
+                "message": message(),
+                "notes": [],
+                "retryable": False,
+                "committed": None,
+            }
+            typer.echo(json.dumps(document, ensure_ascii=False), err=True)
+            raise typer.Exit(getattr(error, "exit_code", 2)) from error
 
 
 def with_leading_options(arguments: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commands that take care of a table's files and history."""
+"""Commands that maintain a table's files and history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage_lib.errors import InvalidInputError
 
 _HOUR_MILLIS = 3_600_000
 
-tags = typer.Typer(no_args_is_help=True, help="Keep snapshots under names.")
+tags = typer.Typer(no_args_is_help=True, help="List, create and delete tags, which keep snapshots from expiring.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,7 +38,7 @@ def compact(
     partition: Partition = None,
     full: Annotated[bool, typer.Option(help="Compact everything, or only what is due.")] = True,
 ) -> None:
-    """Join a table's files."""
+    """Compact a table: merge its files."""
     settings = settings_of(context)
     wanted = parsed_pairs(partition or (), "--partition")
     snapshot = settings.table(table).compact(partition=wanted or None, full=full)
@@ -77,7 +77,7 @@ def orphans(
         typer.Option(help="Also delete topics of unknown tables; use only if no other warehouse shares the brokers."),
     ] = False,
 ) -> None:
-    """List, or delete, files that no snapshot, tag or branch needs; of a catalog, what is half a table."""
+    """List or delete files that no snapshot, tag or branch needs, and incomplete tables of a catalog."""
     settings = settings_of(context)
     if topics:
         _orphan_topics(settings, delete=delete, is_sole_catalog=sole_catalog)
@@ -151,7 +151,7 @@ def rollback(
     snapshot: Annotated[int | None, typer.Option(help="Roll back to this snapshot.")] = None,
     tag: Annotated[str | None, typer.Option(help="Roll back to this tag.")] = None,
 ) -> None:
-    """Make a table show again what it showed before, in a new snapshot."""
+    """Restore a table to an older snapshot or tag, in a new snapshot."""
     if (snapshot is None) == (tag is None):
         message = "specify either --snapshot or --tag to roll back to"
         raise InvalidInputError(message)
@@ -179,7 +179,7 @@ def create_tag(
         str | None, typer.Option(help="How long to keep it, for example '7 d'; default: until it is deleted.")
     ] = None,
 ) -> None:
-    """Keep a snapshot under a name."""
+    """Create a tag, which keeps a snapshot from expiring."""
     settings = settings_of(context)
     made = settings.table(table).tags.create(tag, snapshot, time_retained=time_retained)
     print_fields({"tag": made.name, "snapshot": made.snapshot.id}, as_json=settings.as_json)
@@ -191,6 +191,6 @@ def delete_tag(context: typer.Context, table: TableName, tag: str) -> None:
 
 
 def expire_tags(context: typer.Context, table: TableName) -> None:
-    """Delete the tags whose time has passed."""
+    """Delete the tags whose retention time has passed."""
     settings = settings_of(context)
     print_rows([{"tag": name} for name in settings.table(table).tags.expire()], as_json=settings.as_json)

@@ -59,6 +59,9 @@ def sql(
     _require_spark()
     settings = settings_of(context)
     catalog = settings.catalog(may_be_new=True)
+    if not settings.warehouse_exists:
+        # Not an error: a script may begin with CREATE. A mistyped path would show no tables and no reason.
+        note(f"warehouse {settings.warehouse} does not exist; the first CREATE TABLE or CREATE DATABASE makes it")
     conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
     script = _script([*(statements or ()), *(execute or ())], file)
     if script is None:

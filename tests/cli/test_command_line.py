@@ -265,6 +265,13 @@ def test_a_warehouse_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_statements_for_a_warehouse_that_does_not_exist_are_preceded_by_a_warning(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["sql", "SELEC 1", "-w", str(tmp_path / "nowhere")])
+    warning, _, error = ran.stderr.partition("\n")
+    assert warning.startswith(f"warehouse {tmp_path / 'nowhere'} does not exist")
+    assert error.startswith("SqlSyntaxError")
+
+
 def test_options_of_all_commands_may_follow_the_command(shell: Shell) -> None:
     found = CliRunner().invoke(app, ["tables", "--json", "--warehouse", str(shell.warehouse), "-o", "log.system=none"])
 
@@ -294,6 +301,32 @@ def test_an_error_is_json_with_json(shell: Shell) -> None:
     assert said["error"] == "NotFoundError"
     assert "shop.nothing" in said["message"]
     assert said["retryable"] is False
+
+
+def test_an_error_of_the_command_line_is_json_with_json(shell: Shell) -> None:
+    for arguments in (["read", "shop.orders", "--limit", "-1"], ["read", "shop.orders", "--bogus"], ["nothing"]):
+        refused = shell.run(*arguments, "--json")
+        error = json.loads(refused.stderr)
+        assert (refused.exit_code, error["error"], error["retryable"]) == (2, "UsageError", False)
+        assert error["message"]
+
+
+def test_a_missing_value_is_shown_as_null(shell: Shell) -> None:
+    shell.run("write", "shop.orders", "-", "-f", "json", stdin=b'{"id": 3, "day": "c", "price": null}\n')
+
+    assert shell.run("read", "shop.orders", "--filter", "id = 3").stdout.split()[-3:] == ["3", "c", "NULL"]
+
+
+def test_a_table_cut_to_twenty_rows_says_that_there_are_more(shell: Shell) -> None:
+    lines = "".join(f'{{"id": {number}, "day": "d", "price": null}}\n' for number in range(18))
+    shell.run("write", "shop.orders", "-", "-f", "json", stdin=lines.encode())
+    whole = shell.run("read", "shop.orders")
+    assert (len(whole.stdout.splitlines()), whole.stderr) == (21, "")
+
+    shell.run("write", "shop.orders", "-", "-f", "json", stdin=b'{"id": 99, "day": "d", "price": null}\n')
+    cut = shell.run("read", "shop.orders")
+    assert (len(cut.stdout.splitlines()), cut.stderr) == (21, "the first 20 rows; --limit shows more\n")
+    assert shell.run("read", "shop.orders", "--limit", "2").stderr == ""
 
 
 def test_rows_are_filtered_by_a_condition_in_sql(shell: Shell) -> None:
