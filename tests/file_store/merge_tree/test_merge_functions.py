@@ -349,6 +349,8 @@ def _grouped(changes: Sequence[Change]) -> Row | None:
     added = [row for kind, row in changes if not kind.is_retract]
     if not added:
         return None
+    if len(changes) == 1:
+        return added[0]
     a = b = g = h = i = None
     first = sorted((c for c in changes if c[1][3] is not None), key=lambda change: change[1][3])
     if first:

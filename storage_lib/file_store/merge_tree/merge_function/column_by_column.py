@@ -10,7 +10,11 @@ import pyarrow as pa
 
 from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows
-from storage_lib.file_store.merge_tree.merge_function.removal import after_removal, deletions_below
+from storage_lib.file_store.merge_tree.merge_function.removal import (
+    after_removal,
+    deletions_below,
+    without_deleted_values,
+)
 from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
@@ -38,15 +42,22 @@ class ColumnByColumn(ABC):
         if self.removes_on_delete:
             versions = after_removal(versions).versions
         merged = self._merged(versions, final=final)
-        return merged.standing() if final else merged.merged()
+        if final:
+            return merged.standing()
+        return without_deleted_values(merged.merged(), self._kept) if self.removes_on_delete else merged.merged()
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
         """Deletions that new rows followed, or values that were taken back before they came."""
         if versions.retracts is None:
             return None
         if self.removes_on_delete:
-            return deletions_below(versions, self.required.union(self.order.fields))
+            return deletions_below(versions, self._kept)
         return self._merged(versions, final=False).below()
+
+    @property
+    def _kept(self) -> frozenset[str]:
+        """The columns that a deletion needs."""
+        return self.required.union(self.order.fields)
 
     @abstractmethod
     def _merged(self, versions: Versions, *, final: bool) -> MergedRows:

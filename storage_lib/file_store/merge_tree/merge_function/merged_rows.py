@@ -53,13 +53,31 @@ class MergedRows:
 
     def standing(self) -> pa.RecordBatch:
         """The rows of a final merge."""
-        rows, adds = self.merged(), self.adds
+        rows, adds = self._without_retracted_sequence(self.merged()), self.adds
         return rows if adds.all() else rows.filter(pa.array(adds))
 
     def merged(self) -> pa.RecordBatch:
         """The rows of any other: one for each key."""
         adds, rows = self.adds, self.versions.rows
         columns = [self._merged(name, adds) for name in rows.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+    def _without_retracted_sequence(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Null in the ``newest`` columns of keys whose newest version retracts, as in Paimon's Java core.
+
+        Only in a final merge: before that, older rows may still have to be ordered against the merged one.
+        """
+        retracts = self.versions.retracts
+        names = self.newest - self.required
+        if retracts is None or not names or not self.counts_retracts:
+            return rows
+        gone = retracts[self.versions.ends - 1] & (self.versions.ends - self.versions.starts > 1)
+        if not gone.any():
+            return rows
+        columns = [
+            _chosen(~gone, column, pa.nulls(len(column), column.type)) if name in names else column
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def below(self) -> pa.RecordBatch | None:

@@ -1,8 +1,9 @@
 """``merge-engine=partial-update``: each column keeps the newest value that is not null.
 
 Columns of a sequence group are updated together, by the row with the greatest sequence of that group, nulls included;
-a row whose sequence is all null says nothing about the group. An aggregated column of a group sees the group's rows in
-the order of their sequences; ``collect`` alone, as in Paimon, in the order of their arrival.
+a row whose sequence is all null says nothing about the group, unless it is the only version of its key. An aggregated
+column of a group sees the group's rows in the order of their sequences; ``collect`` alone, as in Paimon, in the order
+of their arrival.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class PartialUpdate(ColumnByColumn):
         removal = GroupRemoval(versions=versions, groups=self.removing)
         if final:
             based, bases = removal.based()
-            return self._merged(based, final=True, bases=bases).standing()
-        return removal.with_deletions(self._merged(removal.after(), final=False).merged())
+            return self._merged(based, final=True, bases=bases, unmerged=versions).standing()
+        return removal.with_deletions(self._merged(removal.after(), final=False, unmerged=versions).merged())
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
         """Deletions that new rows followed, or values that were taken back before they came."""
@@ -91,12 +92,18 @@ class PartialUpdate(ColumnByColumn):
             return super().below(versions)
         return GroupRemoval(versions=versions, groups=self.removing).below()
 
-    def _merged(self, versions: Versions, *, final: bool, bases: Flags | None = None) -> MergedRows:
+    def _merged(
+        self, versions: Versions, *, final: bool, bases: Flags | None = None, unmerged: Versions | None = None
+    ) -> MergedRows:
+        """``unmerged`` has the same keys with all of their versions; None: ``versions`` has all."""
         fields: dict[str, MergedField] = {}
+        counts = _only_versions(unmerged or versions, versions)
+        if bases is not None:
+            counts |= bases
         names = self.columns.intersection(versions.rows.schema.names)
         for group in self.groups:
             if names.issuperset(group.fields):
-                rows = _in_sequence(versions, group.fields, bases)
+                rows = _in_sequence(versions, group.fields, counts)
                 members = names.intersection(group.members)
                 fields |= self._merged_group(versions, rows, group, members, final=final)
         for name in names.difference(fields):
@@ -140,14 +147,24 @@ def _collects(aggregator: FieldAggregator | None) -> bool:
     return isinstance(inner, Collect)
 
 
-def _in_sequence(versions: Versions, fields: tuple[str, ...], bases: Flags | None) -> Positions:
-    """The rows that have a sequence, or are ``bases``, key by key, the smallest sequence first and of equal ones the
-    older row.
+def _only_versions(unmerged: Versions, versions: Versions) -> Flags:
+    """Which rows of ``versions`` are the only one of their key in ``unmerged``, and add to it.
+
+    Paimon leaves these as they are.
+    """
+    is_only = unmerged.ends - unmerged.starts == 1
+    if unmerged.retracts is not None:
+        is_only &= ~unmerged.retracts[unmerged.starts]
+    return np.repeat(is_only, versions.ends - versions.starts)
+
+
+def _in_sequence(versions: Versions, fields: tuple[str, ...], counts: Flags) -> Positions:
+    """The rows that have a sequence, or of which ``counts`` says that they count, key by key, the smallest sequence
+    first and of equal ones the older row.
     """
     columns = [versions.rows.column(name) for name in fields]
     has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])
-    if bases is not None:
-        has_one |= bases
+    has_one |= counts
     frame = pl.DataFrame(
         {"key": versions.group_of_row} | {str(place): pl.from_arrow(column) for place, column in enumerate(columns)}
     )

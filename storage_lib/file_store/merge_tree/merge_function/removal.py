@@ -47,15 +47,21 @@ def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch 
     part of the new row.
     """
     removed = after_removal(versions).removed
-    if removed is None:
-        return None
+    return None if removed is None else without_deleted_values(removed, kept)
+
+
+def without_deleted_values(rows: pa.RecordBatch, kept: frozenset[str]) -> pa.RecordBatch:
+    """Nulls in all columns but the ``kept`` ones of rows that are deletions: see ``deletions_below``."""
+    deleted = rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE
+    if not deleted.any():
+        return rows
+    kept |= {SEQUENCE_NUMBER, VALUE_KIND}
+    place = pa.array(np.arange(len(deleted)), mask=deleted)
     columns = [
-        column
-        if field.name in (SEQUENCE_NUMBER, VALUE_KIND) or field.name in kept
-        else pa.nulls(len(column), field.type)
-        for field, column in zip(removed.schema, removed.columns, strict=True)
+        column if field.name in kept else column.take(place)
+        for field, column in zip(rows.schema, rows.columns, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=removed.schema)
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def only_rows(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
