@@ -37,7 +37,8 @@ def print_rows(
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in names:
-        is_number = bool(rows) and all(isinstance(row[name], int | float | None) for row in rows)
+        values = [row[name] for row in rows if row[name] is not None]
+        is_number = bool(values) and all(isinstance(value, int | float) for value in values)
         table.add_column(escape(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(null if row[name] is None else shown(row[name])) for name in names))

@@ -59,6 +59,16 @@ def test_sessions_do_not_share_settings_or_views(sql: Session, spark: SparkSessi
     assert other.execute("SHOW VIEWS").to_arrow().num_rows == 0
 
 
+def test_an_empty_database_names_the_others(sql: Session) -> None:
+    assert sql.execute("SHOW TABLES").message == ""
+
+    sql.execute("CREATE TABLE shop.t (id BIGINT)")
+
+    told = "database default has no tables; other databases: shop (USE or SHOW TABLES IN)"
+    assert sql.execute("SHOW TABLES").message == told
+    assert sql.execute("SHOW TABLES IN shop LIKE 'x*'").message == ""
+
+
 def test_a_write_tells_its_snapshot(sql: Session) -> None:
     created = sql.execute("CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
     assert (created.has_rows, created.snapshot_id, created.to_arrow().num_columns) == (False, None, 0)

@@ -94,7 +94,10 @@ def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) 
     elif near is not None:
         hint = f"did you mean {_spelled_as(key, near)!r}?"
     else:
-        hint = "docs/options.md lists the options. A note of your own has the prefix 'x.' or 'user.'"
+        hint = (
+            "SHOW OPTIONS in SQL, or docs/options.md, lists the options. "
+            "A note of your own has the prefix 'x.' or 'user.'"
+        )
     return InvalidInputError(f"{f'{what}: ' if what else ''}unknown option {key!r}; {hint}")
 
 

@@ -109,7 +109,16 @@ def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
     lines: list[tuple[str | None, ...]] = [(database, name.partition(".")[2], "false") for name in tables]
     lines += [("", name, "true") for name in [*state.temporary.names(), *sorted(state.views)]]
     found = [line for line in lines if matches(str(line[1]), pattern)]
-    return Result(rows=rows_of(("database", "table", "temporary"), found))
+    message = "" if lines else _where_tables_may_be(state, database)
+    return Result(rows=rows_of(("database", "table", "temporary"), found), message=message)
+
+
+def _where_tables_may_be(state: SessionState, database: str) -> str:
+    """For a person whose current database is empty, as it is in a new session: the others."""
+    others = [name for name in state.catalog.list_databases() if name != database]
+    if not others:
+        return ""
+    return f"database {database} has no tables; other databases: {', '.join(others)} (USE or SHOW TABLES IN)"
 
 
 def run_show_views(state: SessionState, statement: ShowViews) -> Result:  # noqa: ARG001  as its siblings
