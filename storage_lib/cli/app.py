@@ -11,7 +11,14 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from storage_lib.distribution import VERSION, install_command
+
+try:
+    import typer
+except ModuleNotFoundError as error:
+    # The script is installed with every package, also without the extra that its commands need; it imports this module.
+    message = f"dynamic-table needs {error.name}: {install_command('cli')}"
+    raise SystemExit(message) from error
 
 from storage_lib.cli import airflow_commands, content_commands, inspect_commands, maintenance_commands, sql_command
 from storage_lib.cli.command_line_options import (
@@ -22,7 +29,6 @@ from storage_lib.cli.command_line_options import (
 )
 from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
 from storage_lib.cli.leading_options import GroupOfCommands
-from storage_lib.distribution import VERSION
 
 app = typer.Typer(
     name="dynamic-table",

@@ -90,6 +90,13 @@ def test_the_installed_command_answers() -> None:
     assert "List the tables." in told.stdout
 
 
+def test_the_command_without_its_extra_says_how_to_install_it() -> None:
+    without = "import sys; sys.modules['typer'] = None; from storage_lib.cli.app import app; app()"
+    refused = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr == "dynamic-table needs typer: pip install 'spark-dynamic-tables[cli]'\n"
+
+
 def test_a_table_is_looked_at(shell: Shell) -> None:
     assert shell.answer("tables") == ["shop.orders"]
     assert shell.answer("describe", "shop.orders")["primary key"] == "id, day"
