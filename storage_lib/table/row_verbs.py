@@ -23,6 +23,7 @@ from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import MergeEngine, UpdateBeforeSource
 from storage_lib.schema.types.nested_types import is_nested
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
+from storage_lib.table.changes.row_expression import computed_by_row
 from storage_lib.table.changes.source_matching import places_of, repeated_key, with_stored_values
 from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.input.frames import Frame, arrow_rows
@@ -361,16 +362,14 @@ class RowVerbs:
 
     def _evaluated(self, frame: pl.DataFrame, name: str, value: pl.Expr) -> pa.ChunkedArray:
         try:
-            series = frame.select(value.alias(name))[name]
+            is_of_one_row, series = computed_by_row(frame, value)
         except pl.exceptions.PolarsError as error:
             message = f"table {self._name}: update: the value of column {name!r} cannot be computed: {error}"
             raise InvalidInputError(message) from error
-        if len(series) == 1 and frame.height != 1:
-            series = pl.repeat(series[0], frame.height, dtype=series.dtype, eager=True)
-        if len(series) != frame.height:
+        if not is_of_one_row:
             message = (
-                f"table {self._name}: update: the value of column {name!r} has {len(series)} rows for {frame.height}; "
-                "use an expression that has one value per row"
+                f"table {self._name}: update: the value of column {name!r}, {value}, depends on other rows than its "
+                "own; use an expression that has one value per row, or compute the rows and write them with upsert"
             )
             raise InvalidInputError(message)
         return pa.chunked_array([series.to_arrow()])
@@ -381,7 +380,7 @@ class RowVerbs:
 
 
 def _as_rows(which: Filter | Frame) -> Frame | None:
-    return None if isinstance(which, str | Predicate) else which
+    return None if isinstance(which, str | Predicate | pl.Expr | pc.Expression) else which
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:

@@ -203,6 +203,13 @@ REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
     "half a number": (lambda table: table.update("id = 1", {"price": 1.5}), "cannot hold exactly 1.5"),
     "an expression of text": (lambda table: table.update("id = 1", {"price": pl.col("dt")}), "price"),
     "an unknown name": (lambda table: table.update("id = 1", {"price": pl.col("nope")}), "cannot be computed"),
+    "a mean": (lambda table: table.update("id > 0", {"price": pl.col("price").mean()}), "other rows than its own"),
+    "a mean in a sum": (
+        lambda table: table.update("id > 0", {"price": pl.col("price") + pl.col("price").max()}),
+        "other rows than its own",
+    ),
+    "the row before": (lambda table: table.update("id > 0", {"price": pl.col("price").shift(1)}), "other rows"),
+    "a number of rows": (lambda table: table.update("id > 0", {"price": pl.len()}), "other rows than its own"),
     "lacking columns": (lambda table: table.upsert([{"dt": "a", "id": 1}]), "lack 'price'.*partial=True"),
     "a lacking key": (lambda table: table.upsert([{"id": 1}], partial=True), "lack 'dt' of the primary key"),
     "a key twice": (
@@ -211,7 +218,7 @@ REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
     ),
     "a row kind": (lambda table: table.upsert(rows("+I a 1 10")), "no column '_row_kind'"),
     "a delete without a condition": (lambda table: table.delete(None), "None, which would match every row"),
-    "an update without a condition": (lambda table: table.update(None, {"price": 1}), "match every row"),  # type: ignore[arg-type]
+    "an update without a condition": (lambda table: table.update(None, {"price": 1}), "match every row"),
     "a misspelt action": (
         lambda table: table.merge([{"dt": "a", "id": 1, "price": 2}], matched="delte"),  # type: ignore[arg-type]
         "matched is one of update, delete, keep, not 'delte'",

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import polars as pl
+import pyarrow.compute as pc
+
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.arrow_filter import ArrowCondition
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.comparisons import (
     Equal,
@@ -24,6 +28,7 @@ from storage_lib.schema.filter.comparisons import (
     NotEqual,
     StartsWith,
 )
+from storage_lib.schema.filter.polars_filter import polars_predicate
 from storage_lib.schema.filter.predicate import Predicate
 
 if TYPE_CHECKING:
@@ -31,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Filter", "as_predicate", "parse_filter"]
 
-Filter: TypeAlias = Predicate | str
-"""A condition on rows: ``col("price") > 5``, or text, ``"price > 5"``."""
+Filter: TypeAlias = Predicate | str | pc.Expression | pl.Expr
+"""A condition on rows: text (``"price > 5"``), made of ``col()``, or an expression of Arrow or Polars."""
 
 _EXAMPLE = "for example: price > 5 AND item LIKE 'c%' AND day IN ('2026-01-01', '2026-01-02') AND note IS NOT NULL"
 _WILDCARDS = ("%", "_")
@@ -56,9 +61,13 @@ def as_predicate(condition: object) -> Predicate | None:
         return condition
     if isinstance(condition, str):
         return parse_filter(condition)
+    if isinstance(condition, pl.Expr):
+        return polars_predicate(condition)
+    if isinstance(condition, pc.Expression):
+        return ArrowCondition(condition)
     message = (
-        f"a filter is text or made of col(), not {type(condition).__module__}.{type(condition).__qualname__}: "
-        "write filter=\"price > 5\" or filter=col('price') > 5; apply other expressions to what read() returns"
+        f"a filter is text, made of col(), or an expression of Polars or Arrow, not {type(condition).__module__}."
+        f"{type(condition).__qualname__}: write filter=\"price > 5\" or filter=col('price') > 5"
     )
     raise InvalidInputError(message)
 
