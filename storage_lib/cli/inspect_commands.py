@@ -40,7 +40,7 @@ def describe(context: typer.Context, table: TableName, partition: Partition = No
     """Describe a table or one partition: columns, keys, options, files and log."""
     settings = settings_of(context)
     wanted = parsed_pairs(partition or (), "--partition")
-    print_fields(settings.table(table).describe(wanted or None), as_json=settings.as_json)
+    print_fields(dict(settings.table(table).describe(wanted or None)), as_json=settings.as_json)
 
 
 def health(context: typer.Context, table: TableName) -> None:

@@ -41,6 +41,7 @@ from storage_lib.table.evolve.table_rollback import TableRollback
 from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.input.frames import Frame, arrow_rows
 from storage_lib.table.input.input_rows import Rows, record_batches
+from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.shown import shown_schema, shown_table
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
@@ -641,8 +642,11 @@ class DynamicTable:
             commit_identifier=commit_identifier,
         )
 
-    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
-        """DESCRIBE TABLE EXTENDED, of the table or one partition; see ``TableDescription``."""
+    def describe(self, partition: Mapping[str, object] | None = None) -> Description:
+        """DESCRIBE TABLE EXTENDED, of the table or one partition.
+
+        Raises ``InvalidInputError`` for what is no partition, ``NotFoundError`` for one without a file.
+        """
         return self.inspect.describe(partition)
 
     def close(self) -> None:

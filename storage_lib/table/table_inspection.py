@@ -11,6 +11,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.inspect.commit_listing import COMMITS_MAX, CommitListing, CommitSummary
+from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.system_tables import SystemTables
 from storage_lib.table.inspect.table_description import TableDescription
 from storage_lib.table.inspect.table_health import TableHealth, TableHealthCheck
@@ -30,7 +31,7 @@ class TableInspection:
         self._commit_listing = CommitListing(file_store=context.file_store, partitions=PartitionCodec(context.schema))
         self._health_check = TableHealthCheck(context.file_store)
 
-    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
+    def describe(self, partition: Mapping[str, object] | None = None) -> Description:
         """See ``DynamicTable.describe``."""
         return self._description.describe(partition)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from storage_lib import Catalog, DynamicTable
+    from storage_lib.table.inspect.description import Description
     from storage_lib.table.inspect.table_health import TableHealth
 
 __all__ = ["CatalogBoard"]
@@ -51,7 +52,7 @@ class CatalogBoard:
         self._rows: dict[str, dict[str, Any]] = {}
         self._looking: dict[str, Future[dict[str, Any]]] = {}
         self._logs: dict[str, _LogLook] = {}
-        self._describing: dict[str, Future[dict[str, str]]] = {}
+        self._describing: dict[str, Future[Description]] = {}
         self._lock = threading.Lock()
         self._looks = ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="table-look")
         self._log_looks = ThreadPoolExecutor(LOG_LOOKS_AT_ONCE, thread_name_prefix="log-look")

@@ -12,10 +12,11 @@ from storage_lib.errors import NotFoundError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.encoding.moment_text import moment_text
+from storage_lib.schema.encoding.moment_text import moment_text, utc_datetime
 from storage_lib.schema.options.table_options import LogConsistency, masked
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.input.partition_spec import PartitionSpecs
+from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.table_health import runs_by_bucket
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SOURCES
@@ -36,8 +37,8 @@ class TableDescription:
         self._partitions = partitions
         self._codec = PartitionCodec(context.schema)
 
-    def describe(self, partition: Mapping[str, object] | None = None) -> dict[str, str]:
-        """DESCRIBE TABLE EXTENDED [PARTITION]: field -> value, all text; empty where there is none.
+    def describe(self, partition: Mapping[str, object] | None = None) -> Description:
+        """DESCRIBE TABLE EXTENDED [PARTITION].
 
         Raises ``NotFoundError`` for a partition without a file.
         """
@@ -49,7 +50,15 @@ class TableDescription:
             raise NotFoundError(message)
         runs = runs_by_bucket(entries)
         part = None if snapshot is None else SnapshotLogProperties.of_snapshot(snapshot)
-        return {
+        options = masked(self._schema.options)
+        modified = None if snapshot is None else _last_modified(snapshot, entries if partition else [])
+        watermark = None if snapshot is None else snapshot.watermark
+        location = self._path(entries) if partition else self._location
+        holder = self._leases.holder()
+        size = sum(entry.file.file_size for entry in entries)
+        rows = sum(entry.file.row_count for entry in entries)
+        is_compacted = self._is_compacted(entries, runs)
+        fields = {
             "name": self._name,
             "kind": "managed dynamic table",
             "comment": self._schema.comment or "",
@@ -60,22 +69,43 @@ class TableDescription:
             "change-tracking": str(self._options.change_tracking).lower(),
             **self._log_lines(part),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
-            "file.path": self._path(entries) if partition else self._location,
+            "file.path": location,
             "file.format": self._options.file_format,
             "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),
             "num-files": str(len(entries)),
-            "size": str(sum(entry.file.file_size for entry in entries)),
-            "rows (physical)": str(sum(entry.file.row_count for entry in entries)),
+            "size": str(size),
+            "rows (physical)": str(rows),
             "runs per bucket": str(max(runs.values(), default=0)),
-            "compacted": str(self._is_compacted(entries, runs)).lower(),
-            "last-modified": ""
-            if snapshot is None
-            else moment_text(_last_modified(snapshot, entries if partition else [])),
-            "watermark": "" if snapshot is None or snapshot.watermark is None else moment_text(snapshot.watermark),
+            "compacted": str(is_compacted).lower(),
+            "last-modified": "" if modified is None else moment_text(modified),
+            "watermark": "" if watermark is None else moment_text(watermark),
             "newest snapshot": "" if snapshot is None else str(snapshot.id),
-            "lease held by": self._leases.holder() or "",
-            "options": ", ".join(f"{key}={value}" for key, value in sorted(masked(self._schema.options).items())),
+            "lease held by": holder or "",
+            "options": ", ".join(f"{key}={value}" for key, value in sorted(options.items())),
         }
+        return Description(
+            name=self._name,
+            comment=self._schema.comment,
+            columns={field.name: str(field.type) for field in self._schema.fields},
+            primary_key=tuple(self._schema.primary_keys),
+            partition_by=tuple(self._schema.partition_keys),
+            bucket_count=self._schema.bucket_count,
+            change_tracking=self._options.change_tracking,
+            has_log=self._log is not None,
+            location=location,
+            file_format=self._options.file_format,
+            partition=dict(partition or {}),
+            file_count=len(entries),
+            size_bytes=size,
+            row_count=rows,
+            is_compacted=is_compacted,
+            last_modified=utc_datetime(modified),
+            watermark=utc_datetime(watermark),
+            snapshot_id=None if snapshot is None else snapshot.id,
+            lease_holder=holder,
+            options=dict(options),
+            fields=fields,
+        )
 
     def _path(self, entries: list[ManifestEntry]) -> str:
         """The directory of the partition with these files; of several, the one that holds them all."""
