@@ -25,6 +25,7 @@ from storage_lib.log_store.codec.debezium_columns import to_json_column
 from storage_lib.schema.encoding.decimal_bytes import decimals_of_bytes, unscaled_bytes
 from storage_lib.schema.types.data_field import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.exact_decimals import as_decimals
 from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType, is_nested
 
@@ -162,7 +163,9 @@ def _fitted(column: pa.Array, of: DataType, name: str) -> pa.Array:
         elif pa.types.is_time(arrow) and pa.types.is_integer(column.type):
             per_milli = 1 if (of.precision or 0) <= _MILLIS_DIGITS else 1000
             column = pc.divide(column, per_milli).cast(pa.int32())
-        return column if column.type == arrow else column.cast(arrow)
+        if column.type == arrow:
+            return column
+        return as_decimals(column, arrow) if pa.types.is_decimal(arrow) else column.cast(arrow)
     except pa.ArrowException as error:
         message = f"column {name!r} is {of}, and not every value ({column.type}) fits: {error}"
         raise ValueError(message) from error

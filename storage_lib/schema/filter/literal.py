@@ -13,6 +13,7 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_schema import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.exact_decimals import as_decimals
 from storage_lib.schema.types.nested_types import is_nested
 
 _TEXT = (TypeRoot.CHAR, TypeRoot.VARCHAR)
@@ -56,7 +57,10 @@ def _converted(value: object, data_type: DataType) -> object:
     # NumPy's scalars know what Python value they are.
     value = getattr(value, "item", lambda: value)() if type(value).__module__ == "numpy" else value
     if isinstance(value, str) and data_type.root not in _TEXT:
-        value = pa.scalar(value).cast(data_type.arrow).as_py()
+        of_decimal = data_type.root is TypeRoot.DECIMAL
+        value = (
+            as_decimals(pa.array([value]), data_type.arrow)[0] if of_decimal else pa.scalar(value).cast(data_type.arrow)
+        ).as_py()
     return _OF_ROOT[data_type.root](value, data_type)
 
 

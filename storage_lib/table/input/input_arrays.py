@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.exact_decimals import as_decimals
 from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.types.nested_types import (
     ArrayType,
@@ -44,7 +45,8 @@ def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
         array = _nested(array, wanted, place)
     elif array.type != wanted.arrow:
         try:
-            array = array.cast(wanted.arrow, safe=True)
+            is_decimal = pa.types.is_decimal(wanted.arrow) and not pa.types.is_null(array.type)
+            array = as_decimals(array, wanted.arrow) if is_decimal else array.cast(wanted.arrow, safe=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             message = (
                 f"column {place!r} is {wanted} and can't hold every value of the input's {array.type}: {error}. "
@@ -180,7 +182,9 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
         return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
         return (given.tz is None) == (wanted.tz is None)
-    if pa.types.is_integer(given) and (pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)):
+    if pa.types.is_decimal(wanted) and (pa.types.is_integer(given) or pa.types.is_floating(given) or _is_text(given)):
+        return True
+    if pa.types.is_integer(given) and pa.types.is_floating(wanted):
         return True
     numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     for family in (*numbers, _is_text, _is_bytes, pa.types.is_time):

@@ -64,6 +64,26 @@ def test_types_are_widened_and_narrowed_where_no_value_changes(input_rows: Input
     assert rows.column("amount").to_pylist() == [Decimal("1.50"), None]
 
 
+@pytest.mark.parametrize(
+    "amounts",
+    [
+        pa.array([3, None], pa.int64()),
+        pa.array([3, None], pa.uint64()),
+        pa.array([3, None], pa.int8()),
+        pa.array([3.0, None]),
+        pa.array([3.0, None], pa.float32()),
+        pa.array(["3", None]),
+        pa.array(["3.00", None], pa.large_string()),
+        pa.array(["3.0", None]).dictionary_encode(),
+    ],
+    ids=lambda amounts: str(amounts.type),
+)
+def test_numbers_and_text_become_the_decimal_that_is_exactly_theirs(input_rows: InputRows, amounts: pa.Array) -> None:
+    rows, _ = input_rows.conform(_batch(amount=amounts))
+
+    assert rows.column("amount").to_pylist() == [Decimal("3.00"), None]
+
+
 def test_row_kinds_are_read_from_their_column(input_rows: InputRows) -> None:
     _, kinds = input_rows.conform(_batch(_row_kind=pa.array(["-D", "+U"])))
 
@@ -80,6 +100,16 @@ def test_row_kinds_are_read_from_their_column(input_rows: InputRows) -> None:
         ({"id": pa.array([1, None])}, r"'id' is part of the primary key, but 1 of 2 rows.*first is row 1"),
         ({"name": pa.array([None, "y"])}, r"'name' is NOT NULL.*first is row 0"),
         ({"amount": pa.array([Decimal("1.234"), None], pa.decimal128(6, 3))}, r"column 'amount' is DECIMAL\(6, 2\)"),
+        (
+            {"amount": pa.array([1.25, 3.555])},
+            r"'amount' is DECIMAL\(6, 2\).*3\.555 of row 1: .*data loss",
+        ),
+        ({"amount": pa.array([0.1 + 0.2, 1.0])}, r"0\.30000000000000004 of row 0"),
+        ({"amount": pa.array([float("nan"), 1.0])}, r"nan of row 0: .*not a valid decimal"),
+        ({"amount": pa.array(["1.25", "1.255"])}, r"'1\.255' of row 1: .*data loss"),
+        ({"amount": pa.array(["much", "1"])}, r"'much' of row 0: .*not a valid decimal"),
+        ({"amount": pa.array([1, 10_000])}, r"10000 of row 1: .*precision 6"),
+        ({"amount": pa.array([True, False])}, r"column 'amount' is DECIMAL\(6, 2\).*input has bool"),
         ({"at": pa.array([1, 2], pa.timestamp("us"))}, r"column 'at' is TIMESTAMP\(3\).*lose data"),
         ({"at": pa.array([1, 2], pa.timestamp("ms", tz="UTC"))}, r"column 'at' is TIMESTAMP\(3\)"),
         ({"_row_kind": pa.array(["+I", "+X"])}, r"row 1 has '\+X'.*use one of \+I, -U, \+U, -D"),
