@@ -92,6 +92,33 @@ def test_a_number_of_a_snapshot_that_does_not_fit_64_bits_is_damage(key: str, nu
         catalog(files, "used").load_table(NAME).inspect.snapshots()
 
 
+@pytest.mark.parametrize(
+    ("damaged", "claimed"),
+    [(damaged, claimed) for damaged in (1, 2, 3) for claimed in (0, 1, 2, 3, 7) if damaged != claimed],
+)
+def test_a_snapshot_that_claims_the_id_of_another_file_is_never_built_upon_or_expired(
+    damaged: int, claimed: int
+) -> None:
+    files = MemoryFileIO()
+    table = table_in(files)
+    table.append(rows("+I b 1 1"))
+    table.append(rows("+I c 1 1"))
+    path = f"{table.location}/snapshot/snapshot-{damaged}"
+    sound = files.read_bytes(path)
+    files.replace(path, json.dumps(json.loads(sound) | {"id": claimed}).encode())
+    uses: tuple[Callable[[DynamicTable], object], ...] = (
+        lambda found: found.inspect.snapshots(),
+        lambda found: found.compact(),
+        lambda found: found.to_arrow(snapshot_id=damaged),
+        lambda found: found.maintenance.expire_snapshots(retain_last=1),
+    )
+    for use in uses:
+        with pytest.raises(CorruptFileError, match=f"{path} .*'id' is {claimed}"):
+            use(catalog(files, "used").load_table(NAME))
+    files.replace(path, sound)
+    assert content(catalog(files, "used").load_table(NAME)) == {"a 1 10", "b 1 1", "c 1 1"}
+
+
 @pytest.mark.parametrize("damage", ["", "{", "7", "null", "[" * 100_000, '{"0": Infinity}', '{"a": 1}'])
 @pytest.mark.parametrize("key", [OFFSETS, TRANSACTIONS, COVERS_FROM, SOURCES])
 def test_properties_of_a_snapshot_that_can_not_be_decoded_name_its_file(key: str, damage: str) -> None:

@@ -35,9 +35,10 @@ class ChangelogHistory:
     def load(self, snapshot_id: int) -> Snapshot | None:
         """Return one changelog; None if it does not exist."""
         try:
-            return decode_snapshot(self._files.load(snapshot_id), self._files.path(snapshot_id))
+            data = self._files.load(snapshot_id)
         except NotFoundError:
             return None
+        return decode_snapshot(data, self._files.path(snapshot_id), snapshot_id=snapshot_id)
 
     def give_up_below(self, snapshot_id: int) -> None:
         """Move EARLIEST to this id, before older changelogs are deleted."""

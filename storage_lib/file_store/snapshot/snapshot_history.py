@@ -171,9 +171,10 @@ class SnapshotHistory:
     def load_expired(self, snapshot_id: int) -> Snapshot | None:
         """Return a snapshot that counts as expired but whose file still exists; None if it does not."""
         try:
-            return decode_snapshot(self._files.load(snapshot_id), self._paths.snapshot_path(snapshot_id))
+            data = self._files.load(snapshot_id)
         except NotFoundError:
             return None
+        return decode_snapshot(data, self._paths.snapshot_path(snapshot_id), snapshot_id=snapshot_id)
 
     def delete_expired(self, snapshot_id: int) -> None:
         """Remove the file of an expired snapshot, if it exists."""
@@ -205,7 +206,7 @@ class SnapshotHistory:
                 raise SnapshotExpiredError(_expired_text(path, snapshot_id, earliest_id)) from None
             message = f"there is no snapshot {snapshot_id} ({path}); the newest is {self.latest_id()}"
             raise NotFoundError(message) from None
-        return decode_snapshot(data, path)
+        return decode_snapshot(data, path, snapshot_id=snapshot_id)
 
     def _remember(self, snapshot: Snapshot) -> None:
         with self._lock:

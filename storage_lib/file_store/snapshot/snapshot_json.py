@@ -79,10 +79,12 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode()
 
 
-def decode_snapshot(data: bytes, source: str) -> Snapshot:
+def decode_snapshot(data: bytes, source: str, *, snapshot_id: int | None = None) -> Snapshot:
     """The snapshot; ``CorruptFileError`` naming ``source`` and the key that is wrong.
 
-    Record counts that very old writers left out become 0, a missing version 1.
+    ``snapshot_id`` is the id in the file's name, if it has one: a snapshot that claims another would be committed
+    upon, and expired, in the place of the other. Record counts that very old writers left out become 0, a missing
+    version 1.
     """
     document = _parse(data, source)
     for key, kind in _REQUIRED.items():
@@ -99,6 +101,9 @@ def decode_snapshot(data: bytes, source: str) -> Snapshot:
         if kind is int and value is not None and not _INT64_MIN <= value <= _INT64_MAX:
             message = f"{source} is not a snapshot: key {key!r} is {value}, which does not fit 64 bits"
             raise CorruptFileError(message)
+    if snapshot_id is not None and document["id"] != snapshot_id:
+        message = f"{source} is not snapshot {snapshot_id}: its key 'id' is {document['id']}"
+        raise CorruptFileError(message)
     known = {attribute: document[key] for key, attribute in _KEYS.items() if document.get(key) is not None}
     known.setdefault("version", 1)
     known.setdefault("total_record_count", 0)
