@@ -645,7 +645,7 @@ class DynamicTable:
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
         """DESCRIBE TABLE EXTENDED, of the table or one partition.
 
-        Raises ``InvalidInputError`` for what is no partition, ``NotFoundError`` for one without a file.
+        Raises ``InvalidInputError`` for an invalid partition, ``NotFoundError`` for one without a file.
         """
         return self.inspect.describe(partition)
 

@@ -3,8 +3,8 @@
 python -m tests.support.dynamic_bucket_process WAREHOUSE WRITER WRITERS COMMITS [KILLED_AT]
 
 A writer changes the keys that are its own modulo WRITERS, in an order that follows from its number alone, and repeats a
-commit until it has happened. It goes on where a predecessor of the same number stopped. With KILLED_AT it kills itself
-at that call of its storage.
+commit until it has happened. It resumes where an earlier process of the same number stopped. With KILLED_AT it
+kills itself at that call of its storage.
 """
 
 from __future__ import annotations

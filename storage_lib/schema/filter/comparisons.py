@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -150,6 +151,17 @@ class GreaterOrEqual(_Comparison):
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _le(self.value, high) if matching else _lt(low, self.value)
+
+
+MIRRORED: Mapping[Callable[[str, object], Predicate], Callable[[str, object], Predicate]] = {
+    Equal: Equal,
+    NotEqual: NotEqual,
+    LessThan: GreaterThan,
+    LessOrEqual: GreaterOrEqual,
+    GreaterThan: LessThan,
+    GreaterOrEqual: LessOrEqual,
+}
+"""``5 < column`` is ``column > 5``: the comparison to use where the column is on the right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.arrow_filter import ArrowCondition
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.comparisons import (
+    MIRRORED,
     Equal,
     GreaterOrEqual,
     GreaterThan,
@@ -50,7 +51,6 @@ _COMPARISONS: dict[str, Callable[[str, object], Predicate]] = {
     "gt": GreaterThan,
     "gte": GreaterOrEqual,
 }
-_MIRRORED = {"eq": "eq", "neq": "neq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 _KNOWN_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate"}
 """Of conditions; one with another argument means more than is read here."""
 
@@ -120,10 +120,10 @@ class _Reader:
         return read(tree)
 
     def _comparison(self, tree: Expression) -> Predicate:
-        key, column, literal = tree.key, tree.this, tree.expression
+        compared, column, literal = _COMPARISONS[tree.key], tree.this, tree.expression
         if column.key != "column" and literal.key == "column":
-            key, column, literal = _MIRRORED[key], literal, column
-        return _COMPARISONS[key](self._name(column), self._value(literal))
+            compared, column, literal = MIRRORED[compared], literal, column
+        return compared(self._name(column), self._value(literal))
 
     def _is_null(self, tree: Expression) -> Predicate:
         if tree.expression.key != "null":

@@ -16,10 +16,12 @@ import polars as pl
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.comparisons import (
+    MIRRORED,
     Equal,
     GreaterOrEqual,
     GreaterThan,
     In,
+    IsNotNull,
     IsNull,
     LessOrEqual,
     LessThan,
@@ -36,7 +38,6 @@ _COMPARISONS: dict[str, Callable[[str, object], Predicate]] = {
     "Gt": GreaterThan,
     "GtEq": GreaterOrEqual,
 }
-_MIRRORED = {"Eq": "Eq", "NotEq": "NotEq", "Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
 _LOGICAL: dict[str, Callable[[Predicate, Predicate], Predicate]] = {
     "And": lambda left, right: left & right,
     "LogicalAnd": lambda left, right: left & right,
@@ -77,9 +78,10 @@ class _Reader:
             return _LOGICAL[operator](self.predicate(left), self.predicate(right))
         if operator not in _COMPARISONS:
             raise self._refused
+        compared = _COMPARISONS[operator]
         if "Column" not in left and "Column" in right:
-            left, operator, right = right, _MIRRORED[operator], left
-        return _COMPARISONS[operator](self._name(left), self._value(right))
+            left, compared, right = right, MIRRORED[compared], left
+        return compared(self._name(left), self._value(right))
 
     def _function(self, inputs: list[_Node], function: object) -> Predicate:
         match function, inputs:
@@ -88,7 +90,7 @@ class _Reader:
             case {"Boolean": "IsNull"}, [column]:
                 return IsNull(self._name(column))
             case {"Boolean": "IsNotNull"}, [column]:
-                return ~IsNull(self._name(column))
+                return IsNotNull(self._name(column))
             case {"Boolean": {"IsIn": {"nulls_equal": False}}}, [column, values]:
                 return In(self._name(column), tuple(self._values(values)))
             case {"Boolean": {"IsBetween": {"closed": "Both"}}}, [column, low, high]:

@@ -1,7 +1,7 @@
 """Integers, floats, text and other decimals as decimals, where the decimal has exactly their value.
 
-A float is the shortest decimal that reads back as this float: 3.1 is 3.10, while 3.555 and 0.1 + 0.2 are no decimals of
-scale 2.
+A float is converted to the shortest decimal that reads back as this float. With scale 2, 3.1 becomes 3.10, and 3.555
+and 0.1 + 0.2 are refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of a table, or one of its partitions, as a value: the answer of ``DynamicTable.describe``."""
+"""The description of a table or a partition: the result of ``DynamicTable.describe``."""
 
 from __future__ import annotations
 
