@@ -266,8 +266,8 @@ def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> p
 def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
     """Files and rows by level."""
     files = table.inspect.files()
-    grouped = files.group_by("level").aggregate([("file_name", "count"), ("rows", "sum")]).sort_by("level")
-    return {row["level"]: (row["file_name_count"], row["rows_sum"]) for row in grouped.to_pylist()}
+    grouped = files.group_by("level").aggregate([("file_path", "count"), ("record_count", "sum")]).sort_by("level")
+    return {row["level"]: (row["file_path_count"], row["record_count_sum"]) for row in grouped.to_pylist()}
 
 
 def _down(settings: Settings) -> None:

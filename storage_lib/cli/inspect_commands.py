@@ -17,6 +17,20 @@ Partition = Annotated[
     list[str] | None, typer.Option("--partition", "-p", help="Partition, column=value; once per column.")
 ]
 
+# Of more than forty columns these fit a terminal.
+_SNAPSHOTS_SHOWN = [
+    "snapshot_id",
+    "commit_kind",
+    "commit_user",
+    "commit_identifier",
+    "commit_time",
+    "delta_record_count",
+    "total_record_count",
+    "tracked",
+    "watermark",
+]
+_FILES_SHOWN = ["partition", "bucket", "level", "record_count", "deleteRowCount", "file_size_in_bytes", "file_path"]
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
@@ -54,9 +68,11 @@ def snapshots(
     table: TableName,
     limit: Annotated[int, typer.Option(min=1, help="Show this many of the newest.")] = 20,
 ) -> None:
-    """List the newest snapshots, oldest first."""
+    """List the newest snapshots, oldest first; --json prints every column of the system table."""
     settings = settings_of(context)
     found = settings.table(table).inspect.snapshots()
+    if not settings.as_json:
+        found = found.select(_SNAPSHOTS_SHOWN)
     print_rows(
         found.slice(max(0, found.num_rows - limit)).to_pylist(), as_json=settings.as_json, columns=found.column_names
     )
@@ -67,9 +83,11 @@ def files(
     table: TableName,
     snapshot: Annotated[int | None, typer.Option(help="Snapshot to inspect; default: the newest.")] = None,
 ) -> None:
-    """List the data files by partition, bucket and level."""
+    """List the data files; --json prints every column of the system table."""
     settings = settings_of(context)
     found = settings.table(table).inspect.files(snapshot)
+    if not settings.as_json:
+        found = found.select(_FILES_SHOWN)
     print_rows(found.to_pylist(), as_json=settings.as_json, columns=found.column_names)
 
 

@@ -36,16 +36,20 @@ class TableInspection:
         return self._description.describe(partition)
 
     def snapshots(self) -> pa.Table:
-        """One row per snapshot, oldest first."""
-        return self._description.snapshots()
+        """One row per snapshot, oldest first; the same as ``system_table("snapshots")``."""
+        return self._system_tables.read("snapshots").read_all()
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """One row per live data file of a snapshot (default: the newest)."""
-        return self._description.files(snapshot_id)
+        """One row per live data file of a snapshot; of the newest, the same as ``system_table("files")``."""
+        return self._system_tables.files(snapshot_id)
 
     def partitions(self) -> pa.Table:
-        """One row per partition."""
-        return self._description.partitions()
+        """One row per partition with files; the same as ``system_table("partitions")``."""
+        return self._system_tables.read("partitions").read_all()
+
+    def partition_values(self) -> pa.Table:
+        """One row per partition with files: its values, in the partition columns' types."""
+        return self._description.partition_values()
 
     def system_table(self, name: str) -> pa.Table:
         """Metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.

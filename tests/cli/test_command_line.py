@@ -103,11 +103,11 @@ def test_a_table_is_looked_at(shell: Shell) -> None:
     assert shell.answer("describe", "shop.orders", "-p", "day=a")["rows (physical)"] == "1"
     assert shell.answer("health", "shop.orders")["row_count"] == 2
     assert [each["commit_kind"] for each in shell.answer("snapshots", "shop.orders")] == ["APPEND"]
-    assert [(each["partition"], each["rows"]) for each in shell.answer("files", "shop.orders")] == [
+    assert [(each["partition"], each["record_count"]) for each in shell.answer("files", "shop.orders")] == [
         ("day=a", 1),
         ("day=b", 1),
     ]
-    assert [each["_rows"] for each in shell.answer("partitions", "shop.orders")] == [1, 1]
+    assert [each["record_count"] for each in shell.answer("partitions", "shop.orders")] == [1, 1]
     assert shell.answer("leases", "shop.orders")["held by"] == "nobody"
     [snapshot] = Path(shell.orders.location, "snapshot").glob("snapshot-1")
     assert '"commitKind": "APPEND"' in shell.run("dump", str(snapshot)).stdout

@@ -63,7 +63,7 @@ class Shop:
         log = streamed(self.table)
         assert sorted(log) == sorted(expected)
         assert content(self.table) == applied(log)
-        assert sum(self.table.inspect.files().column("rows").to_pylist()) == len(expected)
+        assert sum(self.table.inspect.files().column("record_count").to_pylist()) == len(expected)
         for snapshot_id in self.table.inspect.snapshots().column("snapshot_id").to_pylist():
             start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
             assert sorted(streamed(self.table, start)) == sorted(expected), f"from snapshot {snapshot_id}"

@@ -65,7 +65,7 @@ def _with_sorted_map(row: dict[str, Any]) -> dict[str, Any]:
 def test_files_of_all_formats_are_merged_pruned_and_compacted(tmp_path: Path) -> None:
     table, expected = _mixed(tmp_path)
 
-    extensions = {name.rpartition(".")[2] for name in table.inspect.files()["file_name"].to_pylist()}
+    extensions = {name.rpartition(".")[2] for name in table.inspect.files()["file_path"].to_pylist()}
     assert extensions == set(FORMATS)
     assert table.to_arrow().sort_by("id").to_pylist() == expected
     assert 11 in table.to_arrow(columns=["id"], filter=col("v") == 1)["id"].to_pylist()
@@ -74,7 +74,7 @@ def test_files_of_all_formats_are_merged_pruned_and_compacted(tmp_path: Path) ->
         table.append(_rows(table, 1, v=len(FORMATS) - 1))
         table.compact()
         assert table.to_arrow().sort_by("id").to_pylist() == expected
-        assert [each.rpartition(".")[2] for each in table.inspect.files()["file_name"].to_pylist()] == [name]
+        assert [each.rpartition(".")[2] for each in table.inspect.files()["file_path"].to_pylist()] == [name]
 
 
 def test_bounds_of_every_format_prune(tmp_path: Path) -> None:
@@ -148,13 +148,13 @@ def test_each_level_has_the_format_and_the_codec_that_the_options_name(tmp_path:
     table = catalog.create_table(IDENTIFIER, COLUMNS, primary_key=["id"], options=options)
     for number in range(2):
         table.append(_rows(table, 1, 2, 10 + number, v=number))
-    assert {name.rpartition(".")[2] for name in table.inspect.files()["file_name"].to_pylist()} == {"avro"}
+    assert {name.rpartition(".")[2] for name in table.inspect.files()["file_path"].to_pylist()} == {"avro"}
 
     table.compact()
 
     (file,) = table.inspect.files().to_pylist()
-    assert (file["level"], file["file_name"].rpartition(".")[2]) == (5, "orc")
-    path = next(tmp_path.rglob(file["file_name"]))
+    assert (file["level"], file["file_format"]) == (5, "orc")
+    path = Path(file["file_path"])
     assert po.ORCFile(path).compression == "LZ4"
     expected = [*_rows(table, 1, 2, v=1).to_pylist(), *_rows(table, 10, v=0).to_pylist()]
     expected += _rows(table, 11, v=1).to_pylist()

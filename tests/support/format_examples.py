@@ -103,7 +103,7 @@ def examples() -> dict[str, str]:
     layout = sorted(path.removeprefix(f"{table.location}/") for path in _files_below(files, table.location))
     table.compact(commit_user="compaction", commit_identifier=1)
     first, last = (table.context.file_store.snapshots.load(each) for each in (1, 3))
-    data_file = table.inspect.files(1)["file_name"][0].as_py()
+    data_file = table.inspect.files(1)["file_path"][0].as_py()
     return {
         "layout": "\n".join(layout),
         "schema": _text(files, table, "schema/schema-0"),
@@ -111,7 +111,7 @@ def examples() -> dict[str, str]:
         "properties of a compaction": json.dumps(dict(last.properties), indent=2),
         "manifest list": _records(files, table, first.delta_manifest_list)[0],
         "manifest": _records(files, table, _manifest_of(files, table, first.delta_manifest_list))[0],
-        "data file": _data_file(files, f"{table.location}/dt=2013-01-05/bucket-0/{data_file}"),
+        "data file": _data_file(files, data_file),
         "log upsert": _log(table, ChangelogMode.UPSERT),
         "log all": _log(table, ChangelogMode.ALL),
         "lease": _text(files, table, "lease/lease-1"),

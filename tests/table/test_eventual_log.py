@@ -48,7 +48,7 @@ def written(table: DynamicTable, *changes: str) -> None:
 
 def physical_rows(table: DynamicTable) -> int:
     """Rows in files, every version counted, so that a record which got in twice shows."""
-    return sum(table.inspect.files().column("rows").to_pylist())
+    return sum(table.inspect.files().column("record_count").to_pylist())
 
 
 def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:

@@ -58,7 +58,7 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
     check_partitioned_by(table, [column])
     field = table.schema.field(column)
     bound = pa.scalar(typed_literal(limit, field), field.type.arrow)
-    found = table.inspect.partitions().select(names)
+    found = table.inspect.partition_values()
     chosen = found.filter(pc.less(found[column], bound)).sort_by(column)
     return [
         {name: None if row[name] is None else partition_text(row[name]) for name in names} for row in chosen.to_pylist()

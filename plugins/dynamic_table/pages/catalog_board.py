@@ -89,11 +89,10 @@ class CatalogBoard:
         snapshots = table.inspect.snapshots()
         files = table.inspect.files()
         per_level = files.group_by(["partition", "bucket", "level"]).aggregate(
-            [("file_name", "count"), ("bytes", "sum")]
+            [("file_path", "count"), ("file_size_in_bytes", "sum")]
         )
         buckets = _buckets(per_level.to_pylist())
-        partitions = table.inspect.partitions()
-        shown = partitions.slice(max(0, partitions.num_rows - PARTITIONS_SHOWN))
+        partitions = _partitions(table)
         return {
             "name": name,
             "describe": self._described(name, table),
@@ -102,8 +101,8 @@ class CatalogBoard:
             "buckets": buckets[:BUCKETS_SHOWN],
             "bucket_count": len(buckets),
             "partition_columns": list(table.schema.partition_keys),
-            "partitions": _json_rows(shown),
-            "partition_count": partitions.num_rows,
+            "partitions": partitions[-PARTITIONS_SHOWN:],
+            "partition_count": len(partitions),
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
             **self._related(name),
@@ -201,7 +200,7 @@ def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for each in levels:
         key = (each["partition"], each["bucket"])
         bucket = found.setdefault(key, {"partition": key[0], "bucket": key[1], "runs": 0, "bytes": 0, "levels": []})
-        files, size = each["file_name_count"], each["bytes_sum"]
+        files, size = each["file_path_count"], each["file_size_in_bytes_sum"]
         bucket["runs"] += files if each["level"] == 0 else 1
         bucket["bytes"] += size
         bucket["levels"].append({"level": each["level"], "files": files, "bytes": size})
@@ -210,6 +209,19 @@ def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(
         found.values(), key=lambda bucket: (-bucket["runs"], -bucket["bytes"], bucket["partition"], bucket["bucket"])
     )
+
+
+def _partitions(table: DynamicTable) -> list[dict[str, Any]]:
+    """Each partition's values by column, with its counts; a partition that a commit drops meanwhile is left out."""
+    from storage_lib.table.inspect.system_tables import partition_spec
+
+    counted = {row["partition"]: row for row in _json_rows(table.inspect.partitions())}
+    found = [(row, partition_spec(row)) for row in table.inspect.partition_values().to_pylist()]
+    return [
+        {**counted[spec], "values": {name: _json_value(value) for name, value in row.items()}}
+        for row, spec in found
+        if spec in counted
+    ]
 
 
 def _json_rows(table: Any) -> list[dict[str, Any]]:

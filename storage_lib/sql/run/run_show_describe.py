@@ -142,7 +142,7 @@ def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Resul
     typed = {
         key: value if value is None else typed_literal(value, table.schema.field(key)) for key, value in wanted.items()
     }
-    rows = table.inspect.partitions().select(list(keys)).to_pylist()
+    rows = table.inspect.partition_values().to_pylist()
     found = [row for row in rows if all(row[key] == value for key, value in typed.items())]
     default = table.options.partition_default_name
     names = ["/".join(f"{key}={default if row[key] is None else row[key]}" for key in keys) for row in found]

@@ -147,8 +147,20 @@ class SystemTables:
                 "max_row_id": manifest.max_row_id,
             }
 
+    def files(self, snapshot_id: int | None = None) -> pa.Table:
+        """The system table ``files`` of a snapshot (default: the newest).
+
+        Raises ``SnapshotExpiredError`` or ``NotFoundError`` if there is no such snapshot.
+        """
+        history = self._file_store.snapshots
+        snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
+        return pa.Table.from_pylist(list(self._files_of(snapshot)), schema=SYSTEM_TABLES["files"])
+
     def _files(self) -> Iterator[Row]:
-        for entry in self._live():
+        return self._files_of(self._file_store.snapshots.latest())
+
+    def _files_of(self, snapshot: Snapshot | None) -> Iterator[Row]:
+        for entry in self._file_store.scan.entries(snapshot):
             yield {**self._file_row(entry), "partition": self._partition_text(entry.partition), "bucket": entry.bucket}
 
     def _partitions(self) -> Iterator[Row]:
@@ -193,7 +205,7 @@ class SystemTables:
         return self._file_store.scan.entries(self._file_store.snapshots.latest())
 
     def _partition_text(self, partition: bytes) -> str:
-        return "/".join(f"{name}={value}" for name, value in self._codec.decode(partition).items())
+        return partition_spec(self._codec.decode(partition))
 
     def _file_row(self, entry: ManifestEntry) -> Row:
         file = entry.file
@@ -233,6 +245,11 @@ class SystemTables:
         if not types or file.schema_id != self._schema.id or int.from_bytes(key[:4], "big") != len(types):
             return None
         return f"[{', '.join(str(value) for value in decode_row(key, types))}]"
+
+
+def partition_spec(values: Mapping[str, object]) -> str:
+    """A partition as the system tables name it: ``dt=2024-05-14/hr=3``."""
+    return "/".join(f"{name}={value}" for name, value in values.items())
 
 
 def _fields_of(snapshot: Snapshot) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections import defaultdict
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -112,38 +111,12 @@ class TableDescription:
         paths = {self._codec.path(entry.partition).rstrip("/") for entry in entries}
         return f"{self._location}/{posixpath.commonpath(paths)}".rstrip("/")
 
-    def snapshots(self) -> pa.Table:
-        """One row a snapshot, oldest first."""
-        history = self._file_store.snapshots
-        newest, earliest = history.latest_id(), history.earliest_id()
-        ids = range(0) if newest is None or earliest is None else range(earliest, newest + 1)
-        return pa.Table.from_pylist([_snapshot_row(each) for each in history.load_all(ids)], schema=_SNAPSHOTS)
-
-    def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """One row a live file of one snapshot (default: the newest), by partition, bucket and level."""
-        history = self._file_store.snapshots
-        snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
-        rows = [self._file_row(entry) for entry in self._file_store.scan.entries(snapshot)]
-        return pa.Table.from_pylist(rows, schema=_FILES)
-
-    def partitions(self) -> pa.Table:
-        """One row a partition: its values by column, files, physical rows and bytes."""
-        snapshot = self._file_store.snapshots.latest()
-        grouped: dict[bytes, list[ManifestEntry]] = defaultdict(list)
-        for entry in self._file_store.scan.entries(snapshot):
-            grouped[entry.partition].append(entry)
-        keys = [pa.field(field.name, field.type.arrow) for field in self._schema.partition_fields]
-        rows = [
-            {
-                **self._codec.decode(partition),
-                "_files": len(entries),
-                "_rows": sum(entry.file.row_count for entry in entries),
-                "_bytes": sum(entry.file.file_size for entry in entries),
-            }
-            for partition, entries in grouped.items()
-        ]
-        counts = [pa.field(name, pa.int64()) for name in ("_files", "_rows", "_bytes")]
-        return pa.Table.from_pylist(rows, schema=pa.schema([*keys, *counts]))
+    def partition_values(self) -> pa.Table:
+        """One row per partition of the newest snapshot, in the order of its manifests."""
+        entries = self._file_store.scan.entries(self._file_store.snapshots.latest())
+        found = dict.fromkeys(entry.partition for entry in entries)
+        schema = pa.schema([(field.name, field.type.arrow) for field in self._schema.partition_fields])
+        return pa.Table.from_pylist([self._codec.decode(each) for each in found], schema=schema)
 
     def _is_compacted(self, entries: list[ManifestEntry], runs: Mapping[tuple[bytes, int], int]) -> bool:
         """One run per bucket, and none of level 0, where only an append-only table keeps files permanently."""
@@ -172,67 +145,6 @@ class TableDescription:
             behind = sum(max(0, offset - tiered.of(bucket)) for bucket, offset in end.next_offsets.items())
             lines["log records not yet in files"] = str(behind)
         return lines
-
-    def _file_row(self, entry: ManifestEntry) -> dict[str, object]:
-        values = self._codec.decode(entry.partition)
-        return {
-            "partition": "/".join(f"{name}={value}" for name, value in values.items()),
-            "bucket": entry.bucket,
-            "level": entry.file.level,
-            "file_name": entry.file.file_name,
-            "rows": entry.file.row_count,
-            "deletes": entry.file.delete_row_count,
-            "bytes": entry.file.file_size,
-            "min_sequence_number": entry.file.min_sequence_number,
-            "max_sequence_number": entry.file.max_sequence_number,
-            "schema_id": entry.file.schema_id,
-        }
-
-
-_SNAPSHOTS = pa.schema(
-    [
-        ("snapshot_id", pa.int64()),
-        ("commit_kind", pa.string()),
-        ("commit_user", pa.string()),
-        ("commit_identifier", pa.int64()),
-        ("committed_at", pa.timestamp("ms", tz="UTC")),
-        ("delta_rows", pa.int64()),
-        ("total_rows", pa.int64()),
-        ("tracked", pa.bool_()),
-        ("log_offsets", pa.string()),
-        ("watermark", pa.int64()),
-    ]
-)
-_FILES = pa.schema(
-    [
-        ("partition", pa.string()),
-        ("bucket", pa.int32()),
-        ("level", pa.int32()),
-        ("file_name", pa.string()),
-        ("rows", pa.int64()),
-        ("deletes", pa.int64()),
-        ("bytes", pa.int64()),
-        ("min_sequence_number", pa.int64()),
-        ("max_sequence_number", pa.int64()),
-        ("schema_id", pa.int64()),
-    ]
-)
-
-
-def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
-    part = SnapshotLogProperties.of_snapshot(snapshot)
-    return {
-        "snapshot_id": snapshot.id,
-        "commit_kind": str(snapshot.commit_kind),
-        "commit_user": snapshot.commit_user,
-        "commit_identifier": snapshot.commit_identifier,
-        "committed_at": snapshot.time_millis,
-        "delta_rows": snapshot.delta_record_count,
-        "total_rows": snapshot.total_record_count,
-        "tracked": None if part is None else part.tracked,
-        "log_offsets": None if part is None or part.offsets is None else part.offsets.to_json(),
-        "watermark": snapshot.watermark,
-    }
 
 
 def _last_modified(snapshot: Snapshot, of_partition: list[ManifestEntry]) -> int:

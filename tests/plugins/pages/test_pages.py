@@ -77,7 +77,10 @@ def test_the_list_and_a_table_are_json_that_says_what_there_is(client: AsgiClien
     view = client.get("/api/table", params={"name": "shop.orders"}).json()
 
     assert (row["name"], row["file_count"], row["row_count"], row["log"]) == ("shop.orders", 2, 2, {"state": "none"})
-    assert [(each["day"], each["_rows"]) for each in view["partitions"]] == [("1970-01-01", 1), ("1970-01-02", 1)]
+    assert [(each["values"]["day"], each["record_count"]) for each in view["partitions"]] == [
+        ("1970-01-01", 1),
+        ("1970-01-02", 1),
+    ]
     assert [each["commit_kind"] for each in view["snapshots"]] == ["APPEND"]
     assert [(each["runs"], each["levels"][0]["files"]) for each in view["buckets"]] == [(1, 1), (1, 1)]
     assert (view["bucket_count"], view["partition_count"], view["health"]["snapshot_id"]) == (2, 2, 1)

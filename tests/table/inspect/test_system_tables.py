@@ -48,6 +48,17 @@ def test_every_system_table_has_its_columns_even_of_an_empty_table(catalog: Memo
     assert table.inspect.system_table(AUDIT_LOG).schema.names == ["rowkind", "dt", "id", "price"]
 
 
+def test_inspect_has_the_rows_and_columns_of_the_system_tables(lived: DynamicTable) -> None:
+    inspect = lived.inspect
+    assert inspect.snapshots() == inspect.system_table("snapshots")
+    assert inspect.partitions() == inspect.system_table("partitions")
+    assert inspect.files() == inspect.system_table("files")
+    assert inspect.files(1).schema == inspect.files().schema
+    assert inspect.files(1)["record_count"].to_pylist() != inspect.files()["record_count"].to_pylist()
+    texts = [f"dt={row['dt']}" for row in inspect.partition_values().to_pylist()]
+    assert texts == inspect.partitions()["partition"].to_pylist()
+
+
 def test_the_history_is_shown(lived: DynamicTable) -> None:
     snapshots = lived.inspect.system_table("snapshots").to_pylist()
     assert [(row["snapshot_id"], row["commit_kind"], row["delta_record_count"]) for row in snapshots] == [
@@ -184,7 +195,7 @@ def test_a_tables_health_is_told_at_a_glance() -> None:
     assert (grown.snapshot_id, grown.commit_kind, grown.file_count, grown.row_count) == (2, "APPEND", 3, 3)
     assert (grown.partition_count, grown.bucket_count, grown.runs_max) == (2, 2, 2)
     assert (grown.compaction_millis, grown.change_millis) == (None, grown.commit_millis)
-    assert grown.size_bytes == sum(table.inspect.files()["bytes"].to_pylist())
+    assert grown.size_bytes == sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
 
     clock = cast("FakeClock", table.environment.clock)
     clock.sleep(60)

@@ -386,7 +386,7 @@ def test_a_crash_at_any_act_loses_no_record_and_doubles_none(log: str) -> None:
         topic.ingest(survivor)
 
         assert content(survivor) == {"a 1 10", "a 2 20", "b 3 30"}, f"act {at}"
-        assert sum(survivor.inspect.files().column("rows").to_pylist()) == 3, (
+        assert sum(survivor.inspect.files().column("record_count").to_pylist()) == 3, (
             f"act {at}: each record is in the files once"
         )
         if survivor.log is not None:

@@ -30,7 +30,7 @@ function drawCards(view) {
 function drawHistory(view) {
   const rows = view.snapshots;
   if (!rows.length) { byId("history").replaceChildren(element("p", { className: "faint", textContent: "No snapshot yet." })); return; }
-  const data = [rows.map((row) => row.committed_at / 1000), rows.map((row) => row.total_rows), rows.map((row) => row.delta_rows)];
+  const data = [rows.map((row) => row.commit_time / 1000), rows.map((row) => row.total_record_count), rows.map((row) => row.delta_record_count)];
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--faint").trim(), line = style.getPropertyValue("--line").trim();
   const axis = (more) => ({ stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, ...more });
@@ -69,19 +69,19 @@ function drawBuckets(view) {
     element("p", { className: "faint", textContent: `${Math.min(20, rows.length)} of ${view.bucket_count} buckets, those with most runs first` }));
 }
 
-function partitionText(row, columns) { return columns.map((column) => `${column}=${row[column]}`).join(", "); }
+function partitionText(row, columns) { return columns.map((column) => `${column}=${row.values[column]}`).join(", "); }
 
 function drawPartitions(view) {
   const columns = view.partition_columns;
   if (!columns.length) { byId("partitions").replaceChildren(element("p", { className: "faint", textContent: "The table has no partitions." })); return; }
   const rows = [...view.partitions].sort((left, right) => partitionText(left, columns).localeCompare(partitionText(right, columns), undefined, { numeric: true }));
-  const largest = Math.max(1, ...rows.map((row) => row._bytes));
+  const largest = Math.max(1, ...rows.map((row) => row.file_size_in_bytes));
   const told = element("p", { className: "faint", role: "status", textContent: `${view.partition_count} partitions; the darker, the larger. Click one for details.` });
   const cells = rows.map((row) => {
-    const text = `${partitionText(row, columns)}: ${count(row._rows)} rows, ${count(row._files)} files, ${bytes(row._bytes)}`;
-    const share = 20 + Math.round((80 * row._bytes) / largest);
+    const text = `${partitionText(row, columns)}: ${count(row.record_count)} rows, ${count(row.file_count)} files, ${bytes(row.file_size_in_bytes)}`;
+    const share = 20 + Math.round((80 * row.file_size_in_bytes) / largest);
     return element("button", { type: "button", title: text, "aria-label": text, style: `background:color-mix(in srgb, var(--bar) ${share}%, var(--back))`, onclick: () => {
-      told.replaceChildren(text + " ", element("button", { type: "button", textContent: "Re-process", onclick: () => act("reprocess", { column: columns[0], day: String(row[columns[0]]) }) }));
+      told.replaceChildren(text + " ", element("button", { type: "button", textContent: "Re-process", onclick: () => act("reprocess", { column: columns[0], day: String(row.values[columns[0]]) }) }));
     } });
   });
   byId("partitions").replaceChildren(element("div", { className: "heat" }, ...cells), told);
