@@ -27,7 +27,13 @@ from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange
 from storage_lib.schema.filter.filter_text import Filter
-from storage_lib.schema.options.table_options import ScanNormalize, StartupMode, TableOptions, UntrackedScan
+from storage_lib.schema.options.table_options import (
+    MergeEngine,
+    ScanNormalize,
+    StartupMode,
+    TableOptions,
+    UntrackedScan,
+)
 from storage_lib.schema.placing.layout import LayoutChange, checked_layout_options
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.changelog.change_scan import ChangeMode
@@ -375,6 +381,8 @@ class DynamicTable:
         what is due, unless the table is ``write-only``. ``source``: these are all rows of that range, even if there are
         none (``WriteBuilder.commit``). ``based_on``: the rows were computed from this snapshot's
         (``WriteBuilder.begin``).
+        New rows have every column without a default; rows that only delete may have just the key, and an engine
+        ``partial-update`` keeps the stored values of columns that are missing.
         Raises ``InvalidInputError`` before anything is visible, ``CommitConflictError`` if the table has changed since
         ``based_on``; retry ``LeaseLostError`` and ``UnavailableError``.
         """
@@ -390,7 +398,10 @@ class DynamicTable:
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = builder.commits.with_lease(order, partial(SourceOffsets.advanced, by=[source]))
-        return self._writes.direct.write(order, record_batches(rows), identifier, source)
+        batches = record_batches(rows)
+        if self.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
+            batches = self._writes.input.whole_rows(batches, "append")
+        return self._writes.direct.write(order, batches, identifier, source)
 
     @tells_outcome
     def overwrite(
@@ -419,16 +430,18 @@ class DynamicTable:
         self,
         rows: Frame,
         *,
+        partial: bool = False,
         change_tracking: bool | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
         """Add rows whose keys do not exist yet; of a table without a primary key as ``append``. None for no rows.
 
-        Raises ``InvalidInputError`` if a key exists or is given twice: nothing is committed then. Otherwise as
-        ``append``.
+        The rows have all columns, unless ``partial``: then columns that they lack are null or have their default.
+        Raises ``InvalidInputError`` for missing columns, and if a key exists or is given twice: nothing is committed
+        then. Otherwise as ``append``.
         """
-        return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking)
+        return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
     @tells_outcome
     def upsert(

@@ -59,10 +59,19 @@ class RowVerbs:
             context.logs_old_rows and context.options.write_produce_update_before is UpdateBeforeSource.INPUT
         )
 
-    def insert(self, rows: Frame, identity: tuple[str | None, int | None], tracked: bool | None) -> Snapshot | None:  # noqa: FBT001
-        """Rows whose keys must not exist yet."""
+    def insert(
+        self,
+        rows: Frame,
+        identity: tuple[str | None, int | None],
+        tracked: bool | None,  # noqa: FBT001
+        *,
+        partial: bool,
+    ) -> Snapshot | None:
+        """Rows whose keys must not exist yet; ``partial`` ones get null or the default in the columns they lack."""
         given = self._whole_table(rows, "insert")
         self._input.check_columns(given.schema)
+        if not partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
+            self._input.check_complete(given.schema, "insert", "leave them null with partial=True")
         keys = self._schema.primary_keys
         if keys:
             self._refuse_repeated(given, "insert")

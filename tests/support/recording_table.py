@@ -54,7 +54,7 @@ class RecordingTable:
     def health(self) -> TableHealth:
         return TableHealth(snapshot_id=7, commit_millis=1_000)
 
-    def partitions(self) -> pa.Table:
+    def partition_values(self) -> pa.Table:
         return self.rows.select(["dt"])
 
     def new_read(self, *, filter: Any = None, snapshot_id: int | None = None) -> Any:  # noqa: A002  the table's own name

@@ -45,9 +45,7 @@ def make_table(columns: dict[str, str] | None = None, options: dict[str, str] | 
 
 
 def put(table: DynamicTable, *rows: dict[str, Any]) -> None:
-    names = [name for name in table.arrow_schema.names if any(name in row for row in rows)]
-    schema = pa.schema([table.arrow_schema.field(name) for name in names])
-    table.append(pa.Table.from_pylist(list(rows), schema=schema))
+    table.append(pa.Table.from_pylist(list(rows), schema=table.arrow_schema))
 
 
 def rows_of(table: DynamicTable, **more: Any) -> list[dict[str, Any]]:

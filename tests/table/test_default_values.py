@@ -51,7 +51,7 @@ def test_a_missing_column_that_is_not_null_takes_its_default_and_a_null_in_it_is
 
 def test_rows_that_are_there_keep_their_nulls(warehouse: WarehouseCatalog) -> None:
     table = warehouse.create_table("db.t", COLUMNS, primary_key=["id"])
-    table.append(pa.table({"id": [1]}))
+    table.insert(pa.table({"id": [1]}), partial=True)
     table = table.alter(*(SetOption(key, value) for key, value in DEFAULTS.items()))
     table.append(pa.table({"id": [2]}))
     assert rows(table)[1] == (2, 5, "none")

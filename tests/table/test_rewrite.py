@@ -219,7 +219,7 @@ def test_the_same_layout_is_nothing_to_do() -> None:
 
 def test_later_changes_of_the_schema_keep_the_layout() -> None:
     table = filled().rewrite(options={"bucket": "5"}).alter(AddColumn("note", "STRING"))
-    table.append(rows("+I c 9 90"))
+    table.append(rows("+I c 9 90").append_column("note", pa.nulls(1)))
     assert table.schema.id == 2
     assert table.refresh().schema == table.schema
     assert streamed(table, StreamPosition(snapshot_id=6, offsets=LogOffsets(), table_uuid=table.uuid, layout=1)) == [
@@ -351,7 +351,7 @@ def test_a_rewriting_that_slept_can_not_come_into_force_behind_an_alter_that_gav
     assert [table.schema.bucket_count for table in altered] == [2]
     table = catalog.load_table("shop.orders")
     assert (table.schema.bucket_count, table.schema.fields[-1].name) == (2, "note")
-    table.append(rows("+I c 9 90"))
+    table.append(rows("+I c 9 90").append_column("note", pa.nulls(1)))
     assert {each["id"] for each in table.to_arrow().to_pylist()} == {1, 3, 9}
 
 

@@ -211,6 +211,15 @@ REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
     "the row before": (lambda table: table.update("id > 0", {"price": pl.col("price").shift(1)}), "other rows"),
     "a number of rows": (lambda table: table.update("id > 0", {"price": pl.len()}), "other rows than its own"),
     "lacking columns": (lambda table: table.upsert([{"dt": "a", "id": 1}]), "lack 'price'.*partial=True"),
+    "an insert that lacks columns": (lambda table: table.insert([{"dt": "a", "id": 9}]), "lack 'price'.*partial=True"),
+    "an append that lacks columns": (
+        lambda table: table.append([{"dt": "a", "id": 9}]),
+        "lack 'price'.*upsert.*partial=True",
+    ),
+    "an append whose deletion hides the lack": (
+        lambda table: table.append([{"dt": "a", "id": 9, "_row_kind": "+I"}, {"dt": "a", "id": 1, "_row_kind": "-D"}]),
+        "lack 'price'",
+    ),
     "a lacking key": (lambda table: table.upsert([{"id": 1}], partial=True), "lack 'dt' of the primary key"),
     "a key twice": (
         lambda table: table.merge([{"dt": "a", "id": 1, "price": 1}, {"dt": "a", "id": 1, "price": 2}]),

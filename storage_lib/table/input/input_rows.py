@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -73,6 +73,39 @@ class InputRows:
         if self._accepted is None or not schema.equals(self._accepted, check_metadata=True):
             self._refuse_misfits(schema)
             self._accepted = schema
+
+    def whole_rows(self, batches: Iterable[pa.RecordBatch], verb: str) -> Iterator[pa.RecordBatch]:
+        """The same batches; ``InvalidInputError`` for one with a new row that lacks a column without a default.
+
+        Rows that only delete need no more than the primary key.
+        """
+        remedy = (
+            "keep the stored values with upsert(rows, partial=True)"
+            if self._schema.primary_keys
+            else "leave them null with insert(rows, partial=True)"
+        )
+        for batch in batches:
+            if not self._only_deletes(batch):
+                self.check_complete(batch.schema, verb, remedy)
+            yield batch
+
+    def check_complete(self, schema: pa.Schema, verb: str, remedy: str) -> None:
+        """Raise ``InvalidInputError`` with the ``remedy`` if rows of ``schema`` lack a column without a default."""
+        lacking = [
+            field.name
+            for field in self._schema.fields
+            if field.name not in schema.names and field.name not in self._defaults
+        ]
+        if lacking:
+            names = ", ".join(map(repr, lacking))
+            message = f"table {self._table}: {verb}: the rows lack {names}. Add the columns, or {remedy}"
+            raise InvalidInputError(message)
+
+    def _only_deletes(self, batch: pa.RecordBatch) -> bool:
+        if self._row_kind_column not in batch.schema.names:
+            return False
+        retracts = pc.bit_wise_and(self._kinds(batch), pa.scalar(RETRACT_BIT, pa.int8()))
+        return not pc.any(pc.equal(retracts, 0)).as_py()
 
     def _refuse_misfits(self, schema: pa.Schema) -> None:
         known = {field.name for field in self._schema.fields} | {self._row_kind_column}
