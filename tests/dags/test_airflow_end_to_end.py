@@ -88,7 +88,7 @@ def test_the_tables_of_a_file_are_made_and_a_day_is_published_to_one(rest: Airfl
     assert flights.branches.list() == ()
     assert rest.result("publish", published, "publish")["version"] == flights.context.file_store.snapshots.latest_id()
     assert rest.result("publish", published, "write_rows")["rows"] == 915
-    assert "2013-01-04" in map(str, flights.inspect.partitions()["flight_date"].to_pylist())
+    assert "2013-01-04" in map(str, flights.inspect.partition_values()["flight_date"].to_pylist())
 
 
 def test_partitions_are_dropped_only_when_somebody_approves(

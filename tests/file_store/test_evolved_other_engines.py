@@ -18,6 +18,7 @@ from tests.support.other_readers import (
     read_with_pypaimon,
     read_with_rust,
 )
+from tests.support.whole_rows import whole_rows
 
 IDENTIFIER = "db.t"
 
@@ -37,7 +38,7 @@ def test_others_read_a_table_that_we_altered(tmp_path: Path) -> None:
         AddColumn("name", "STRING", after="id"),
         MoveColumn("price", first=True),
     )
-    table.append(pa.table({"id": [2, 3], "value": [2**40, 3], "name": ["new", None]}))
+    table.append(whole_rows(table, {"id": [2, 3], "value": [2**40, 3], "name": ["new", None]}))
     ours = table.to_arrow().sort_by("id").to_pylist()
 
     for _ in range(2):

@@ -21,6 +21,7 @@ from storage_lib.spark import read, write
 from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.table.table_inspection import TableInspection
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -247,8 +248,8 @@ def test_a_filter_on_numbers_that_may_be_nan_means_the_same_as_in_spark(
 
 def test_an_older_snapshot_can_be_read(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
-    first = table.append(pa.table({"id": [1], "v": ["old"]}))
-    table.append(pa.table({"id": [1], "v": ["new"]}))
+    first = table.append(whole_rows(table, {"id": [1], "v": ["old"]}))
+    table.append(whole_rows(table, {"id": [1], "v": ["new"]}))
     assert first is not None
 
     assert rows_of(read(spark, table, snapshot_id=first.id).select("v")) == [("old",)]

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
 from storage_lib import InvalidInputError
 from storage_lib.spark import compact, read
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def test_each_bucket_becomes_one_run_and_the_content_stays(
 ) -> None:
     table = make_table(bucket=3)
     for version in range(4):
-        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+        table.append(whole_rows(table, {"id": list(range(30)), "v": [f"v{version}"] * 30}))
     assert table.inspect.files().num_rows == 12
 
     snapshot = compact(spark, table)
@@ -44,7 +44,7 @@ def test_only_the_buckets_that_are_named_are_compacted(
 ) -> None:
     table = make_table(bucket=3)
     for version in range(2):
-        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+        table.append(whole_rows(table, {"id": list(range(30)), "v": [f"v{version}"] * 30}))
 
     assert compact(spark, table, buckets=[({}, 0), ({}, 2)]) is not None
 
@@ -54,7 +54,7 @@ def test_only_the_buckets_that_are_named_are_compacted(
 def test_there_is_nothing_to_compact_twice(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
     for _ in range(2):
-        table.append(pa.table({"id": [1]}))
+        table.append(whole_rows(table, {"id": [1]}))
 
     assert compact(spark, table) is not None
     assert compact(spark, table) is None
@@ -65,7 +65,7 @@ def test_no_more_tasks_than_allowed_do_the_whole_work(
 ) -> None:
     table = make_table(bucket=3)
     for version in range(2):
-        table.append(pa.table({"id": list(range(30)), "v": [f"v{version}"] * 30}))
+        table.append(whole_rows(table, {"id": list(range(30)), "v": [f"v{version}"] * 30}))
 
     spark.sparkContext.setJobGroup("two-tasks", "compaction")
     compact(spark, table, tasks_max=2)
@@ -85,7 +85,7 @@ def test_a_bucket_that_can_not_be_merged_hinders_no_other(
     options = {"merge_engine": "aggregation", "fields.n.aggregate-function": "sum", "write_only": "true"}
     table = make_table(bucket=4, **options)
     for _ in range(2):
-        table.append(pa.table({"id": list(range(20)), "n": [2**31 - 1] + [1] * 19}))
+        table.append(whole_rows(table, {"id": list(range(20)), "n": [2**31 - 1] + [1] * 19}))
 
     with pytest.raises(InvalidInputError, match="'n'"):
         compact(spark, table)

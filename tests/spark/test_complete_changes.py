@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
 from storage_lib.spark import read_stream, write_stream
 from tests.support.spark_topics import committed_values
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def test_a_normalised_stream_can_be_summed(
     checkpoint = tmp_path / "checkpoint"
     for number, batch in enumerate(BATCHES):
         kinds, keys, values = zip(*batch, strict=True)
-        upserts.append(pa.table({"_row_kind": kinds, "id": keys, "v": values}))
+        upserts.append(whole_rows(upserts, {"_row_kind": kinds, "id": keys, "v": values}))
         if number == 0:
             run(stream, counted, checkpoint)
             last = max(int(each.name) for each in (checkpoint / "commits").iterdir() if each.name.isdigit())

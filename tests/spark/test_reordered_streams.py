@@ -17,6 +17,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.spark import SinkSource, SinkSpec, read, read_stream, write_stream
 from storage_lib.spark.query.write_plan import plan_of_write
 from storage_lib.spark.streaming_sink import query_of
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +54,7 @@ def test_a_joined_stream_is_put_back_into_order_by_its_positions(
 ) -> None:
     source, labels, sink = make_table("source"), make_table("labels", primary_key=("v",)), make_table("sink")
     changed(source)
-    labels.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    labels.append(whole_rows(labels, {"id": [1, 2], "v": ["a", "b"]}))
     right = read(sorting_joins, labels, columns=["v"])
 
     with pytest.raises(

@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 from storage_lib.errors import InvalidInputError, UntrackedCommitError
 from storage_lib.spark import read, read_stream, write_stream
 from tests.support.spark_topics import committed_changes
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +75,7 @@ def test_a_stream_writes_both_stores_and_another_reads_them_with_their_kinds(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
     first, second = make_table("first", log=True, bucket=2), make_table("second", log=True, bucket=3)
-    first.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    first.append(whole_rows(first, {"id": [1, 2], "v": ["a", "b"]}))
     source.add(("+U", 1, "A"), ("+I", 3, "c"))
     source.add(("-D", 2, "b"), ("+I", 4, "d"))
 
@@ -192,7 +193,7 @@ def test_a_stream_reads_at_most_what_it_is_told_to(
     }
     df = read_stream(spark, source, startup="full", rows_per_trigger_max=10)
     finish(write_stream(df, target, **run))
-    source.append(pa.table({"id": list(range(35))}))
+    source.append(whole_rows(source, {"id": list(range(35))}))
 
     stream = finish(write_stream(df, target, **run))
 
@@ -209,9 +210,9 @@ def test_a_table_without_a_log_is_followed_by_its_snapshots(
         "available_now": True,
         "compaction": False,
     }
-    source.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    source.append(whole_rows(source, {"id": [1, 2], "v": ["a", "b"]}))
     finish(write_stream(read_stream(spark, source), target, **run))
-    source.append(pa.table({"id": [2, 3], "v": ["b", "c"], "_row_kind": ["-D", "+I"]}))
+    source.append(whole_rows(source, {"id": [2, 3], "v": ["b", "c"], "_row_kind": ["-D", "+I"]}))
     finish(write_stream(read_stream(spark, source), target, **run))
 
     assert content_of(target) == {1: "a", 3: "c"}
@@ -226,11 +227,11 @@ def test_a_stream_ends_at_a_commit_that_it_is_not_told_of_and_goes_on_when_told_
         "available_now": True,
         "compaction": False,
     }
-    source.append(pa.table({"id": [1], "v": ["a"]}))
+    source.append(whole_rows(source, {"id": [1], "v": ["a"]}))
     finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
-    source.append(pa.table({"id": [2], "v": ["b"]}))
-    source.overwrite(pa.table({"id": [3], "v": ["c"]}), partition={}, change_tracking=False)
-    source.append(pa.table({"id": [4], "v": ["d"]}))
+    source.append(whole_rows(source, {"id": [2], "v": ["b"]}))
+    source.overwrite(whole_rows(source, {"id": [3], "v": ["c"]}), partition={}, change_tracking=False)
+    source.append(whole_rows(source, {"id": [4], "v": ["d"]}))
 
     with pytest.raises(UntrackedCommitError, match=r"snapshot 3, an untracked OVERWRITE.*log\.scan=full"):
         finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -21,6 +20,7 @@ from storage_lib.spark.stream.stream_reader import StreamScan, TableStreamReader
 from storage_lib.spark.tasks import table_cache
 from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.translation.spark_schema import struct_of
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_another_table_is_refused(
     make_table: Callable[..., DynamicTable], make_anew: Callable[[DynamicTable], DynamicTable]
 ) -> None:
     table, other = make_table(), make_table("other")
-    table.append(pa.table({"id": [1]}))
+    table.append(whole_rows(table, {"id": [1]}))
     ids, offset = drained(reader_of(table))
     assert ids == [1]
     assert drained(reader_of(table), offset) == ([], offset)
@@ -72,8 +72,8 @@ def test_a_checkpoint_of_another_table_is_refused(
 
 def test_a_checkpoint_that_does_not_name_its_table_is_gone_on_with(make_table: Callable[..., DynamicTable]) -> None:
     table = make_table()
-    table.append(pa.table({"id": [1]}))
-    table.append(pa.table({"id": [2]}))
+    table.append(whole_rows(table, {"id": [1]}))
+    table.append(whole_rows(table, {"id": [2]}))
 
     assert drained(reader_of(table), {"snapshot": 1})[0] == [2]
 
@@ -82,11 +82,11 @@ def test_a_running_stream_read_ends_when_its_table_is_dropped(
     make_table: Callable[..., DynamicTable], make_anew: Callable[[DynamicTable], DynamicTable]
 ) -> None:
     table = make_table()
-    table.append(pa.table({"id": [1]}))
+    table.append(whole_rows(table, {"id": [1]}))
     reader = reader_of(table)
     _, offset = drained(reader)
 
-    make_anew(table).append(pa.table({"id": [2]}))
+    make_anew(table).append(whole_rows(table, {"id": [2]}))
 
     with pytest.raises(NotFoundError, match=r"db\.t was dropped and recreated"):
         drained(reader, offset)

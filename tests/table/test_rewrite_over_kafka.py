@@ -9,6 +9,7 @@ import pytest
 from storage_lib import Catalog, CommitConflictError, InvalidInputError, open_catalog
 from tests.support.orders_table import content, orders, rows
 from tests.support.spark_topics import committed_values, topics_of_broker
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,10 +59,10 @@ def test_the_log_follows_into_a_topic_of_its_own_and_a_drop_takes_both_away(
 def test_a_counted_table_gets_a_key_and_its_log_one_too(kafka: LocalKafka, catalog: Catalog) -> None:
     topic = "keyed_over_kafka"
     table = catalog.create_table("shop.visits", "id BIGINT, page STRING", options={"log.kafka.topic": topic})
-    table.append(rows("+I a 1 10", "+I a 2 20").select(["id"]))
+    table.append(whole_rows(table, {"id": [1, 2]}))
 
     keyed = table.rewrite(primary_key=["id"])
-    keyed.append(rows("+I a 1 10").select(["id"]))
+    keyed.append(whole_rows(keyed, {"id": [1]}))
 
     assert topics_of_broker(kafka.bootstrap_servers)[f"{topic}-v2"] == 1
     assert [change["after"] for change in committed_values(keyed)] == [{"id": 1, "page": None}]

@@ -26,6 +26,7 @@ from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.translation.spark_schema import struct_of
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.write_context import OverwriteScope
+from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -94,7 +95,7 @@ def test_a_task_whose_lease_is_over_undoes_itself(make_table: Callable[..., Dyna
     table = make_table()
     writer = writer_of(table)
     writer.abort([None])
-    table.append(next(rows(1)))
+    table.append(whole_rows(table, {"id": [1]}))
     live = files_of(table)
 
     with pytest.raises(LeaseLostError):
