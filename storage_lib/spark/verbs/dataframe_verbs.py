@@ -135,9 +135,9 @@ def write(
     due is compacted after an append, as a job and a snapshot of its own, unless the table is ``write-only`` or
     ``compaction`` is False; that never makes the write fail.
 
-    ``based_on``: an append of rows that were made of this snapshot's, refused by ``CommitConflictError`` if the table
-    has changed since (``WriteBuilder.begin``). ``order``: the commit was started already, by ``begin`` with
-    the same ``commit_user``, and is ended here: for rows that have to be computed under the lease.
+    ``based_on``: the rows of this append were computed from this snapshot; ``CommitConflictError`` if the table has
+    changed since (``WriteBuilder.begin``). ``write_context``: continue the commit that ``WriteBuilder.begin`` started
+    with the same ``commit_user``, for rows that are computed while the lease is held.
 
     Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
     other errors of ``DynamicTable.append`` as they are.
