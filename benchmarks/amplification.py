@@ -31,11 +31,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib import DynamicTable, col
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 RESULTS = Path(__file__).parent / "results"
 STRATEGIES = {

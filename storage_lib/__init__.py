@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
-    from storage_lib.catalog.memory_catalog import MemoryCatalog
     from storage_lib.catalog.open_catalog import load_table_at, open_catalog
     from storage_lib.catalog.table_descriptor import TableDescriptor
-    from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+    from storage_lib.catalog.warehouse.memory_catalog import MemoryCatalog
+    from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
     from storage_lib.errors import (
         AlreadyExistsError,
         CommitConflictError,
@@ -73,7 +73,7 @@ _HOMES = {
     "LeaseLostError": "errors",
     "LogOffsetsExpiredError": "errors",
     "LogRepairError": "errors",
-    "MemoryCatalog": "catalog.memory_catalog",
+    "MemoryCatalog": "catalog.warehouse.memory_catalog",
     "MoveColumn": "schema.evolution.schema_changes",
     "NotFoundError": "errors",
     "PermanentError": "errors",
@@ -93,7 +93,7 @@ _HOMES = {
     "TableDescriptor": "catalog.table_descriptor",
     "UnavailableError": "errors",
     "UntrackedCommitError": "errors",
-    "WarehouseCatalog": "catalog.warehouse_catalog",
+    "WarehouseCatalog": "catalog.warehouse.warehouse_catalog",
     "col": "schema.filter.column_reference",
     "ingest": "table.sources.ingest",
     "load_table_at": "catalog.open_catalog",

@@ -22,7 +22,7 @@ from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
 from storage_lib.file_store.value_count.counted_format import COUNTED_SUFFIX
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.encoding.json_document import decode_json
 
 _ROWS = 10

@@ -12,7 +12,7 @@ import pytest
 from storage_lib import DynamicTable, open_catalog
 from storage_lib.dump import dump, main
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 
 @pytest.fixture

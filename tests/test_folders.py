@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).parents[1]
+PACKAGES = {
+    home.parent.relative_to(CHECKOUT).as_posix()
+    for root in ("storage_lib", "plugins/dynamic_table")
+    for home in (CHECKOUT / root).rglob("__init__.py")
+}
 FACADES = {
+    "storage_lib/catalog": {
+        "added_log",
+        "catalog",
+        "open_catalog",
+        "table_descriptor",
+        "table_entries",
+        "table_name",
+    },
+    "storage_lib/file_store": {
+        "commit",
+        "commit_message",
+        "compact",
+        "expire",
+        "orphan_files",
+        "read",
+        "scan",
+        "split",
+        "store",
+        "write",
+    },
+    "storage_lib/io": {"after_commit", "environment", "file_io", "file_io_factory"},
     "storage_lib/table": {
         "direct_writes",
         "dynamic_table",
@@ -43,13 +70,27 @@ def test_a_folder_holds_its_facade_and_the_folders_of_its_subjects(folder: str) 
     assert modules == FACADES[folder]
 
 
-@pytest.mark.parametrize("folder", FACADES)
-def test_every_folder_of_a_subject_says_what_it_is_and_has_no_folders_of_its_own(folder: str) -> None:
-    for path in sorted((CHECKOUT / folder).iterdir()):
-        modules = sorted(path.rglob("*.py")) if path.is_dir() else []
-        if not modules:
-            continue  # left behind by the interpreter
-        home = path / "__init__.py"
-        assert home.exists(), f"{path} is not a package"
-        assert ast.get_docstring(ast.parse(home.read_text())), f"{home} does not say what the folder holds"
-        assert {module.parent for module in modules} == {path}
+def test_every_folder_of_code_is_a_package() -> None:
+    folders = {
+        module.parent.relative_to(CHECKOUT).as_posix()
+        for root in ("storage_lib", "plugins/dynamic_table")
+        for module in (CHECKOUT / root).rglob("*.py")
+    }
+
+    assert folders == PACKAGES
+
+
+@pytest.mark.parametrize("folder", sorted(each for each in PACKAGES if Path(each).parent.as_posix() in FACADES))
+def test_every_folder_of_a_subject_says_what_it_holds(folder: str) -> None:
+    home = CHECKOUT / folder / "__init__.py"
+
+    assert ast.get_docstring(ast.parse(home.read_text(encoding="utf-8"))), f"{home} does not say what the folder holds"
+
+
+def test_the_layers_of_every_folder_with_subfolders_are_a_contract() -> None:
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = [each for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers"]
+    checked = {container for each in contracts if each["exhaustive"] for container in each["containers"]}
+    parents = {Path(package).parent.as_posix() for package in PACKAGES} & PACKAGES
+
+    assert {parent.removeprefix("plugins/").replace("/", ".") for parent in parents} <= checked

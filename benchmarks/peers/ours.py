@@ -10,7 +10,7 @@ import pyarrow as pa
 from benchmarks.peers.workload import BUCKETS, FILTER_ABOVE, SCANNED, SCHEMA, Totals, totals_of
 from storage_lib import DynamicTable, RetryableError, WarehouseCatalog, col
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 NAME = "db.t"
 _TRIES = 100

@@ -14,24 +14,24 @@ from dataclasses import replace
 import pyarrow as pa
 
 from storage_lib.catalog.added_log import open_added_log
-from storage_lib.catalog.catalog_lock import LockFactory
-from storage_lib.catalog.catalog_orphans import CatalogOrphans
-from storage_lib.catalog.connection_options import refuse_unknown_of_connection
-from storage_lib.catalog.frozen_options import frozen_options
-from storage_lib.catalog.kafka_log import kafka_orphan_topics, open_kafka_log
-from storage_lib.catalog.log_refusals import refuse_log
-from storage_lib.catalog.orphan_topics import OrphanTopics
+from storage_lib.catalog.declaration.connection_options import refuse_unknown_of_connection
+from storage_lib.catalog.declaration.frozen_options import frozen_options
+from storage_lib.catalog.declaration.log_refusals import refuse_log
+from storage_lib.catalog.declaration.table_drift import declared_differences
+from storage_lib.catalog.lifecycle.catalog_orphans import CatalogOrphans
+from storage_lib.catalog.lifecycle.table_life import TableLife
+from storage_lib.catalog.locks.catalog_lock import LockFactory
+from storage_lib.catalog.logs.kafka_log import kafka_orphan_topics, open_kafka_log
+from storage_lib.catalog.logs.orphan_topics import OrphanTopics
 from storage_lib.catalog.table_descriptor import TableDescriptor
-from storage_lib.catalog.table_drift import declared_differences
 from storage_lib.catalog.table_entries import TableEntries
-from storage_lib.catalog.table_life import TableLife
 from storage_lib.catalog.table_name import TableName, database_name
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
-from storage_lib.file_store.schema_in_force import schema_in_force
+from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
+from storage_lib.io.combined.stores_file_io import StoresFileIO
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, warehouse_root
-from storage_lib.io.stores_file_io import StoresFileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.evolution.schema_changes import SchemaChange, TypeLike, type_of
 from storage_lib.schema.evolution.schema_history import SchemaHistory

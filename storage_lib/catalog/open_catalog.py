@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Mapping
 
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.catalog.memory_catalog import MemoryCatalog
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.memory_catalog import MemoryCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
@@ -54,11 +54,11 @@ def _maker(metastore: str) -> Callable[[str, Mapping[str, str]], Catalog]:
     if metastore == Metastore.MEMORY:
         return lambda _, options: MemoryCatalog(options)
     if metastore == Metastore.SQL:
-        from storage_lib.catalog.sql_catalog import SqlCatalog
+        from storage_lib.catalog.sql.sql_catalog import SqlCatalog
 
         return SqlCatalog
     if metastore == Metastore.HIVE:
-        from storage_lib.catalog.hive_catalog import HiveCatalog
+        from storage_lib.catalog.hive.hive_catalog import HiveCatalog
 
         return HiveCatalog
     others = added_names(Extension.CATALOGS)

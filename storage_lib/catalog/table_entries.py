@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from storage_lib.catalog.catalog_lock import Hold
+from storage_lib.catalog.locks.catalog_lock import Hold
 from storage_lib.catalog.table_name import TableName
 from storage_lib.schema.table_schema import TableSchema
 

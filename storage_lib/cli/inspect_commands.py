@@ -114,7 +114,7 @@ def dump(
 ) -> None:
     """Print any file of a table as text."""
     from storage_lib.dump import dump as dumped
-    from storage_lib.io.local_file_io import LocalFileIO
+    from storage_lib.io.local.local_file_io import LocalFileIO
 
     for line in dumped(LocalFileIO(), str(file), rows=rows):
         typer.echo(line)

@@ -17,7 +17,8 @@ from storage_lib.errors import (
     StorageError,
     UnavailableError,
 )
-from storage_lib.file_store.commit_changes import (
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
+from storage_lib.file_store.committing.commit_changes import (
     appended_by,
     changelog_of,
     compacted_by,
@@ -25,23 +26,22 @@ from storage_lib.file_store.commit_changes import (
     looked_up_by,
     only_compaction,
 )
-from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
-from storage_lib.file_store.conflict import (
+from storage_lib.file_store.committing.conflict import (
     ComparableKeyOf,
     check_looked_up_are_live,
     check_no_conflict,
     check_vectors_are_whole,
 )
-from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.committing.restored_files import RestoredFiles
+from storage_lib.file_store.committing.snapshot_draft import Restored, SnapshotDraft
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.merge_tree.increment import BucketVectors
-from storage_lib.file_store.restored_files import RestoredFiles
+from storage_lib.file_store.planning.live_files import LiveFiles
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.file_store.snapshot_draft import Restored, SnapshotDraft
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.schema.filter.predicate import Predicate

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.kind.table_kind import BucketCompactor, TableKind
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.table_kind import BucketCompactor, TableKind
 from storage_lib.io.file_io import FileIO
 from storage_lib.schema.filter.predicate import Predicate
 

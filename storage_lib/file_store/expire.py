@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError, note_outcome
-from storage_lib.file_store.file_deletion import FileDeletion
+from storage_lib.file_store.cleanup.file_deletion import FileDeletion
+from storage_lib.file_store.cleanup.references import FileReferences, Files
 from storage_lib.file_store.manifest.manifest_entry import FileKind
-from storage_lib.file_store.references import FileReferences, Files
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
-from storage_lib.file_store.external_claims import ExternalClaims
-from storage_lib.file_store.file_deletion import FileDeletion, declared_by_any_schema
-from storage_lib.file_store.references import FileReferences
+from storage_lib.file_store.cleanup.external_claims import ExternalClaims
+from storage_lib.file_store.cleanup.file_deletion import FileDeletion, declared_by_any_schema
+from storage_lib.file_store.cleanup.references import FileReferences
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
-from storage_lib.io.lease_paths import is_ticket
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.lease_paths import is_ticket
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.options.external_paths import PATHS_OPTION, io_path
 
 _LOGGER = logging.getLogger(__name__)

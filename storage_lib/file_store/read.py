@@ -10,13 +10,13 @@ import pyarrow as pa
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
-from storage_lib.file_store.data_file_paths import DataFilePaths
+from storage_lib.file_store.kind.table_kind import TableKind
+from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
-from storage_lib.file_store.table_kind import TableKind
 from storage_lib.format.file_format import FileFormat
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.predicate import Predicate
 

@@ -7,13 +7,13 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError, SnapshotExpiredError
-from storage_lib.file_store.file_grouping import FileGrouping
-from storage_lib.file_store.file_pruning import FilePruning
-from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.kind.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
-from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.planning.file_pruning import FilePruning
+from storage_lib.file_store.planning.live_files import LiveFiles
+from storage_lib.file_store.planning.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions

@@ -9,47 +9,47 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.changelog_file import published_files, write_changes
+from storage_lib.file_store.cleanup.external_claims import ExternalClaims
+from storage_lib.file_store.cleanup.file_deletion import FileDeletion
+from storage_lib.file_store.cleanup.references import FileReferences
 from storage_lib.file_store.commit import FileStoreCommit
 from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.committing.file_copies import FileCopies
+from storage_lib.file_store.committing.restored_files import RestoredFiles
+from storage_lib.file_store.committing.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
-from storage_lib.file_store.data_file_paths import DataFilePaths
+from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
-from storage_lib.file_store.external_claims import ExternalClaims
-from storage_lib.file_store.file_copies import FileCopies
-from storage_lib.file_store.file_deletion import FileDeletion
-from storage_lib.file_store.foreign_features import refuse_foreign_features
-from storage_lib.file_store.hash_indexes import HashIndexes
-from storage_lib.file_store.kind_choice import kind_of
+from storage_lib.file_store.kind.foreign_features import refuse_foreign_features
+from storage_lib.file_store.kind.kind_choice import kind_of
+from storage_lib.file_store.kind.table_kind import BucketCompactor, BucketWriter
+from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, IndexManifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_merge import ManifestMerge
 from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
+from storage_lib.file_store.merge_tree.changelog_file import published_files, write_changes
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.read import FileStoreRead
-from storage_lib.file_store.references import FileReferences
-from storage_lib.file_store.restored_files import RestoredFiles
 from storage_lib.file_store.scan import FileStoreScan
-from storage_lib.file_store.schema_in_force import rewritten_since, schema_in_force
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
+from storage_lib.file_store.snapshot.schema_in_force import rewritten_since, schema_in_force
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
-from storage_lib.file_store.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.split import Split
-from storage_lib.file_store.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.format.formats import all_formats, format_of, formats_by_level
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.options.event_time import event_time_of

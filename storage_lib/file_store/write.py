@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.kind.table_kind import BucketWriter
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.merge_tree.merge_keys import Indices
-from storage_lib.file_store.table_kind import BucketWriter
 from storage_lib.io.file_io import FileIO
 from storage_lib.schema.options.event_time import EventTime
 

@@ -1,0 +1,1 @@
+"""Formats of data files (Parquet, ORC, Avro), and the container of manifests."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 
 class Clock(Protocol):

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from storage_lib.distribution import install_command
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 STORE_OPTION_PREFIXES = ("s3.", "gs.", "azure.", "hdfs.")
 """Options of connections to stores: servers, credentials, time limits. Never a table's."""
@@ -94,13 +94,13 @@ def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
 # One for all catalogs and tables of the same connection, so that they share its open sockets.
 @lru_cache(maxsize=16)
 def _object_stores(settings: tuple[tuple[str, str], ...]) -> FileIO:
-    from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+    from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 
     return ObjectStoreFileIO(dict(settings))
 
 
 @lru_cache(maxsize=16)
 def _hdfs(settings: tuple[tuple[str, str], ...]) -> FileIO:
-    from storage_lib.io.hdfs_file_io import HdfsFileIO
+    from storage_lib.io.remote.hdfs_file_io import HdfsFileIO
 
     return HdfsFileIO(dict(settings))

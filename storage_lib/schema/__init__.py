@@ -1,0 +1,1 @@
+"""What a table's columns, options, keys and filters mean: values, without files."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from storage_lib.errors import CommitConflictError, InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import MAIN_BRANCH
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from storage_lib.file_store.plan import Plan
+from storage_lib.file_store.planning.plan import Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.schema.encoding.moment import Moment, optional_millis

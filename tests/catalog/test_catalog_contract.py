@@ -24,9 +24,9 @@ from storage_lib import (
     load_table_at,
     open_catalog,
 )
-from storage_lib.catalog.catalog_orphans import Orphan, OrphanKind
+from storage_lib.catalog.lifecycle.catalog_orphans import Orphan, OrphanKind
 from storage_lib.catalog.table_name import TableName
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.catalog_homes import ALL, APART, SHARED, CatalogHome, catalog_home
 from tests.support.faulty_file_io import SimulatedCrash
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import Catalog, InvalidInputError, LeaseLostError, UnavailableError, open_catalog
-from storage_lib.catalog.catalog_lock import CatalogLock
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.locked_file_io import LockedFileIO
+from storage_lib.catalog.locks.catalog_lock import CatalogLock
+from storage_lib.io.combined.locked_file_io import LockedFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.catalog_homes import APART, CatalogHome, catalog_home
 from tests.support.lock_racing_process import LackingFileIO, lacking_catalog
 

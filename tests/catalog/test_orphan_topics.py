@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
 from storage_lib import CorruptFileError, InvalidInputError, open_catalog
-from storage_lib.catalog.orphan_topics import OrphanTopic
+from storage_lib.catalog.logs.orphan_topics import OrphanTopic
 from storage_lib.cli.app import app
 from tests.support.spark_topics import topics_of_broker
 

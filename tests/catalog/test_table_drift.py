@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, SetOption, TableDescriptor
-from storage_lib.catalog.table_drift import table_drift
+from storage_lib.catalog.declaration.table_drift import table_drift
 from storage_lib.schema.table_schema import typed_columns
 
 DECLARED = (

@@ -25,7 +25,7 @@ from storage_lib import (
 from storage_lib.catalog.table_name import TableName
 from storage_lib.io.environment import Environment, SystemClock
 from storage_lib.io.file_io import FileStatus
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.table_options import TableOptions

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, StorageError
-from storage_lib.file_store.external_claims import ExternalClaims
+from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION, declared_directories
 from storage_lib.schema.types.row_kind import RowKind

@@ -15,7 +15,7 @@ import zstandard
 from typer.testing import CliRunner
 
 from storage_lib import CorruptFileError, DynamicTable, open_catalog
-from storage_lib.catalog.memory_catalog import MemoryCatalog
+from storage_lib.catalog.warehouse.memory_catalog import MemoryCatalog
 from storage_lib.cli.app import app
 from storage_lib.file_store.data_file.file_checksum import checksum_in, encode_checksum
 from storage_lib.format.avro_container import decode_container, encode_container

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from storage_lib import CorruptFileError, DynamicTable, InvalidInputError
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import StorageError
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.table.protocol.snapshot_log_properties import COVERS_FROM, OFFSETS, TRANSACTIONS
 from storage_lib.table.protocol.source_offsets import SOURCES
 from tests.support.fake_environment import FakeClock, fake_environment

@@ -21,8 +21,8 @@ import pytest
 
 from storage_lib import AddColumn, AlreadyExistsError, DynamicTable, MemoryCatalog, NotFoundError, StorageError
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.table.protocol.outcome import tells_outcome
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_disk import FaultyDisk

@@ -15,7 +15,7 @@ from storage_lib.errors import RetryableError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import system_environment
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO
 from tests.support.faulty_http import FaultyHttp, HttpFault
 from tests.support.storages import ALL, objects_in_memory, open_storage

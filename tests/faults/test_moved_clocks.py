@@ -14,7 +14,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 
 from local_kafka import LocalKafka
 from storage_lib import DynamicTable, InvalidInputError, StreamPosition, UnavailableError
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log
 from tests.support.moved_clock import moved_environment

@@ -14,7 +14,7 @@ import pytest
 
 from storage_lib.errors import CommitConflictError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support import committing_process
 from tests.support.every_file import every_file, needed_by_snapshots
 from tests.support.storages import OF_SERVERS, open_storage

@@ -10,7 +10,7 @@ import pytest
 
 from storage_lib import CommitConflictError, DynamicTable, LeaseLostError, MemoryCatalog
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.fake_environment import fake_environment

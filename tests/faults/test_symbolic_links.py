@@ -11,8 +11,8 @@ import pytest
 
 from storage_lib import CorruptFileError, DynamicTable, InvalidInputError, NotFoundError, open_catalog
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.file_store.references import FileReferences
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.file_store.cleanup.references import FileReferences
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.orders_table import NAME, content, orders, rows
 
 OPTIONS = {"log.system": "none", "bucket": "1"}

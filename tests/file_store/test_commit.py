@@ -15,7 +15,7 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.format.avro_container import encode_container
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment

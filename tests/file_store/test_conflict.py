@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from storage_lib.errors import CommitConflictError, InvalidInputError, StorageError
-from storage_lib.file_store.conflict import check_no_conflict
-from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.committing.conflict import check_no_conflict
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.planning.live_files import LiveFiles
 from tests.support.case_file import load_cases
 from tests.support.data_file_metas import compare_numbers
 from tests.support.manifest_entries import entry

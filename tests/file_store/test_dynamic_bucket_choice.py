@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.file_store.bucket_choice import BucketLimits, PartitionIndex, assigners_of
+from storage_lib.file_store.dynamic_bucket.bucket_choice import BucketLimits, PartitionIndex, assigners_of
 from storage_lib.file_store.manifest.hash_index import decode_hashes, encode_hashes
 
 HASHES = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=60)

@@ -9,7 +9,7 @@ import pytest
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.snapshot.snapshot_json import encode_snapshot
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.fake_environment import FakeClock, fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.stored_table import StoredTable, orders_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.file_store.file_copies import extension_of
+from storage_lib.file_store.committing.file_copies import extension_of
 
 
 @pytest.mark.parametrize(

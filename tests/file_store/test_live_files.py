@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.planning.live_files import LiveFiles
 from tests.support.manifest_entries import UNPARTITIONED, entry
 
 

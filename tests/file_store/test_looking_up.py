@@ -9,7 +9,7 @@ import pytest
 from storage_lib.errors import CommitConflictError
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.schema.types.type_spelling import parse_type

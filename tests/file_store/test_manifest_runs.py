@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.schema.filter.column_reference import col
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
@@ -16,7 +16,7 @@ DAYS = [f"d{n:02d}" for n in range(20)]
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> StoredTable:
     """Forty commits, two of each day in no order; manifests of a run hold about four entries."""
-    monkeypatch.setattr("storage_lib.file_store.snapshot_draft.RUN_ENTRIES", 4)
+    monkeypatch.setattr("storage_lib.file_store.committing.snapshot_draft.RUN_ENTRIES", 4)
     monkeypatch.setattr("storage_lib.file_store.scan._CHEAP_ENTRIES_MAX", 0)
     table = StoredTable(
         orders_schema({"manifest.merge-min-count": "5", "bucket": "1"}), fake_environment(FaultyFileIO(MemoryFileIO()))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.row_kind import RowKind

@@ -12,8 +12,8 @@ import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, SnapshotExpiredError
 from storage_lib.file_store.manifest.manifest_file import encode_manifest
-from storage_lib.file_store.plan import Plan
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.file_store.planning.plan import Plan
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.table_schema import new_table_schema

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from storage_lib import CorruptFileError, DynamicTable, StorageError
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.fuzz.damage import damaged
 from tests.support.every_file import every_file
 from tests.support.fake_environment import FakeClock, fake_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage_lib import SetOption
-from storage_lib.file_store.external_claims import CLAIM_NAME
+from storage_lib.file_store.cleanup.external_claims import CLAIM_NAME
 from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, TABLE, Engine, FlinkSql, Java, Ours, Place, Rows

@@ -4,8 +4,8 @@ import pickle
 import time
 
 from storage_lib.io.environment import Environment, SystemClock, system_environment
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.fake_environment import FakeClock, fake_environment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.faulty_file_io import DELAYED_BY, WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
 
 

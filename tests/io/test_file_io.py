@@ -11,8 +11,8 @@ import pytest
 
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.storages import OF_SERVERS, WITH_DIRECTORIES, WITHOUT_DIRECTORIES, Storage, open_storage
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
-from storage_lib.io.hdfs_file_io import HdfsFileIO
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.object_store_errors import translated
-from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.remote.hdfs_file_io import HdfsFileIO
+from storage_lib.io.remote.object_store_errors import translated
+from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_client_that_is_not_installed_is_named_with_its_extra(
     real_import = builtins.__import__
 
     def without(name: str, *arguments: Any, **more: Any) -> Any:
-        if name.startswith(("storage_lib.io.object_store_file_io", "storage_lib.io.hdfs_file_io")):
+        if name.startswith(("storage_lib.io.remote.object_store_file_io", "storage_lib.io.remote.hdfs_file_io")):
             message = f"No module named {module!r}"
             raise ImportError(message)
         return real_import(name, *arguments, **more)

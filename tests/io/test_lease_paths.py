@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.io.lease_paths import LeasePaths, is_ticket
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.lease_paths import LeasePaths, is_ticket
+from storage_lib.io.table_directory.table_paths import TablePaths
 
 PATHS = LeasePaths(TablePaths("/warehouse/db.db/orders").lease_directory)
 

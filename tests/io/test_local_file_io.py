@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, StorageError, UnavailableError
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.numbered_files import NumberedFiles
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.table_directory.numbered_files import NumberedFiles
 from tests.support.faulty_file_io import SimulatedCrash
 
 

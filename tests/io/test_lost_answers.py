@@ -11,8 +11,8 @@ from local_hdfs import LocalHdfs
 from local_s3 import LocalS3
 from storage_lib.errors import CommitOutcomeUnknownError, UnavailableError
 from storage_lib.io.file_io_factory import file_io_of
-from storage_lib.io.hdfs_file_io import HdfsFileIO
-from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+from storage_lib.io.remote.hdfs_file_io import HdfsFileIO
+from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 from tests.support.faulty_http import FaultyHttp, HttpFault
 from tests.support.faulty_tcp import FaultyTcp
 

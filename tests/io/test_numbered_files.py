@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from storage_lib.errors import CorruptFileError, NotFoundError
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.numbered_files import NumberedFiles
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.table_directory.numbered_files import NumberedFiles
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 
 DIRECTORY = "/table/snapshot"

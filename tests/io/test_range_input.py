@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage_lib.errors import UnavailableError
-from storage_lib.io.range_input import TAIL_BYTES, open_ranges
+from storage_lib.io.remote.range_input import TAIL_BYTES, open_ranges
 
 MIB = 1024 * 1024
 

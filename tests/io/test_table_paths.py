@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 
 PATHS = TablePaths("/warehouse/db.db/orders")
 

@@ -12,7 +12,7 @@ import pytest
 from dynamic_table.hook import DynamicTableHook
 from local_kafka import LocalKafka
 from local_s3 import LocalS3
-from storage_lib.catalog.sql_catalog import SqlCatalog
+from storage_lib.catalog.sql.sql_catalog import SqlCatalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 
 

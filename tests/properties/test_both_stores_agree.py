@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage_lib import DynamicTable, StreamPosition
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.evolution.schema_history import SchemaHistory

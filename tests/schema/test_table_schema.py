@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from tests.support.schemas import schema_of

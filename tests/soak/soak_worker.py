@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage_lib import CommitConflictError, DynamicTable, RetryableError, StreamPosition
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from tests.soak.eventual_model import EVENTUAL_STREAM, EVENTUAL_TABLE, EVENTUAL_WRITERS, eventual_rows
 from tests.soak.soak_model import OVERWRITE, OVERWRITTEN, SILENT, UNTRACKED, rows_of
 from tests.support.moved_clock import moved_environment

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import CommitConflictError, InvalidInputError, LogOffsetsExpiredError, ingest, open_catalog
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_sink, write_stream
 from storage_lib.spark.stream.batch_sources import CheckpointSources

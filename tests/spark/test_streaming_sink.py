@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
 from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec

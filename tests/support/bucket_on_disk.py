@@ -22,7 +22,7 @@ from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
 from storage_lib.file_store.merge_tree.overwrite_writer import OverwriteWriter
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.predicate import Predicate

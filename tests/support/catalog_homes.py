@@ -12,8 +12,8 @@ from storage_lib import Catalog, MemoryCatalog
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.io.environment import Environment, new_uuid, system_environment
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 
 SHARED = (
     "warehouse",

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from storage_lib import open_catalog
 from storage_lib.errors import RetryableError
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 NAME = "db.t"
 KEYS = 18

@@ -7,7 +7,7 @@ import threading
 
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 
 STARTED_MILLIS = 1_715_648_523_456
 """2024-05-14 01:02:03.456 UTC."""

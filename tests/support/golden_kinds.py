@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage_lib import DynamicTable, WarehouseCatalog
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.interop.engines import arrow_of, rows_of
 from tests.interop.one_life import DAYS, comparable
 from tests.interop.table_cases import TABLES, TableCase

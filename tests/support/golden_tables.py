@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.data_types import parse_data_type

@@ -17,7 +17,7 @@ DELETIONS = ("delete", "delete_tree")
 @contextmanager
 def held_before(wait: Callable[[], None], *, deletions: bool = True) -> Iterator[None]:
     """Call ``wait`` at that point, once; without ``deletions`` only for writes."""
-    from storage_lib.io.local_file_io import LocalFileIO
+    from storage_lib.io.local.local_file_io import LocalFileIO
 
     kept = {name: getattr(LocalFileIO, name) for name in (*MUTATIONS, *DELETIONS)}
     waited = False

@@ -13,9 +13,9 @@ import time
 import pyarrow as pa
 
 from storage_lib.catalog.open_catalog import open_catalog
-from storage_lib.catalog.sql_catalog import SqlCatalog
+from storage_lib.catalog.sql.sql_catalog import SqlCatalog
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 
 class LackingFileIO(LocalFileIO):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage_lib.errors import NotFoundError
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.fake_environment import FakeClock
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from storage_lib import DynamicTable, WarehouseCatalog
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN, RowKind
 from storage_lib.schema.types.type_spelling import parse_type

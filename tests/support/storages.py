@@ -11,9 +11,9 @@ from obstore.store import MemoryStore
 
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.file_io_factory import file_io_of
-from storage_lib.io.local_file_io import LocalFileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.object_store_file_io import ObjectStoreFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 from tests.support.faulty_file_io import FaultyFileIO
 
 WITH_DIRECTORIES = (

@@ -13,7 +13,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.placing.bucketing import group_rows

@@ -20,7 +20,7 @@ from storage_lib import (
     UnavailableError,
 )
 from storage_lib.file_store.commit_message import Committable
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.placing.bucketing import group_rows

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, RemoveOption, SetOption, WarehouseCatalog
+from storage_lib.catalog.declaration.table_drift import table_drift
 from storage_lib.catalog.table_descriptor import TableDescriptor
-from storage_lib.catalog.table_drift import table_drift
 from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
-from storage_lib.file_store.external_claims import CLAIM_NAME
+from storage_lib.file_store.cleanup.external_claims import CLAIM_NAME
 from storage_lib.io.file_io_factory import is_same_place
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION

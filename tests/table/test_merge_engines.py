@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
 from storage_lib.schema.filter.column_reference import col

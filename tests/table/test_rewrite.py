@@ -21,7 +21,7 @@ from storage_lib import (
 )
 from storage_lib.errors import RetryableError, StorageError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.layout import LayoutChange
 from tests.support.fake_environment import CountedNames, FakeClock, fake_environment

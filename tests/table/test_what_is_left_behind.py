@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage_lib import DynamicTable, LeaseLostError, StreamPosition
-from storage_lib.io.lease_paths import LeasePaths
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.lease_paths import LeasePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.table.protocol.lease import TableLeases
 from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment

@@ -93,7 +93,7 @@ class ProvisionTableOperator(TableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the table and return its name, columns, location and differences from the declaration."""
-        from storage_lib.catalog.table_drift import table_drift
+        from storage_lib.catalog.declaration.table_drift import table_drift
 
         checked_choice(self.on_drift, "on_drift", ON_DRIFT)
         declared = self._declared()

@@ -1,0 +1,1 @@
+"""Append tables: rows are only added, and small files are joined."""

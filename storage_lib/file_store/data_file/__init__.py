@@ -1,0 +1,1 @@
+"""One data file: its layout, writer, reader and metadata."""

@@ -21,7 +21,7 @@ from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.char_padding import without_padding
 from storage_lib.schema.evolution.evolved_arrays import evolved
 from storage_lib.schema.evolution.schema_versions import SchemaVersions

@@ -15,7 +15,7 @@ from storage_lib.file_store.data_file.file_checksum import ChecksumOutput, encod
 from storage_lib.file_store.data_file.file_layout import FileLayout, FileTally
 from storage_lib.format.file_format import FileFormat, FormatWriter
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.filter.column_stats import encode_stats
 from storage_lib.schema.options.external_paths import ExternalPaths, io_path
 from storage_lib.schema.types.nested_types import is_nested

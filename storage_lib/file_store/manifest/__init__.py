@@ -1,0 +1,1 @@
+"""Manifests: the lists of data files and index files that a snapshot names."""

@@ -14,7 +14,7 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta, decode_manifest
 from storage_lib.file_store.manifest.manifest_list import decode_manifest_list
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 
 _CACHED_ENTRIES_MAX = 100_000
 _READS_AT_ONCE = 8

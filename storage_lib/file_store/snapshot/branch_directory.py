@@ -20,7 +20,7 @@ from storage_lib.file_store.snapshot.tag import Tag, check_reference_name
 from storage_lib.file_store.snapshot.tag_directory import TagDirectory
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.schema.encoding.json_document import decode_json, int64
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema

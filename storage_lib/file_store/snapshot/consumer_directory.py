@@ -9,8 +9,8 @@ from functools import partial
 from storage_lib.errors import NotFoundError
 from storage_lib.file_store.snapshot.tag import check_reference_name
 from storage_lib.io.environment import Environment
-from storage_lib.io.overwritten_file import read_overwritten
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.overwritten_file import read_overwritten
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.json_document import decode_json, int64
 
 

@@ -16,8 +16,8 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.numbered_files import NumberedFiles
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.numbered_files import NumberedFiles
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.moment_text import moment_text
 
 FIRST_ID = 1

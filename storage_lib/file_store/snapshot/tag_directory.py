@@ -9,8 +9,8 @@ from storage_lib.file_store.snapshot.sure_deletion import delete_surely
 from storage_lib.file_store.snapshot.tag import Tag, check_reference_name, decode_tag, encode_tag
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.overwritten_file import read_overwritten
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.overwritten_file import read_overwritten
+from storage_lib.io.table_directory.table_paths import TablePaths
 
 
 class TagDirectory:

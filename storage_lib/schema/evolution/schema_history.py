@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.numbered_files import NumberedFiles
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.numbered_files import NumberedFiles
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.table_schema import TableSchema
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from storage_lib.catalog.connection_options import is_option_of_connection
+from storage_lib.catalog.declaration.connection_options import is_option_of_connection
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.schema.options.known_options import FREE_PREFIXES, is_passed_through

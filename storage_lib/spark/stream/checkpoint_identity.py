@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

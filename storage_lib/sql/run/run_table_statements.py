@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.catalog.table_drift import declared_differences
+from storage_lib.catalog.declaration.table_drift import declared_differences
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.schema.evolution.schema_changes import SetComment
 from storage_lib.schema.options.nearest import did_you_mean

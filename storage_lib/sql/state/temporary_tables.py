@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.nearest import did_you_mean
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
-from storage_lib.file_store.commit_changes import deleted
-from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.committing.commit_changes import deleted
+from storage_lib.file_store.planning.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.schema.encoding.moment_text import moment_text
 from storage_lib.schema.placing.layout import has_same_rows, layout_of

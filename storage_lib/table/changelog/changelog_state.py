@@ -27,7 +27,7 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Commi
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.json_document import UNDECODABLE
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.live_files import LiveFiles
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.planning.live_files import LiveFiles
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.schema.table_schema import TableSchema

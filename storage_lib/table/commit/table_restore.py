@@ -21,7 +21,7 @@ import pyarrow as pa
 from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError, StorageError
 from storage_lib.file_store.commit import Guard, PropertiesOf
 from storage_lib.file_store.commit_message import Committable
-from storage_lib.file_store.live_files import LiveFiles
+from storage_lib.file_store.planning.live_files import LiveFiles
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.options.table_options import OWN_PREFIX

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
-from storage_lib.file_store.external_claims import ExternalClaims
-from storage_lib.file_store.kind_choice import kind_of
-from storage_lib.file_store.schema_in_force import schema_in_force
+from storage_lib.file_store.cleanup.external_claims import ExternalClaims
+from storage_lib.file_store.kind.kind_choice import kind_of
+from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
 from storage_lib.schema.evolution.alter_schema import alter_schema

@@ -13,11 +13,11 @@ from datetime import timedelta
 from typing import Generic, TypeVar
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
-from storage_lib.file_store.schema_in_force import schema_in_force
+from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.io.after_commit import after_commit
-from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.table_options import OWN_PREFIX

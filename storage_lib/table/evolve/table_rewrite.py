@@ -28,8 +28,8 @@ from storage_lib.errors import (
     StorageError,
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
-from storage_lib.file_store.schema_in_force import schema_in_force, waits_for_rewriting
-from storage_lib.io.table_paths import MAIN_BRANCH
+from storage_lib.file_store.snapshot.schema_in_force import schema_in_force, waits_for_rewriting
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.table_options import LogConsistency, TableOptions

@@ -13,7 +13,7 @@ from storage_lib.errors import (
     SnapshotExpiredError,
     StorageError,
 )
-from storage_lib.file_store.references import Files
+from storage_lib.file_store.cleanup.references import Files
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.tag import Tag
 from storage_lib.io.after_commit import after_commit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from storage_lib.io.table_paths import MAIN_BRANCH
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH
 from storage_lib.schema.table_schema import TableSchema
 
 __all__ = ["shown_schema", "shown_table"]

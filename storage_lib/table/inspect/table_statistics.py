@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from storage_lib.errors import CommitOutcomeUnknownError, StorageError
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.table_schema import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.table.commit.table_commit import TableCommit

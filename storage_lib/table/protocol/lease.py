@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 from storage_lib.errors import LeaseLostError, NotFoundError, StorageError, UnavailableError
 from storage_lib.io.environment import Environment
-from storage_lib.io.lease_paths import LeaseListing, LeasePaths
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.lease_paths import LeaseListing, LeasePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.json_document import UNDECODABLE
 
 _POLL_SECONDS = 0.05

@@ -8,7 +8,7 @@ from typing import Self
 
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
-from storage_lib.io.table_paths import MAIN_BRANCH, TablePaths
+from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.options.table_options import ChangelogMode, TableOptions
 from storage_lib.schema.table_schema import TableSchema

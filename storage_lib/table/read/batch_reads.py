@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.schema_in_force import rewritten_since
+from storage_lib.file_store.snapshot.schema_in_force import rewritten_since
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
@@ -16,7 +16,7 @@ from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read.row_count import cheapest_column, exact_count
 
 if TYPE_CHECKING:
-    from storage_lib.file_store.plan import Plan
+    from storage_lib.file_store.planning.plan import Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.file_store.split import Split
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.types as pt
 
 if TYPE_CHECKING:
-    from storage_lib.file_store.plan import Plan
+    from storage_lib.file_store.planning.plan import Plan
     from storage_lib.schema.table_schema import TableSchema
 
 __all__ = ["cheapest_column", "exact_count"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
-from storage_lib.file_store.schema_in_force import rewritten_since
+from storage_lib.file_store.snapshot.schema_in_force import rewritten_since
 from storage_lib.schema.placing.layout import TOPIC_OPTION, has_same_rows, layout_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.bucket_choice import BucketLimits, assigners_of
+from storage_lib.file_store.dynamic_bucket.bucket_choice import BucketLimits, assigners_of
 from storage_lib.schema.placing.bucketing import key_hashes, partition_codes, partition_hash
 from storage_lib.table.write.hash_buckets import HashBuckets, Routed
 from storage_lib.table.write.key_buckets import KeyBuckets

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from storage_lib.file_store.bucket_choice import BucketLimits, PartitionIndex, assigners_of
 from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.file_store.dynamic_bucket.bucket_choice import BucketLimits, PartitionIndex, assigners_of
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.schema.placing.bucketing import key_hashes, partition_codes, partition_hash
 from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 if TYPE_CHECKING:
-    from storage_lib.file_store.hash_indexes import HashIndexes
+    from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.table_schema import TableSchema
 

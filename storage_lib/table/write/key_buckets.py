@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.bucket_choice import BucketLimits, FillingBuckets, assigners_of
+from storage_lib.file_store.dynamic_bucket.bucket_choice import BucketLimits, FillingBuckets, assigners_of
 from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.schema.placing.bucketing import key_hashes, partition_codes

@@ -8,8 +8,8 @@ from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.table_directory.table_paths import TablePaths
 from tests.support.faulty_file_io import FaultyFileIO
 
 PATHS = TablePaths("/t")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib.io.environment import system_environment
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.counted_tables import counted_schema
 from tests.support.line_servant import RefusedError
 from tests.support.other_readers import (

@@ -58,7 +58,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
     """The clock of every catalog that a hook opens."""
     clock = SetClock()
     monkeypatch.setattr(
-        "storage_lib.catalog.warehouse_catalog.system_environment",
+        "storage_lib.catalog.warehouse.warehouse_catalog.system_environment",
         lambda file_io: Environment(file_io=file_io, clock=clock, new_name=new_uuid),
     )
     return clock

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import NotFoundError
-from storage_lib.io.memory_file_io import MemoryFileIO
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.options.table_options import UUID_OPTION

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import InvalidInputError, MemoryCatalog, SetOption, TableDescriptor, open_catalog
-from storage_lib.catalog.table_drift import table_drift
+from storage_lib.catalog.declaration.table_drift import table_drift
 from storage_lib.schema.options.known_options import is_known_option, refuse_unknown_options
 from storage_lib.schema.options.paimon_options import PASSED_THROUGH, PREFIXES_PASSED_THROUGH, REFUSED_FEATURES
 from storage_lib.schema.options.table_options import TableOptions, option_keys

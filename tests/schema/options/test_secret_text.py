@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from storage_lib.catalog.frozen_options import frozen_options
+from storage_lib.catalog.declaration.frozen_options import frozen_options
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.option_changes import changed_options

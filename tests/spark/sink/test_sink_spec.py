@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
-from storage_lib.io.local_file_io import LocalFileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
 from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
 

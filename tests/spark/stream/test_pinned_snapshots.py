@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.catalog.warehouse_catalog import WarehouseCatalog
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError, UnavailableError
 from storage_lib.spark.stream.pinned_snapshots import Pin, pin
 from storage_lib.table.dynamic_table import DynamicTable

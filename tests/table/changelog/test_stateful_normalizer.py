@@ -10,7 +10,7 @@ import pytest
 
 from storage_lib import AddColumn, DynamicTable, MemoryCatalog, SnapshotExpiredError, StreamPosition
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.memory_file_io import MemoryFileIO
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.table.changelog import changelog_normalizer, changelog_state, complete_appends, stream_states
 from storage_lib.table.changelog.stream_states import StreamStates
 from storage_lib.table.stream.hybrid_source import HybridSource

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from storage_lib import LeaseLostError, UnavailableError
-from storage_lib.io.lease_paths import LeasePaths
-from storage_lib.io.table_paths import TablePaths
+from storage_lib.io.table_directory.lease_paths import LeasePaths
+from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.table.protocol.lease import TableLeases
 from tests.support.fake_environment import FakeClock, fake_environment
 

@@ -1,0 +1,1 @@
+"""Compaction of one bucket: strategies decide which files, the compactor rewrites them."""

@@ -1,0 +1,1 @@
+"""Merge functions: from all versions of a key to one row, one file per engine."""

@@ -1,0 +1,107 @@
+"""The lock of a Hive metastore: an exclusive lock on a table's name, as Paimon's Hive catalog takes it.
+
+The metastore counts heartbeats, so a waiter sees by them whether a holder lives. Holders of other programs send none;
+they are given as long as the metastore itself gives them by default.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pymetastore.hive_metastore.ttypes import (
+    HeartbeatRequest,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockState,
+    LockType,
+    NoSuchLockException,
+    ShowLocksRequest,
+    TxnAbortedException,
+    TxnOpenException,
+    UnlockRequest,
+)
+
+from storage_lib.catalog.hive.hive_metastore import HiveMetastore
+from storage_lib.catalog.locks.catalog_lock import CatalogLock, LockSettings
+from storage_lib.io.environment import Clock, SystemClock
+
+_USER = "dynamic-tables"
+_TIMEOUT_OF_OTHERS = 300.0
+_GONE = (NoSuchLockException, TxnAbortedException, TxnOpenException)
+
+
+class HiveLock(CatalogLock):
+    """Locks of one metastore. A ticket is the lock's number."""
+
+    def __init__(self, metastore: HiveMetastore, settings: LockSettings, clock: Clock) -> None:
+        super().__init__(settings, clock)
+        self._metastore = metastore
+
+    def ask(self, database: str, table: str) -> str | None:
+        """Ask for the lock, and do not stand in line for it."""
+        wanted = LockComponent(type=LockType.EXCLUSIVE, level=LockLevel.TABLE, dbname=database, tablename=table)
+        request = LockRequest(component=[wanted], user=_USER, hostname=socket.gethostname())
+        answer = self._metastore.ask("lock a table", lambda client: client.lock(request))
+        if answer.state == LockState.ACQUIRED:
+            return str(answer.lockid)
+        self.give_back(str(answer.lockid))
+        return None
+
+    def is_beaten(self, ticket: str) -> str | None:
+        """Send a heartbeat."""
+        request = HeartbeatRequest(lockid=int(ticket))
+        try:
+            self._metastore.ask("keep a lock", lambda client: client.heartbeat(request))
+        except _GONE:
+            return None
+        return ticket
+
+    def give_back(self, ticket: str) -> None:
+        """Unlock."""
+        request = UnlockRequest(lockid=int(ticket))
+        try:
+            self._metastore.ask("unlock a table", lambda client: client.unlock(request))
+        except _GONE:
+            return
+
+    def take_over(self, database: str, table: str, seen: str) -> str | None:
+        """Unlock the holder, if it is still the one and as silent, and ask."""
+        holder = self._holder(database, table)
+        if holder is not None and _sign(holder) == seen:
+            self.give_back(str(holder.lockid))
+        return self.ask(database, table)
+
+    def sign_of_life(self, database: str, table: str) -> tuple[str, float] | None:
+        """The holder's number and last heartbeat."""
+        holder = self._holder(database, table)
+        if holder is None:
+            return None
+        return _sign(holder), self.settings.timeout if holder.user == _USER else _TIMEOUT_OF_OTHERS
+
+    def close(self) -> None:
+        """Nothing to do: connections end with their calls."""
+
+    def _holder(self, database: str, table: str) -> Any:
+        request = ShowLocksRequest(dbname=database, tablename=table)
+        answer = self._metastore.ask("look at a lock", lambda client: client.show_locks(request))
+        return next((each for each in answer.locks or () if each.state == LockState.ACQUIRED), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveLockFactory:
+    """Makes the lock of the metastore that ``options`` reach; see ``LockFactory``."""
+
+    options: Mapping[str, str] = field(repr=False)
+    settings: LockSettings
+
+    def create(self) -> HiveLock:
+        """Reach the metastore, in whatever process."""
+        return HiveLock(HiveMetastore(self.options), self.settings, SystemClock())
+
+
+def _sign(holder: Any) -> str:
+    return f"lock {holder.lockid} of {holder.user}@{holder.hostname}, heartbeat {holder.lastheartbeat}"

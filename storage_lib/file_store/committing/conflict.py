@@ -1,0 +1,148 @@
+"""When may a commit not happen on top of what others committed first; pure rules (docs/format.md, 1.15).
+
+    1  a file that is deleted must be live, with the same   else somebody compacted or overwrote it
+       rows marked as deleted                               or marked rows that would come back
+    2  a file that is added must not be live already        else the same messages are committed twice
+    3  a partition keeps its number of buckets              else rows sit where nobody looks; an overwrite may change it
+    4  at each level from 1 up, key ranges are disjoint     else readers would show duplicates
+    5  a compaction that marks rows knew the whole bucket  else rows that it should have marked come back
+    6  files that a compaction looked rows up in are live   else an overwrite took away what it merged with
+
+An append only adds files at level 0, so rules 1 and 4 to 6 can't hit it: it never fails because of a compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from storage_lib.errors import CommitConflictError, InvalidInputError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.index_manifest import Bucket
+from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.merge_tree.increment import BucketVectors
+from storage_lib.file_store.planning.live_files import LiveFiles
+
+ComparableKeyOf: TypeAlias = Callable[[bytes], Any]
+"""Turns a serialized key into something that compares as keys are ordered."""
+
+
+def check_no_conflict(
+    live: LiveFiles,
+    changes: Sequence[ManifestEntry],
+    *,
+    comparable_key: ComparableKeyOf | None,
+    is_overwrite: bool,
+    subject: str,
+) -> None:
+    """Raise if ``changes`` may not follow the snapshot whose files are ``live``; ``subject`` names both in messages.
+
+    Without ``comparable_key`` runs may overlap, and rule 4 is left out. ``live`` has to be right for the partitions
+    that ``changes`` touch; it may lack others.
+    Raises ``CommitConflictError`` for what others did, ``InvalidInputError`` for what the caller did.
+    """
+    _check_deleted_are_live(live, changes, subject)
+    _check_added_are_new(live, changes, subject)
+    if not is_overwrite:
+        _check_bucket_counts(live, changes, subject)
+    if comparable_key is None:
+        return
+    upper = _upper_buckets(changes)
+    if not upper:
+        return
+    after = live.apply(changes)
+    for partition, bucket in upper:
+        _check_disjoint(after.of(partition, bucket), comparable_key, f"{subject}, bucket {bucket}")
+
+
+def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVectors], *, subject: str) -> None:
+    """Raise ``CommitConflictError`` if a compaction that marked rows did not know all files in which to mark them.
+
+    A file that came to level 1 or deeper meanwhile, or a vector that changed, is another compaction's.
+    """
+    for (partition, bucket), each in vectors.items():
+        there = {(e.file.identity, e.file.deletion_file) for e in live.of(partition, bucket) if e.file.level > 0}
+        if there != {(file.identity, file.deletion_file) for file in each.seen}:
+            message = (
+                f"{subject}, bucket {bucket}: another compaction changed the files or marked rows in them meanwhile. "
+                "Nothing of this commit is left; run it again"
+            )
+            raise CommitConflictError(message)
+
+
+def check_looked_up_are_live(live: LiveFiles, looked_up: Sequence[ManifestEntry], *, subject: str) -> None:
+    """Raise ``CommitConflictError`` if a compaction merged rows with those of a file that is no longer as it was."""
+    for entry in looked_up:
+        if not live.holds_unchanged(entry):
+            message = (
+                f"{subject}, bucket {entry.bucket}: the compaction merged its rows with those of "
+                f"{entry.file.file_name}, which another commit replaced meanwhile. Nothing of this commit is left; run "
+                "it again"
+            )
+            raise CommitConflictError(message)
+
+
+def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
+    deleted = [entry for entry in changes if entry.kind is FileKind.DELETE]
+    gone = [entry for entry in deleted if not live.holds(entry)]
+    if gone:
+        first = gone[0]
+        message = (
+            f"{subject}: {len(gone)} file(s) that this commit replaces are no longer live, first "
+            f"{first.file.file_name} at level {first.file.level} of bucket {first.bucket}: another commit compacted or "
+            "overwrote them. Nothing of this commit is left; read the newest snapshot and run it again"
+        )
+        raise CommitConflictError(message)
+    for entry in deleted:
+        if not live.holds_unchanged(entry):
+            message = (
+                f"{subject}: of {entry.file.file_name} in bucket {entry.bucket}, which this commit replaces, other "
+                "rows are marked as deleted now: another engine compacted. Nothing of this commit is left; read the "
+                "newest snapshot and run it again"
+            )
+            raise CommitConflictError(message)
+
+
+def _check_added_are_new(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
+    for entry in changes:
+        if entry.kind is FileKind.ADD and live.holds(entry):
+            message = (
+                f"{subject}: the file {entry.file.file_name} of bucket {entry.bucket} is part of the table already: "
+                "the same commit messages were committed twice under different identities"
+            )
+            raise InvalidInputError(message)
+
+
+def _check_bucket_counts(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
+    for entry in changes:
+        count = live.bucket_count(entry.partition)
+        if entry.kind is FileKind.ADD and count is not None and count != entry.total_buckets:
+            message = (
+                f"{subject}: the rows were written for {entry.total_buckets} buckets, but the partition now has "
+                f"{count}: an overwrite changed the number. Nothing of this commit is left; reload the table, then "
+                "run it again"
+            )
+            raise CommitConflictError(message)
+
+
+def _upper_buckets(changes: Iterable[ManifestEntry]) -> list[tuple[bytes, int]]:
+    return sorted(
+        {(entry.partition, entry.bucket) for entry in changes if entry.kind is FileKind.ADD and entry.file.level > 0}
+    )
+
+
+def _check_disjoint(entries: Iterable[ManifestEntry], comparable_key: ComparableKeyOf, subject: str) -> None:
+    levels: dict[int, list[DataFileMeta]] = {}
+    for entry in entries:
+        if entry.file.level > 0:
+            levels.setdefault(entry.file.level, []).append(entry.file)
+    for level, files in levels.items():
+        ordered = sorted(files, key=lambda file: comparable_key(file.min_key))
+        for lower, upper in pairwise(ordered):
+            if comparable_key(upper.min_key) <= comparable_key(lower.max_key):
+                message = (
+                    f"{subject}: at level {level} the keys of {lower.file_name} and {upper.file_name} would overlap: "
+                    "another commit put files there. Nothing of this commit is left; run it again"
+                )
+                raise CommitConflictError(message)

@@ -1,0 +1,107 @@
+"""Changes that turn a table's live files into those of another snapshot, so that every engine sees them.
+
+Readers of the format take an ADD for deleted if any manifest of the snapshot has a DELETE of the same identity, in
+whatever order they were written. A restore therefore folds all manifests, after which they hold no DELETE but its own.
+One of those may still meet an ADD of the same identity that comes later:
+
+    snapshot 1   ADD x level 0
+    snapshot 2   DELETE x level 0, ADD x level 5          an engine moved x up without rewriting it
+    snapshot 3   DELETE x level 5, ADD x level 0          restored snapshot 1
+    snapshot 4   DELETE x level 0, ADD x level 5          the engine does the same again: x is taken for deleted
+
+A file whose own name the restore deletes is therefore restored as a copy under another name. All others
+come back as they were, at the cost of metadata only, where no other engine expires snapshots: an expiry of theirs
+deletes what the expired snapshots took out, and does not look whether it came back. Where one may, all that comes back
+is a copy, with its indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from storage_lib.file_store.committing.commit_changes import deleted
+from storage_lib.file_store.committing.file_copies import FileCopies
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.index_manifest import Bucket, IndexManifest
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.planning.live_files import LiveFiles
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+
+
+class RestoredFiles:
+    """Of one restore, upon each snapshot that it tries to follow; what was copied for one serves the next."""
+
+    def __init__(
+        self,
+        wanted: LiveFiles,
+        *,
+        indexes: IndexManifest,
+        copies: FileCopies,
+        indexes_of: Callable[[Snapshot | None], IndexManifest],
+        others_expire: bool,
+    ) -> None:
+        """``indexes`` are those of the ``wanted`` files. ``others_expire``: other engines may expire snapshots."""
+        self._wanted = wanted
+        self._indexes = indexes
+        self._copies = copies
+        self._indexes_of = indexes_of
+        self.others_expire = others_expire
+        self._changes: Sequence[ManifestEntry] = ()
+        self._indexes_now = indexes
+
+    @property
+    def indexes(self) -> IndexManifest:
+        """The index manifest's content after the changes that were asked for last."""
+        return self._indexes_now
+
+    def differ(self, live: LiveFiles) -> bool:
+        """Whether the wanted rows may be others: by their files, or by which rows of a file are marked as deleted."""
+        return bool(_missing_in(self._wanted, live)) or not all(live.holds_unchanged(entry) for entry in self._wanted)
+
+    def upon(self, latest: Snapshot | None, live: LiveFiles) -> Sequence[ManifestEntry]:
+        """The changes that turn ``live``, the files of ``latest``, into the wanted ones. What they name is durable.
+
+        Raises as ``FileCopies.of``.
+        """
+        gone, come = _missing_in(self._wanted, live), _missing_in(live, self._wanted)
+        originals = come if self.others_expire else those_to_copy(come, gone)
+        copies = dict(zip((each.identity for each in originals), self._copies.of(originals), strict=True))
+        names: dict[Bucket, dict[str, str]] = {}
+        for each in originals:
+            names.setdefault((each.partition, each.bucket), {})[each.file.file_name] = copies[
+                each.identity
+            ].file.file_name
+        indexes = self._indexes.with_names(names)
+        if self.others_expire:
+            there = self._indexes_of(latest).file_names
+            indexes = self._copies.of_indexes(indexes, but=there)
+        self._indexes_now = indexes
+        self._changes = (*(deleted(entry) for entry in gone), *(copies.get(each.identity, each) for each in come))
+        return self._changes
+
+    def tidy(self, *, is_committed: bool) -> None:
+        """Delete the copies that no snapshot names: all of them, or those of lost attempts."""
+        if is_committed:
+            self._copies.discard(but=self._changes, indexes=self._indexes_now)
+        else:
+            self._copies.discard()
+
+
+def those_to_copy(come: Sequence[ManifestEntry], gone: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+    """The entries that come of which an engine may later add what the DELETEs of ``gone`` take out.
+
+    Engines move files up and give them other indexes, without a new name. A file that the restore moves up, and does
+    not change otherwise, never becomes again what it was.
+    """
+    deletions = {(entry.partition, entry.bucket, entry.file.file_name): entry.file for entry in gone}
+    pairs = ((entry, deletions.get((entry.partition, entry.bucket, entry.file.file_name))) for entry in come)
+    return [entry for entry, other in pairs if other is not None and not _only_moves_up(other, entry.file)]
+
+
+def _missing_in(files: LiveFiles, of: LiveFiles) -> list[ManifestEntry]:
+    """The entries ``of`` a content that are not among ``files``."""
+    return [entry for entry in of if not files.holds(entry)]
+
+
+def _only_moves_up(old: DataFileMeta, new: DataFileMeta) -> bool:
+    return old.level < new.level and old.identity[1:] == new.identity[1:]

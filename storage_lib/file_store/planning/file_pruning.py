@@ -1,0 +1,206 @@
+"""Which partitions, buckets, manifests and files can hold rows that match a filter; pure.
+
+It errs on one side only: what is left out can't hold a matching row, nor a version of one that hides another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, SimpleStats
+from storage_lib.file_store.kind.file_grouping import FileGrouping
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
+from storage_lib.schema.encoding.binary_row import decode_row
+from storage_lib.schema.evolution.evolved_stats import evolved_stats
+from storage_lib.schema.evolution.schema_versions import SchemaVersions
+from storage_lib.schema.filter.column_stats import ColumnStats, decode_stats
+from storage_lib.schema.filter.comparisons import Equal, In
+from storage_lib.schema.filter.predicate import And, Predicate
+from storage_lib.schema.placing.bucketing import bucket_of
+from storage_lib.schema.table_schema import DataField
+
+_BUCKET_KEYS_MAX = 1000
+"""A filter that names more keys than this looks into every bucket."""
+
+
+class FilePruning:
+    """One filter, prepared. ``predicate`` may speak of all columns, ``partition_filter`` of partition columns only.
+
+    ``partitions`` (serialized) and ``buckets`` narrow it further; None means all.
+    """
+
+    def __init__(
+        self,
+        *,
+        schemas: SchemaVersions,
+        grouping: FileGrouping,
+        partition_filter: Predicate | None = None,
+        predicate: Predicate | None = None,
+        buckets: Collection[int] | None = None,
+        partitions: Collection[bytes] | None = None,
+    ) -> None:
+        self._schema = schemas.current
+        self._schemas = schemas
+        self._grouping = grouping
+        self._buckets = buckets
+        self._partitions = partitions
+        self._on_values = predicate
+        self._on_keys = _restricted(predicate, self._schema.key_fields)
+        self._on_partitions = _both(partition_filter, _restricted(predicate, self._schema.partition_fields))
+        self._buckets_of_count: dict[int, frozenset[int] | None] = {}
+
+    def manifest_may_match(self, manifest: ManifestFileMeta) -> bool:
+        """Whether a manifest can have entries of matching partitions and buckets, by what its list says."""
+        if self._partitions is not None and len(self._partitions) == 0:
+            return False
+        low, high = manifest.min_bucket, manifest.max_bucket
+        if self._buckets is not None and not any(_between(low, bucket, high) for bucket in self._buckets):
+            return False
+        fields = self._schema.partition_fields
+        if not fields:
+            return True
+        stats = decode_stats(manifest.partition_stats, fields, manifest.num_entries)
+        if self._on_partitions is not None and not self._on_partitions.may_match(stats):
+            return False
+        if self._partitions is None:
+            return True
+        return any(_within(decode_row(each, [f.type for f in fields]), fields, stats) for each in self._partitions)
+
+    def matching_partitions(self, partitions: Iterable[bytes]) -> set[bytes]:
+        """Exactly those partitions that match."""
+        wanted = list(partitions) if self._partitions is None else [p for p in partitions if p in self._partitions]
+        if self._on_partitions is None or not wanted:
+            return set(wanted)
+        fields = self._schema.partition_fields
+        types = [field.type for field in fields]
+        columns = list(zip(*(decode_row(partition, types) for partition in wanted), strict=True))
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type.arrow) for column, field in zip(columns, fields, strict=True)],
+            names=[field.name for field in fields],
+        )
+        mask = self._on_partitions.mask(batch).to_pylist()
+        return {partition for partition, matches in zip(wanted, mask, strict=True) if matches}
+
+    def bucket_may_match(self, bucket: int, total_buckets: int) -> bool:
+        """Whether rows of this bucket can match, where a partition was written with ``total_buckets``."""
+        if self._buckets is not None and bucket not in self._buckets:
+            return False
+        if total_buckets not in self._buckets_of_count:
+            self._buckets_of_count[total_buckets] = self._buckets_of_keys(total_buckets)
+        fixed = self._buckets_of_count[total_buckets]
+        return fixed is None or bucket in fixed
+
+    def files_that_may_match(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+        """Of all files of one bucket those to read, in the order given.
+
+        Bounds of keys decide for each file alone. Bounds of values only for a file that hides no other's rows: an
+        older version of a row may match when its newest, in a file left out, does not.
+        """
+        if self._on_values is None:
+            yield from entries
+            return
+        kept = [entry for entry in entries if self._keys_may_match(entry.file)]
+        not_values = frozenset(field.name for field in (*self._schema.key_fields, *self._schema.partition_fields))
+        if self._on_values.columns <= not_values:
+            yield from kept  # nothing is asked of values
+            return
+        independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
+        for entry in kept:
+            if entry.file.identity not in independent or self._values_may_match(entry.file):
+                yield entry
+
+    def _buckets_of_keys(self, total_buckets: int) -> frozenset[int] | None:
+        """The buckets of the keys that the predicate names one by one; None if it doesn't."""
+        fields = self._schema.bucket_key_fields
+        # 0.0 and -0.0 are equal, yet hashed apart.
+        has_floats = any(pa.types.is_floating(field.type.arrow) for field in fields)
+        # Without keys the whole row was hashed, of whatever columns it had then.
+        has_keys = bool(self._schema.primary_keys) or "bucket-key" in self._schema.options
+        if self._on_values is None or total_buckets < 1 or has_floats or not has_keys:
+            return None
+        fixed = _fixed_values(self._on_values)
+        values = [fixed.get(field.name) for field in fields]
+        count = 1
+        for each in values:
+            count *= _BUCKET_KEYS_MAX + 1 if each is None else len(each)
+        if count > _BUCKET_KEYS_MAX:
+            return None
+        keys = list(product(*(each for each in values if each is not None)))
+        if not keys:
+            return frozenset()
+        with_count = replace(self._schema, options={**self._schema.options, "bucket": str(total_buckets)})
+        try:
+            columns = [
+                pa.array(values, each.type.arrow) for values, each in zip(zip(*keys, strict=True), fields, strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(columns, names=[each.name for each in fields])
+            return frozenset(bucket_of(batch, with_count).tolist())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidInputError):
+            # A literal that the column can't hold, or a bucket function of another engine: don't guess.
+            return None
+
+    def _keys_may_match(self, file: DataFileMeta) -> bool:
+        if self._on_keys is None:
+            return True
+        return self._on_keys.may_match(_decoded(file.key_stats, self._schema.key_fields, file.row_count))
+
+    def _values_may_match(self, file: DataFileMeta) -> bool:
+        if self._on_values is None:
+            return True
+        stored = self._schemas.of(file.schema_id)
+        names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
+        stats = _decoded(file.value_stats, [stored.field(name) for name in names], file.row_count)
+        if stored.id != self._schema.id:
+            stats = evolved_stats(stats, stored, self._schema, file.row_count)
+        return self._on_values.may_match(stats)
+
+
+def _decoded(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
+    """Statistics by column; other writers leave them out altogether (rows of arity 0), then nothing is known."""
+    if int.from_bytes(stats.min_values[:4], "big") != len(fields):
+        return {}
+    return decode_stats(stats, fields, row_count)
+
+
+def _between(low: int | None, value: int, high: int | None) -> bool:
+    return (low is None or low <= value) and (high is None or value <= high)
+
+
+def _within(values: Sequence[object], fields: Sequence[DataField], stats: Mapping[str, ColumnStats]) -> bool:
+    return all(
+        value is None or Equal(field.name, value).may_match(stats) for value, field in zip(values, fields, strict=True)
+    )
+
+
+def _restricted(predicate: Predicate | None, fields: Sequence[DataField]) -> Predicate | None:
+    if predicate is None or not fields:
+        return None
+    return predicate.restrict_to(frozenset(field.name for field in fields))
+
+
+def _both(left: Predicate | None, right: Predicate | None) -> Predicate | None:
+    if left is None or right is None:
+        return left if right is None else right
+    return And(left, right)
+
+
+def _fixed_values(predicate: Predicate) -> Mapping[str, tuple[object, ...]]:
+    """Columns that can only have certain values in a matching row, and these values."""
+    match predicate:
+        case Equal(column=column, value=value):
+            return {column: (value,)}
+        case In(column=column, values=values):
+            return {column: tuple(dict.fromkeys(values))}
+        case And(left=left, right=right):
+            # With both sides naming values of a column, the smaller set will do: it is a superset of the answer.
+            first, second = _fixed_values(left), _fixed_values(right)
+            smaller = {column: min(first[column], second[column], key=len) for column in first.keys() & second.keys()}
+            return {**first, **second, **smaller}
+        case _:
+            return {}

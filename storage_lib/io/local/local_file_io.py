@@ -1,0 +1,353 @@
+"""Files on a local disk. A name is created once, atomically: write a temporary file, sync it, then link(2) it.
+
+Names of temporary files begin with a dot and end in ``.tmp``; those left by a crash belong to no table.
+"""
+
+# ruff: noqa: PTH102, PTH105, PTH112, PTH116, PTH120  paths are strings here, and one lookup of many thousands should not cost a Path
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from storage_lib.errors import (
+    AlreadyExistsError,
+    CommitOutcomeUnknownError,
+    CorruptFileError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
+from storage_lib.io.file_io import FileStatus
+from storage_lib.io.local.local_deletion import delete_directory, delete_file
+from storage_lib.io.local.local_output import LocalOutput
+
+_SYNCS_AT_ONCE = 16
+_NO_LINKS = frozenset(
+    {
+        errno.EPERM,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.ENOSYS,
+        errno.EMLINK,
+        errno.EXDEV,
+    }
+)
+_PERMANENT = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EINVAL,
+        errno.ELOOP,
+    }
+)
+
+
+class LocalFileIO:
+    """``FileIO`` on this machine's disk. Thread-safe; a pickled copy is as good as the original.
+
+    ``durable=False`` leaves out every fsync: for tables that may be lost with the machine, and for most tests.
+    """
+
+    has_create_if_absent = True
+
+    def __init__(self, *, durable: bool = True) -> None:
+        self._durable = durable
+        # Directories that hold a new directory and are not synced yet; ``sync`` does it, all at once.
+        self._unsynced: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Callable[[], LocalFileIO], tuple[()]]:
+        """Nothing but the setting travels."""
+        return partial(LocalFileIO, durable=self._durable), ()
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file; ``NotFoundError`` if it is not there."""
+        # A table's small files are many, and making a Path takes longer than opening one of them.
+        with _errors_of("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123  as said
+            return file.readall()
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        try:
+            # Not os.path.exists, which takes any error for "no". A link is there, wherever it leads.
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _translated("look for", path, error) from error
+        return True
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Make the file whole and durable, or return False if the name is taken: atomic between processes."""
+        if self.exists(path):
+            return False
+        aside = _aside(path)
+        with _errors_of("create", path):
+            self._with_parents(
+                path,
+                lambda: _write_new(aside, data, durable=self._durable),
+                durable=self._durable,
+            )
+            try:
+                linked = _link(aside, path)
+            finally:
+                with suppress(OSError):
+                    Path(aside).unlink()
+        if not linked:
+            return False
+        try:
+            self._sync([_parent(path)])
+        except OSError as error:
+            message = f"created {path}, but can't tell whether it would survive a power failure: {error}"
+            raise CommitOutcomeUnknownError(message) from error
+        return True
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
+        with _errors_of("write", path):
+            self._with_parents(
+                path,
+                lambda: _write_new(path, data, durable=self._durable),
+                durable=self._durable,
+            )
+            self._sync([_parent(path)])
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Atomically put ``data`` in place of whatever is there; not durable."""
+        aside = _aside(path)
+        with _errors_of("replace", path):
+            self._with_parents(path, lambda: _write_new(aside, data, durable=False), durable=False)
+            try:
+                os.replace(aside, path)
+            except OSError:
+                with suppress(OSError):
+                    Path(aside).unlink()
+                raise
+
+    def list_directory(self, path: str) -> list[FileStatus]:
+        """Entries of one directory, names written aside included; empty if it does not exist."""
+        try:
+            with os.scandir(path) as entries:
+                return [status for entry in entries if (status := _status(entry)) is not None]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _translated("list", path, error) from error
+
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """Delete a file or a link, if it exists and is not behind a link below ``below``."""
+        with _errors_of("delete", path):
+            delete_file(path, below)
+
+    def delete_tree(self, path: str, *, below: str | None = None) -> None:
+        """Delete a directory recursively, if it exists and is not behind a link; links in it are not followed."""
+        with _errors_of("delete", path):
+            delete_directory(path, below)
+
+    def rename_directory(self, path: str, new_path: str) -> bool:
+        """Move a directory with everything in it, at once; False if the new name is taken."""
+        with _errors_of("rename", path):
+            if os.path.lexists(new_path):
+                return False
+            self._sync(_make_directories(_parent(new_path)))
+            try:
+                Path(path).rename(new_path)
+            except OSError as error:
+                # An empty directory that came meanwhile is replaced, as rename(2) has it; one with files is not.
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    return False
+                raise
+            try:
+                self._sync([_parent(path), _parent(new_path)])
+            except OSError as error:
+                message = f"renamed {path} to {new_path}, but can't tell if it would survive a power failure: {error}"
+                raise CommitOutcomeUnknownError(message) from error
+            return True
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents; fine if it is there."""
+        with _errors_of("make directory", path):
+            self._sync(_make_directories(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """The file, mapped into memory."""
+        with _errors_of("open", path):
+            if os.stat(path).st_size == 0:
+                return pa.BufferReader(b"")  # nothing can't be mapped
+            return pa.memory_map(path)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """For one sequential write of a new file; ``AlreadyExistsError`` if the name is taken."""
+        with _errors_of("create", path):
+            self._with_parents(path, lambda: _write_new(path, b"", durable=False), durable=False)
+            return pa.PythonFile(LocalOutput(path, _translated), mode="w")
+
+    def sync(self, paths: list[str]) -> None:
+        """Make files written through ``open_output`` durable, with their directories, side by side."""
+        directories = {_parent(path) for path in paths}
+        with self._lock:
+            made = {parent for parent in self._unsynced if any(_is_inside(path, parent) for path in directories)}
+        with _errors_of("sync", ", ".join(paths[:3])):
+            self._sync([*paths, *(directories | made)])
+        with self._lock:
+            self._unsynced -= made
+
+    def _with_parents(self, path: str, write: Callable[[], None], *, durable: bool) -> None:
+        """Write; only if that fails for want of a directory, make it and write again."""
+        try:
+            write()
+        except FileNotFoundError:
+            parents = _make_directories(_parent(path))
+            if durable:
+                self._sync(parents)
+            else:
+                with self._lock:
+                    self._unsynced.update(parents)
+            write()
+
+    def _sync(self, paths: Iterable[str]) -> None:
+        """Side by side: an fsync mostly waits, and the disk writes several as one."""
+        distinct = list(dict.fromkeys(paths)) if self._durable else []
+        if len(distinct) == 1:
+            _sync(distinct[0])
+        elif distinct:
+            with ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(distinct))) as threads:
+                list(threads.map(_sync, distinct))
+
+
+def _write_new(path: str, data: bytes, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if durable:
+            os.fsync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            Path(path).unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _link(aside: str, path: str) -> bool:
+    """Whether ``path`` became another name of ``aside``; False if the name was taken."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        # A network file system may repeat a request whose answer was lost, and so lose against itself.
+        return os.stat(aside).st_nlink > 1
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            message = (
+                f"can't create {path}: its file system has no hard links ({error}). Keep tables on one that has them"
+            )
+            raise InvalidInputError(message) from error
+        raise
+    return True
+
+
+def _make_directories(path: str) -> list[str]:
+    """Make what is missing; the directories that got a new entry, outermost first."""
+    missing = []
+    while path and not os.path.isdir(path):
+        missing.append(path)
+        path = _parent(path)
+    changed = []
+    for directory in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(directory)
+        changed.append(_parent(directory))
+    return changed
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _aside(path: str) -> str:
+    directory, _, name = path.rpartition("/")
+    aside = f".{name[:100]}.{uuid.uuid4().hex}.tmp"
+    return f"{directory}/{aside}" if directory else aside
+
+
+def _parent(path: str) -> str:
+    return os.path.dirname(path.rstrip("/")) or "."
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _status(entry: os.DirEntry[str]) -> FileStatus | None:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # deleted while we were listing
+    is_link = stat.S_ISLNK(found.st_mode)
+    return FileStatus(
+        name=entry.name,
+        is_directory=_leads_to_directory(entry) if is_link else stat.S_ISDIR(found.st_mode),
+        size_bytes=found.st_size,
+        modified_ms=found.st_mtime_ns // 1_000_000,
+        is_link=is_link,
+    )
+
+
+def _leads_to_directory(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:
+        return False  # in a circle, or to where we may not look
+
+
+@contextmanager
+def _errors_of(act: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _translated(act, path, error) from error
+
+
+def _link_target(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
+
+
+def _translated(act: str, path: str, error: OSError) -> Exception:
+    if isinstance(error, FileNotFoundError) and (target := _link_target(path)) is not None:
+        return CorruptFileError(
+            f"can't {act} {path}: it is a symbolic link to {target}, which is not there. Restore that"
+        )
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"can't {act} {path}: there is no such file")
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError(
+            f"can't {act} {path}: the name is taken; files are never changed in place, use a new name"
+        )
+    reason = error.strerror or str(error)
+    if error.errno in _PERMANENT:
+        return InvalidInputError(f"can't {act} {path}: {reason}. Check the path and who may write there")
+    return UnavailableError(f"can't {act} {path}: {reason}. Try again when the disk is well")

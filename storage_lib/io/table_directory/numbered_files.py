@@ -1,0 +1,141 @@
+"""Numbered files ``<prefix>1, <prefix>2, ...`` of one directory: find the latest, load, create the next atomically.
+
+With hints, LATEST and EARLIEST hold a number as text (docs/format.md, 1.4). LATEST is written after the file that it
+names, so it may be too low but never too high. Both are optional, and every hint is verified.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.io.after_commit import after_commit
+from storage_lib.io.environment import Clock
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.table_directory.overwritten_file import read_overwritten
+
+LATEST = "LATEST"
+EARLIEST = "EARLIEST"
+_STEPS_BEFORE_LISTING = 10
+_FIRST_WITH_HINTS = 1
+_DIGITS_MAX = 19
+
+
+class NumberedFiles:
+    """One sequence. Files are never changed; numbers only grow, though old files may be deleted. Thread-safe."""
+
+    def __init__(
+        self, file_io: FileIO, directory: str, prefix: str, *, hints: bool, clock: Clock | None = None
+    ) -> None:
+        """With a ``clock``, a hint that another engine is overwriting is read again."""
+        self._file_io = file_io
+        self._clock = clock
+        self._unreadable: set[str] = set()
+        self._directory = directory
+        self._prefix = prefix
+        self._hints = hints
+        self._seen: int | None = None
+
+    def path(self, number: int) -> str:
+        """Path of file ``number``, which need not exist."""
+        return f"{self._directory}/{self._prefix}{number}"
+
+    def latest_id(self) -> int | None:
+        """The highest number; None if there is no file. Sees every file created before the call."""
+        found = self._walk_up(self._seen)
+        if found is None and self._hints:
+            found = self._walk_up(self._hint(LATEST))
+        if found is None:
+            found = max(self.ids(), default=None)
+            if self._hints:
+                self._refuse_loss(found)
+        self._seen = found
+        return found
+
+    def _refuse_loss(self, newest: int | None) -> None:
+        """Raise if LATEST names a file above all that are there.
+
+        LATEST is written after the file that it names, and an engine that deletes the newest files (a rollback)
+        rewrites it first. So the named file was lost, and the next one must not reuse its number.
+        """
+        hint = self._hint(LATEST)
+        if hint is None or hint <= (newest or 0) or self._file_io.exists(self.path(hint)):
+            return
+        if self._hint(LATEST) != hint or max(self.ids(), default=0) >= hint:
+            return  # somebody else was at it
+        there = "there is none at all" if newest is None else f"the newest there is {self.path(newest)}"
+        message = (
+            f"{self.path(hint)} is missing, although {self._directory}/{LATEST} names it; {there}. Restore the file, "
+            f"or delete {LATEST} to continue with the existing files and lose the later ones"
+        )
+        raise CorruptFileError(message)
+
+    def earliest_id(self) -> int | None:
+        """The lowest number that is not given up; None if there is no file."""
+        hint = self._hint(EARLIEST) if self._hints else None
+        if hint is not None and self._file_io.exists(self.path(hint)):
+            return hint
+        return min(self.ids(), default=None)
+
+    def ids(self) -> list[int]:
+        """All numbers, ascending, as far as files are there."""
+        numbers = (self.number_of(entry.name) for entry in self._file_io.list_directory(self._directory))
+        return sorted(number for number in numbers if number is not None)
+
+    def number_of(self, name: str) -> int | None:
+        """The number in a file's name; None if it is not one of these files."""
+        digits = name.removeprefix(self._prefix) if name.startswith(self._prefix) else ""
+        # Only the spelling that path() makes, so that one file has one number.
+        is_number = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+        return int(digits) if is_number else None
+
+    def load(self, number: int) -> bytes:
+        """The content of one file; ``NotFoundError`` if it is not there."""
+        return self._file_io.read_bytes(self.path(number))
+
+    def create(self, number: int, data: bytes) -> bool:
+        """Make file ``number``, or return False if it is there already; creating it is the commit.
+
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        """
+        if not self._file_io.create_if_absent(self.path(number), data):
+            return False
+        self._seen = number
+        if self._hints:
+            # The file decides; a hint that can't be written is only a hint less.
+            with after_commit(f"writing the hints of {self._directory}"):
+                self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
+                if number == _FIRST_WITH_HINTS:
+                    self.write_earliest(number)
+        return True
+
+    def write_earliest(self, number: int) -> None:
+        """Declare every file below ``number`` given up; to be called before they are deleted."""
+        self._file_io.replace(f"{self._directory}/{EARLIEST}", str(number).encode())
+
+    def _walk_up(self, start: int | None) -> int | None:
+        """The end of the unbroken row that begins at ``start``; None if there is none, or it is long."""
+        if start is None or not self._file_io.exists(self.path(start)):
+            return None
+        for number in range(start, start + _STEPS_BEFORE_LISTING):
+            if not self._file_io.exists(self.path(number + 1)):
+                return number
+        return None
+
+    def _hint(self, name: str) -> int | None:
+        try:
+            clock = None if name in self._unreadable else self._clock
+            return read_overwritten(clock, partial(self._decoded_hint, name))
+        except NotFoundError:
+            return None
+        except CorruptFileError:
+            self._unreadable.add(name)  # nobody is writing it: not waited for again
+            return None
+
+    def _decoded_hint(self, name: str) -> int:
+        path = f"{self._directory}/{name}"
+        text = self._file_io.read_bytes(path).decode("ascii", "replace").strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+            message = f"{path} is not a number"
+            raise CorruptFileError(message)
+        return int(text)
