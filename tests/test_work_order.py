@@ -26,7 +26,7 @@ def test_tests_that_share_a_server_are_one_scope_and_others_are_one_by_file() ->
     assert scope_of("tests/spark/batch/test_batch_reader.py::test_a") == scope_of(
         "tests/differential/test_streaming_sql_on_spark.py::test_b"
     )
-    assert scope_of("tests/table/test_changes.py::test_a") == "tests/table/test_changes.py"
+    assert scope_of("tests/table/changelog/test_change_scan.py::test_a") == "tests/table/changelog/test_change_scan.py"
 
 
 def test_the_longest_start_first_then_what_starts_processes_then_the_rest() -> None:
@@ -38,7 +38,7 @@ def test_the_longest_start_first_then_what_starts_processes_then_the_rest() -> N
         rank("tests/dags/test_dag_files.py", starts_processes=False),
         rank("tests/soak/test_short_soak.py", starts_processes=True),
         rank("tests/faults/test_full_disk.py", starts_processes=False),
-        rank("tests/catalog/test_hive_catalog.py", starts_processes=True),
+        rank("tests/catalog/hive/test_hive_catalog.py", starts_processes=True),
         rank("tests/schema/test_table_schema.py", starts_processes=False),
     ]
 

@@ -78,7 +78,7 @@ def shop(tmp_path: Path, kafka: LocalKafka) -> Shop:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
-    """A broker that may be killed; see tests/log_store/test_kafka_crashes.py for its settings."""
+    """A broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker

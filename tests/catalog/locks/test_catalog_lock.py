@@ -21,7 +21,7 @@ from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.catalog_homes import APART, CatalogHome, catalog_home
 from tests.support.lock_racing_process import LackingFileIO, lacking_catalog
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 QUICK = {"lock.timeout": "1 s", "lock-check-max-sleep": "20 ms"}
 COLUMNS = pa.schema([("id", pa.int64())])
 APPEND_ONLY = {"write-mode": "append-only", "write-only": "true"}
