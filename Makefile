@@ -9,7 +9,7 @@ MINUTES ?= 60
 # Most of a test that starts servers is waiting, so there are more processes than cores where memory allows: four want
 # 20 GB. WORKERS=0 runs the tests in one process, for a debugger.
 WORKERS ?= $(shell [ "$$(awk '/MemTotal/ {print int($$2 / 1048576)}' /proc/meminfo 2>/dev/null)" -ge 20 ] 2>/dev/null && echo 4 || echo 2)
-UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/sql \
+UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/progress tests/sql \
 	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
 	tests/test_generated_pages.py
 FAST_ARGS := $(if $(FAST),-m "not integration")

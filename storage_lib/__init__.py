@@ -100,7 +100,7 @@ _HOMES = {
     "open_catalog": "catalog.open_catalog",
 }
 
-_MODULES = ("catalog", "errors", "spark")
+_MODULES = ("catalog", "errors", "progress", "spark")
 """The public names, without an import of each."""
 
 __all__ = [

@@ -1,0 +1,29 @@
+"""Runs jobs in threads and reports each one that is done from the thread that waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+def run_side_by_side(
+    run: Callable[[_Job], _Result], jobs: Sequence[_Job], *, threads_max: int, done: Callable[[_Job], None]
+) -> list[_Result]:
+    """The results of all jobs, in their order.
+
+    After a failure no other job begins; the first error is raised when the running ones have ended.
+    """
+    with ThreadPoolExecutor(threads_max) as threads:
+        running = {threads.submit(run, job): job for job in jobs}
+        try:
+            for each in as_completed(running):
+                each.result()
+                done(running[each])
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [each.result() for each in running]
