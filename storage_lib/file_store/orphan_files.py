@@ -24,10 +24,12 @@ from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.io.table_directory.lease_paths import is_ticket
 from storage_lib.io.table_directory.table_paths import TablePaths
+from storage_lib.progress.operation import Operation, operation
 from storage_lib.schema.options.external_paths import PATHS_OPTION, io_path
 
 _LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 5
+_LISTED_AT_ONCE = 1000
 _ENTROPY = (4, 4, 4, 8)
 """Digits of the directories in a bucket's, one in the other, of data-file.external-paths.strategy=entropy-inject."""
 
@@ -46,6 +48,7 @@ class OrphanFiles:
     def __init__(
         self,
         *,
+        table: str,
         file_io: FileIO,
         paths: TablePaths,
         references: FileReferences,
@@ -54,6 +57,7 @@ class OrphanFiles:
         partition_depth: int,
         check_table: Callable[[], None],
     ) -> None:
+        self._table = table
         self._file_io = file_io
         self._paths = paths
         self._references = references
@@ -67,10 +71,15 @@ class OrphanFiles:
         """Delete orphan files last modified up to a time (epoch milliseconds of the storage's clock)."""
         self._check_table()
         self._links.clear()
-        candidates, outside = (
-            {path: status.size_bytes for path, status in found if status.modified_ms <= modified_until_ms}
-            for found in (self._candidates(), self._outside_candidates())
-        )
+        with operation("find orphans", self._table, total=None, unit="files") as files:
+            candidates, outside = (
+                {
+                    path: status.size_bytes
+                    for path, status in _counted(found, files)
+                    if status.modified_ms <= modified_until_ms
+                }
+                for found in (self._candidates(), self._outside_candidates())
+            )
         if not candidates and not outside:
             return OrphanResult()
         needed = self._needed()
@@ -80,8 +89,11 @@ class OrphanFiles:
             {*(candidates.keys() - needed), *(path for path in outside if path.rpartition("/")[2] not in names)}
         )
         candidates |= outside
-        if not dry_run:
-            self._deletion.delete_all(orphans)
+        if orphans and not dry_run:
+            with operation("delete orphans", self._table, total=len(orphans), unit="files") as files:
+                for path in orphans:
+                    self._deletion.delete(path)
+                    files.advance()
         return OrphanResult(paths=tuple(orphans), size_bytes=sum(candidates[path] for path in orphans))
 
     def _needed(self) -> set[str]:
@@ -187,6 +199,18 @@ class OrphanFiles:
             is_file = entry.is_link or not entry.is_directory
             if is_file and (fits(entry.name) or _is_written_aside(entry.name)):
                 yield f"{directory}/{entry.name}", entry
+
+
+def _counted(found: Iterator[tuple[str, FileStatus]], files: Operation) -> Iterator[tuple[str, FileStatus]]:
+    """The same files, reported in steps of about one request of an object store."""
+    count = 0
+    for each in found:
+        yield each
+        count += 1
+        if count == _LISTED_AT_ONCE:
+            files.advance(count)
+            count = 0
+    files.advance(count)
 
 
 def _is_written_aside(name: str) -> bool:

@@ -306,6 +306,7 @@ class FileStore:
     def orphans(self) -> OrphanFiles:
         """Finds what nobody needs."""
         return OrphanFiles(
+            table=self._table,
             file_io=self._environment.file_io,
             paths=self._paths,
             references=self.references,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from storage_lib.errors import StorageError, note_outcome
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.progress.operation import Operation
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.protocol.write_context import WriteContext
@@ -29,14 +30,20 @@ class DirectWrites:
         batches: Iterable[pa.RecordBatch],
         commit_identifier: int,
         source: SourceRange | None = None,
+        *,
+        progress: AbstractContextManager[Operation] | None = None,
     ) -> Snapshot | None:
-        """Write and commit rows; None if there was nothing to commit. If it fails, the order is aborted."""
+        """Write and commit rows; None if there was nothing to commit. If it fails, the order is aborted.
+
+        ``progress`` counts the rows; it ends before the commit.
+        """
         builder = self.builder
         try:
             task = builder.open_task(write_context)
             try:
-                task.write_all(batches)
-                message = task.prepare_commit()
+                with progress or nullcontext() as rows:
+                    task.write_all(batches if rows is None else _counted(batches, rows))
+                    message = task.prepare_commit()
             except BaseException:
                 task.abort()
                 raise
@@ -54,3 +61,10 @@ class DirectWrites:
             else:
                 self.compaction.compact_changed(snapshot)
         return snapshot
+
+
+def _counted(batches: Iterable[pa.RecordBatch], rows: Operation) -> Iterator[pa.RecordBatch]:
+    """The same batches; the rows of each are done when the next one is asked for."""
+    for batch in batches:
+        yield batch
+        rows.advance(batch.num_rows)

@@ -24,6 +24,8 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.progress.operation import operation, report_to
+from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange
 from storage_lib.schema.filter.filter_text import Filter
@@ -46,7 +48,7 @@ from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS, TableRewrit
 from storage_lib.table.evolve.table_rollback import TableRollback
 from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.input.frames import Frame, arrow_rows
-from storage_lib.table.input.input_rows import Rows, record_batches
+from storage_lib.table.input.input_rows import Rows, record_batches, row_count
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.shown import shown_schema, shown_table
 from storage_lib.table.inspect.table_statistics import TableStatistics
@@ -412,18 +414,22 @@ class DynamicTable:
         change_tracking: bool | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        progress: ProgressOption = None,
     ) -> Snapshot | None:
         """Replace partitions by ``rows``: those the rows are in, or all that have the values of ``partition``.
 
         ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams of
-        an append-only table get nothing of its overwrites. Raises as ``append``, and ``CommitConflictError``
-        (untracked only) if another commit replaced the same files first.
+        an append-only table get nothing of its overwrites. ``progress`` counts rows ("overwrite"), and then, if it is
+        tracked, the buckets in which old and new rows are compared ("compare"). Raises as ``append``, and
+        ``CommitConflictError`` (untracked only) if another commit replaced the same files first.
         """
         rows = arrow_rows(self.name, rows)
         self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.new_write().begin(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
-        return self._writes.direct.write(order, record_batches(rows), identifier)
+        counted = operation("overwrite", self.name, total=row_count(rows), unit="rows")
+        with report_to(progress):
+            return self._writes.direct.write(order, record_batches(rows), identifier, progress=counted)
 
     @tells_outcome
     def insert(
@@ -590,6 +596,7 @@ class DynamicTable:
         primary_key: Sequence[str] = (),
         options: Mapping[str, str | None] | None = None,
         commit_user: str | None = None,
+        progress: ProgressOption = None,
     ) -> DynamicTable:
         """Rewrite every row: with a primary key where there was none, or with another ``bucket`` or ``bucket-key``.
 
@@ -597,16 +604,17 @@ class DynamicTable:
 
         One snapshot changes all rows at once; the log starts again in a new topic, ``<topic>-v<n>``. A repeated call
         completes one that crashed. Writers wait meanwhile, and are then refused until they load the table again, as are
-        streams at a position in the old log. Raises ``InvalidInputError`` for rows that share a key and for an
-        impossible change; ``CommitConflictError`` if commits that need no lease came first at every attempt; as
-        ``append``.
+        streams at a position in the old log. ``progress`` counts the files that were read; each attempt starts at 0.
+        Raises ``InvalidInputError`` for rows that share a key and for an impossible change; ``CommitConflictError`` if
+        commits that need no lease came first at every attempt; as ``append``.
         """
         change = LayoutChange(primary_key=tuple(primary_key), options=checked_layout_options(self.name, options or {}))
         user = commit_user or self.environment.new_name()
         for attempt in range(1, REWRITE_ATTEMPTS + 1):
             current = self.refresh()
             try:
-                schema = current._rewriting.run(change, commit_user=user)  # noqa: SLF001  a table too
+                with report_to(progress):
+                    schema = current._rewriting.run(change, commit_user=user)  # noqa: SLF001  a table too
             except CommitConflictError:
                 if attempt == REWRITE_ATTEMPTS:
                     raise
@@ -638,22 +646,24 @@ class DynamicTable:
         buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        progress: ProgressOption = None,
     ) -> Snapshot | None:
         """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
 
         None if there was nothing to do. ``buckets``: only these, each by its whole partition and its number; a
-        compaction of other buckets does not conflict. Never stops a writer. A bucket whose files another
-        commit replaced first is left to the next compaction; raises ``CommitConflictError`` if that is true of all: the
-        work is dropped, run it again. Raises ``InvalidInputError`` for a bucket whose rows cannot be merged (a sum too
-        large for its column), after the others were compacted.
+        compaction of other buckets does not conflict. ``progress`` counts buckets (see ``storage_lib.progress``). Never
+        stops a writer. A bucket whose files another commit replaced first is left to the next compaction; raises
+        ``CommitConflictError`` if that is true of all: the work is dropped, run it again. Raises ``InvalidInputError``
+        for a bucket whose rows cannot be merged (a sum too large for its column), after the others were compacted.
         """
-        return self._writes.care.compact(
-            partition=partition,
-            full=full,
-            buckets=buckets,
-            commit_user=commit_user,
-            commit_identifier=commit_identifier,
-        )
+        with report_to(progress):
+            return self._writes.care.compact(
+                partition=partition,
+                full=full,
+                buckets=buckets,
+                commit_user=commit_user,
+                commit_identifier=commit_identifier,
+            )
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
         """DESCRIBE TABLE EXTENDED, of the table or one partition.

@@ -11,6 +11,8 @@ from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.progress.operation import report_to
+from storage_lib.progress.progress import ProgressOption
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import tells_outcome
@@ -37,13 +39,21 @@ class TableMaintenance:
         return self._writes.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 
     @tells_outcome
-    def remove_orphan_files(self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False) -> OrphanResult:
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: timedelta = timedelta(days=1),
+        dry_run: bool = False,
+        progress: ProgressOption = None,
+    ) -> OrphanResult:
         """Delete files of this table, all branches included, that no snapshot, tag or branch needs; or only list them.
 
         Younger files stay: they may belong to a commit in progress, so ``older_than`` must be longer than the longest
-        write takes.
+        write takes. ``progress`` counts the files that were listed ("find orphans"), then those that were deleted
+        ("delete orphans").
         """
-        return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
+        with report_to(progress):
+            return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
     @tells_outcome
     def drop_partitions(
@@ -136,9 +146,13 @@ class TableMaintenance:
         *,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
+        progress: ProgressOption = None,
     ) -> Snapshot | None:
         """Run and commit in this process what ``plan_compaction`` returned; otherwise as ``DynamicTable.compact``."""
-        return self._writes.care.compact_planned(tasks, commit_user=commit_user, commit_identifier=commit_identifier)
+        with report_to(progress):
+            return self._writes.care.compact_planned(
+                tasks, commit_user=commit_user, commit_identifier=commit_identifier
+            )
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Run one task; its files are durable but not yet part of the table."""
@@ -159,6 +173,10 @@ class TableMaintenance:
         return self._writes.care.commit_compaction(
             messages, commit_user=commit_user, commit_identifier=commit_identifier
         )
+
+    def abort_compaction(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files of ``run_compaction`` that are not to be committed."""
+        self._writes.care.abort_compaction(messages)
 
     def compact_written(
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False

@@ -12,7 +12,7 @@ tracked     the difference between old and new content is appended, under the le
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -30,9 +30,10 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.after_commit import after_commit
+from storage_lib.progress.operation import operation
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
-from storage_lib.table.changelog.snapshot_diff import Place, SnapshotDiff
+from storage_lib.table.changelog.snapshot_diff import FilesByPlace, Place, SnapshotDiff
 from storage_lib.table.commit.appended_difference import why_no_difference_can_be_appended
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
@@ -149,11 +150,21 @@ class TableOverwrite:
             if earlier is not None:
                 self._commit.abort(append, [])
                 return earlier
+            old, new = self._contents(append, scope, files)
+            places = sorted({*old, *new})
             write = self._new_task_write(append)
             try:
-                for rows, kinds in self._differences(append, scope, files):
-                    write.write(self._with_kinds(rows, kinds))
-                message = write.prepare_commit()
+                with operation("compare", self._table, total=len(places), unit="buckets") as buckets:
+                    # No more than one bucket's old and new rows are in memory.
+                    for place in places:
+                        for rows, kinds in self._difference.between(
+                            {place: old.get(place, ())},
+                            {place: new.get(place, ())},
+                            snapshot_id=append.base_snapshot_id or 0,
+                        ):
+                            write.write(self._with_kinds(rows, kinds))
+                        buckets.advance()
+                    message = write.prepare_commit()
             except BaseException:
                 write.abort()
                 raise
@@ -162,10 +173,10 @@ class TableOverwrite:
             raise
         return self._commit.commit(append, [message], commit_identifier)
 
-    def _differences(
+    def _contents(
         self, append: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
-    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Bucket by bucket, so that no more than one bucket's old and new rows are in memory."""
+    ) -> tuple[FilesByPlace, FilesByPlace]:
+        """The files that the overwrite replaces, and those that replace them."""
         base = None
         if append.base_snapshot_id is not None:
             base = self._file_store.snapshots.load(append.base_snapshot_id)
@@ -175,7 +186,7 @@ class TableOverwrite:
             old[entry.partition, entry.bucket].append(entry.file)
         for message in files:
             new[message.partition, message.bucket] += message.increment.new_files
-        yield from self._difference.between(old, new, snapshot_id=append.base_snapshot_id or 0)
+        return old, new
 
     def _live(
         self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]

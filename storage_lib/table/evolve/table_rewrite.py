@@ -31,6 +31,7 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Commi
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force, waits_for_rewriting
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.progress.operation import operation
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.table_options import LogConsistency, TableOptions
 from storage_lib.schema.placing.bucketing import group_rows
@@ -43,6 +44,7 @@ from storage_lib.table.protocol.write_context import OverwriteScope, TableCommit
 if TYPE_CHECKING:
     from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
     from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.file_store.split import Split
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.commit.table_commit import TableCommit
     from storage_lib.table.protocol.lease import Lease
@@ -198,11 +200,16 @@ class TableRewrite:
         )
         write = target.tasks.open(write_context)
         count = 0
+        splits = self._splits(base)
+        total = sum(len(split.files) for split in splits)
         try:
-            for rows in self._rows(base):
-                write.write(rows)
-                count += rows.num_rows
-            written = write.prepare_commit()
+            with operation("rewrite", self._table, total=total, unit="files") as files:
+                for split in splits:
+                    for rows in self._file_store.read.read(split, self._schema.arrow_schema.names):
+                        write.write(rows)
+                        count += rows.num_rows
+                    files.advance(len(split.files))
+                written = write.prepare_commit()
         except BaseException:
             write.abort()
             raise
@@ -268,12 +275,14 @@ class TableRewrite:
             is_overwrite=True,
         )
 
-    def _rows(self, base: Snapshot | None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        names = [field.name for field in self._schema.fields] if columns is None else list(columns)
+    def _splits(self, base: Snapshot | None) -> Sequence[Split]:
         if base is None:
-            return
-        for split in self._file_store.scan.plan(base).splits(self._options.source_split_target_size_bytes):
-            yield from self._file_store.read.read(split, names)
+            return ()
+        return self._file_store.scan.plan(base).splits(self._options.source_split_target_size_bytes)
+
+    def _rows(self, base: Snapshot | None) -> Iterator[pa.RecordBatch]:
+        for split in self._splits(base):
+            yield from self._file_store.read.read(split, self._schema.arrow_schema.names)
 
     def _refuse_duplicates(self, base: Snapshot | None, altered: TableSchema, written: TableCommitMessage) -> None:
         """Raise ``InvalidInputError`` with some keys that several rows have, of one bucket; its keys are in memory."""

@@ -32,6 +32,11 @@ def record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
         yield from rows
 
 
+def row_count(rows: Rows) -> int | None:
+    """The number of rows; None for a reader, which knows it at its end."""
+    return None if isinstance(rows, pa.RecordBatchReader) else rows.num_rows
+
+
 class InputRows:
     """Checks and conforms batches for one table.
 

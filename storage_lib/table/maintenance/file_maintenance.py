@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
@@ -21,6 +20,8 @@ from storage_lib.file_store.compact import CompactionTask
 from storage_lib.file_store.expire import ExpireResult
 from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.progress.operation import operation
+from storage_lib.progress.side_by_side import run_side_by_side
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import identity_of
@@ -97,16 +98,19 @@ class FileMaintenance:
             if message is not None:
                 messages.append(message)
 
+        if not tasks:
+            return None
         try:
-            if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
-                with ThreadPoolExecutor(min(_COMPACTIONS_AT_ONCE, os.cpu_count() or 1)) as threads:
-                    list(threads.map(run, tasks))
-            else:
-                for task in tasks:
-                    run(task)
+            with operation("compact", self._table, total=len(tasks), unit="buckets") as buckets:
+                if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
+                    threads_max = min(_COMPACTIONS_AT_ONCE, os.cpu_count() or 1)
+                    run_side_by_side(run, tasks, threads_max=threads_max, done=lambda _: buckets.advance())
+                else:
+                    for task in tasks:
+                        run(task)
+                        buckets.advance()
         except Exception:
-            with suppress(StorageError):
-                self._file_store.abort(messages)
+            self.abort_compaction(messages)
             raise
         messages.sort(key=lambda message: (message.partition, message.bucket))
         committed = self.commit_compaction(messages, commit_user=commit_user, commit_identifier=commit_identifier)
@@ -135,6 +139,11 @@ class FileMaintenance:
         # Under an older schema, columns that were added since would be lost in the rewriting.
         return self._file_store.of_newest_schema().compact.run(task)
 
+    def abort_compaction(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete files that are not part of the table; what cannot be deleted now is left to the orphan cleanup."""
+        with suppress(StorageError):
+            self._file_store.abort(messages)
+
     def commit_compaction(
         self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None
     ) -> Snapshot | None:
@@ -155,14 +164,12 @@ class FileMaintenance:
                     lost = self._file_store.commit.lost(left)
                     if not lost or len(lost) == len(left):
                         raise
-                with suppress(StorageError):
-                    self._file_store.abort(lost)
+                self.abort_compaction(lost)
                 left = [message for message in left if message not in lost]
         except CommitOutcomeUnknownError:
             raise
         except Exception:
-            with suppress(StorageError):
-                self._file_store.abort(left)
+            self.abort_compaction(left)
             raise
 
     def drop_partitions(

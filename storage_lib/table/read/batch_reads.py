@@ -70,6 +70,7 @@ class BatchReads:
         given = as_predicate(filter_)
         valid = None if given is None else given.validated(self._schema)
         return PlannedRead(
+            table=self._table,
             schema=pa.schema(fields),
             splits=self.plan(snapshot, valid).splits(self._options.source_split_target_size_bytes),
             read_split=lambda split: self._file_store.read.read(split, wanted, valid),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from storage_lib.file_store.split import Split
+from storage_lib.progress.operation import operation
+from storage_lib.progress.side_by_side import run_side_by_side
 
 _THREADS_MAX = 8
 
@@ -18,6 +19,7 @@ _THREADS_MAX = 8
 class PlannedRead:
     """``read_split`` hands out batches of ``schema`` and may be called from several threads."""
 
+    table: str
     schema: pa.Schema
     splits: Sequence[Split]
     read_split: Callable[[Split], Iterator[pa.RecordBatch]]
@@ -31,8 +33,15 @@ class PlannedRead:
         """Several splits at a time: decoding and merging let go of the interpreter's lock."""
         if len(self.splits) <= 1:
             return self.stream().read_all()
-        with ThreadPoolExecutor(min(_THREADS_MAX, len(self.splits), os.cpu_count() or 1)) as threads:
-            parts = list(threads.map(self._batches_of, self.splits))
+        threads_max = min(_THREADS_MAX, len(self.splits), os.cpu_count() or 1)
+        total = sum(len(split.files) for split in self.splits)
+        with operation("read", self.table, total=total, unit="files") as files:
+            parts = run_side_by_side(
+                self._batches_of,
+                self.splits,
+                threads_max=threads_max,
+                done=lambda split: files.advance(len(split.files)),
+            )
         return pa.Table.from_batches([batch for part in parts for batch in part], schema=self.schema)
 
     def _batches_of(self, split: Split) -> list[pa.RecordBatch]:

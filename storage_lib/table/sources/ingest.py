@@ -18,6 +18,8 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.progress.operation import Operation, operation, report_to
+from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.dynamic_table import DynamicTable
@@ -53,6 +55,7 @@ def ingest(
     rows_per_commit: int = _ROWS_PER_COMMIT,
     change_tracking: bool | None = None,
     skip_expired: bool = False,
+    progress: ProgressOption = None,
 ) -> IngestResult:
     """Write the changes that a foreign topic holds now, and the table does not, into the table.
 
@@ -65,6 +68,7 @@ def ingest(
     are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
     memory at a time, and more where the broker returns more at once. With ``skip_expired`` it continues after records
     that the topic's retention has deleted, and with the beginning of a topic that was deleted and recreated.
+    ``progress`` counts the offsets that were read, those between records included.
 
     Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is not a change (unless ``options``
     have ``log.scan.on-corrupt=skip``), ``InvalidInputError``
@@ -84,7 +88,8 @@ def ingest(
     foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log(table.schema)
     reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
-    return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
+    with report_to(progress):
+        return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
 
 
 class SourceReader:
@@ -116,15 +121,16 @@ class SourceReader:
         snapshot = None
         recorded = self._table.inspect.source_offsets(self._source)
         position = self._start(recorded)
-        for rows, reached in self._batches(position, end):
-            if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:
-                break
-            snapshot = self._table.append(
-                self._whole(rows),
-                change_tracking=change_tracking,
-                source=SourceRange(source=self._source, start=recorded, end=reached),
-            )
-            recorded, row_count, commit_count = reached, row_count + rows.num_rows, commit_count + 1
+        with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:
+            for rows, reached in self._batches(position, end, offsets):
+                if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:
+                    break
+                snapshot = self._table.append(
+                    self._whole(rows),
+                    change_tracking=change_tracking,
+                    source=SourceRange(source=self._source, start=recorded, end=reached),
+                )
+                recorded, row_count, commit_count = reached, row_count + rows.num_rows, commit_count + 1
         return IngestResult(
             row_count=row_count, commit_count=commit_count, snapshot=snapshot, offsets=recorded or position
         )
@@ -146,13 +152,14 @@ class SourceReader:
         self._foreign.refuse_made_anew(recorded, log_id)
         return recorded.in_log(log_id)
 
-    def _batches(self, start: LogOffsets, end: LogOffsets) -> Iterator[tuple[pa.Table, LogOffsets]]:
+    def _batches(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[tuple[pa.Table, LogOffsets]]:
         """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""
         columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
         reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
         try:
             for batch in self._log.read(start, start.advanced_to(end.next_offsets)):
                 gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, batch.kinds], schema=columns))
+                offsets.advance(max(0, batch.next_offset - reached.of(batch.bucket)))
                 reached = reached.advanced_to({batch.bucket: batch.next_offset})
                 row_count, byte_count = row_count + batch.rows.num_rows, byte_count + batch.rows.nbytes
                 if row_count >= self._rows_per_commit or byte_count >= _BYTES_PER_COMMIT:
@@ -166,3 +173,8 @@ class SourceReader:
             )
             raise LogOffsetsExpiredError(message) from error
         yield pa.Table.from_batches(gathered, columns), reached
+
+
+def _distance(start: LogOffsets, end: LogOffsets) -> int:
+    """How many offsets lie between two places, in all partitions."""
+    return sum(max(0, offset - start.of(partition)) for partition, offset in end.next_offsets.items())

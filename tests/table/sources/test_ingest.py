@@ -24,6 +24,7 @@ from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
+from storage_lib.progress import report_to
 from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
@@ -32,6 +33,7 @@ from tests.support.fake_environment import FakeClock, fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import COLUMNS, applied, content, orders, reopened, rows, streamed
+from tests.support.recorded_progress import RecordedProgress
 
 SOURCE = "shop-cdc"
 KINDS_OF_TABLES = pytest.mark.parametrize(
@@ -98,6 +100,39 @@ def test_each_run_goes_on_where_the_newest_snapshot_says(options: dict[str, str]
     assert content(table) == {"a 1 11", "b 3 30"}
     if table.log is not None:
         assert applied(streamed(table)) == content(table)
+
+
+@KINDS_OF_TABLES
+def test_progress_counts_the_offsets_of_all_partitions_and_no_compaction_of_a_commit(options: dict[str, str]) -> None:
+    topic, table = Topic(), orders(None, **options)
+    for number in range(6):
+        topic.tell(0, f"+I a {number} 10", f"+U a {number} 11")
+    topic.tell(1, "+I b 3 30")
+    offsets = sum(topic.log.latest_offsets().next_offsets.values())
+    told, again = RecordedProgress(), RecordedProgress()
+
+    with report_to(told):
+        assert topic.ingest(table, rows_per_commit=2).commit_count > 1
+    topic.tell(1, "+I b 4 40")
+    with report_to(again):
+        topic.ingest(reopened(table))
+
+    assert told.operations == [("ingest", offsets, "offsets")]
+    assert again.operations == [("ingest", sum(topic.log.latest_offsets().next_offsets.values()) - offsets, "offsets")]
+
+
+def test_a_callback_that_fails_ends_an_ingest_after_a_whole_commit() -> None:
+    topic, table = Topic(), orders(None)
+    for number in range(6):
+        topic.tell(0, f"+I a {number} 10")
+    told = RecordedProgress(fails_at=3, error=ZeroDivisionError())
+
+    with pytest.raises(ZeroDivisionError), report_to(told):
+        topic.ingest(table, rows_per_commit=1)
+
+    assert content(table) == {"a 0 10", "a 1 10"}
+    topic.ingest(reopened(table))
+    assert content(table) == {f"a {number} 10" for number in range(6)}
 
 
 @KINDS_OF_TABLES
