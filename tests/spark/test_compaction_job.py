@@ -12,6 +12,8 @@ pytest.importorskip("pyspark")
 
 from storage_lib import InvalidInputError
 from storage_lib.spark import compact, read
+from tests.support.every_file import data_files
+from tests.support.recorded_progress import RecordedProgress
 from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:
@@ -92,3 +94,38 @@ def test_a_bucket_that_can_not_be_merged_hinders_no_other(
 
     counts = Counter(table.inspect.files().column("bucket").to_pylist())
     assert sorted(counts.values()) == [1, 1, 1, 2]
+
+
+def two_files_in_each_bucket(make_table: Callable[..., DynamicTable]) -> DynamicTable:
+    table = make_table(bucket=3, write_only="true")
+    for version in range(2):
+        table.append(whole_rows(table, {"id": list(range(30)), "v": [f"v{version}"] * 30}))
+    return table
+
+
+@pytest.mark.parametrize("tasks_max", [None, 2])
+def test_progress_counts_the_buckets_of_the_tasks_that_have_ended(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tasks_max: int | None
+) -> None:
+    table, told = two_files_in_each_bucket(make_table), RecordedProgress()
+
+    assert compact(spark, table, tasks_max=tasks_max, progress=told) is not None
+
+    assert told.operations == [("compact", 3, "buckets")]
+    steps = {report.done for report in told.reports}
+    assert steps == {0, 1, 2, 3} if tasks_max is None else steps in ({0, 1, 3}, {0, 2, 3})
+
+
+@pytest.mark.parametrize("fails_at", [1, 3])
+def test_a_callback_that_fails_keeps_the_job_from_being_committed_and_leaves_no_file(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], fails_at: int
+) -> None:
+    table = two_files_in_each_bucket(make_table)
+    before = data_files(table)
+
+    with pytest.raises(ZeroDivisionError):
+        compact(spark, table, progress=RecordedProgress(fails_at=fails_at, error=ZeroDivisionError()))
+
+    assert data_files(table) == before
+    assert table.inspect.latest_snapshot_id() == 2
+    assert compact(spark, table, progress=RecordedProgress()) is not None, "the session works as before"

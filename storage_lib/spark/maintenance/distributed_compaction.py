@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import CommitMessage
+from storage_lib.progress.operation import operation, report_to
+from storage_lib.progress.progress import ProgressOption
+from storage_lib.spark.maintenance.counted_buckets import CountedBuckets
 from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
     from storage_lib.file_store.compact import CompactionTask
@@ -32,6 +36,7 @@ def compact(
     commit_identifier: int | None = None,
     tasks_max: int | None = None,
     plan: Sequence[CompactionTask] | None = None,
+    progress: ProgressOption = None,
 ) -> Snapshot | None:
     """Compact ``partition`` or ``buckets`` (None: all) on the cluster; None if there was nothing to do.
 
@@ -40,6 +45,8 @@ def compact(
 
     ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
     ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
+    ``progress`` counts the buckets of the Spark tasks that have ended. On a terminal it shows no bar where Spark shows
+    its own (``spark.ui.showConsoleProgress``).
     Buckets that another compaction or overwrite changed meanwhile are left as they are; raises
     ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
     others committed, for a bucket whose values can't be merged (a sum too large).
@@ -53,9 +60,22 @@ def compact(
     # The largest first, dealt out in turn: shares of about the same weight.
     tasks = sorted(plan, key=lambda task: -sum(file.file_size for file in task.unit.files))
     shares = [tasks[start::share_count] for start in range(share_count)]
-    with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
-        results = spark.sparkContext.parallelize(shares, share_count).flatMap(lambda share: _run(key, share)).collect()
-    done = [result for result in results if isinstance(result, CommitMessage)]
+    spark_shows_bar = spark.sparkContext.getConf().get("spark.ui.showConsoleProgress") == "true"
+    with (
+        report_to(progress),
+        operation(
+            "compact", table.name, total=len(plan), unit="buckets", bar_on_terminal=not spark_shows_bar
+        ) as running,
+    ):
+        counted = CountedBuckets(running.advance)
+        results = _run_job(spark, key, shares, counted)
+        done = [result for result in results if isinstance(result, CommitMessage)]
+        try:
+            counted.check()
+            running.finish()
+        except BaseException:
+            table.maintenance.abort_compaction(done)
+            raise
     committed = table.maintenance.commit_compaction(done, commit_user=commit_user, commit_identifier=commit_identifier)
     refused = next((result for result in results if isinstance(result, InvalidInputError)), None)
     if refused is not None:
@@ -63,7 +83,22 @@ def compact(
     return committed
 
 
-def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage | InvalidInputError]:
+def _run_job(
+    spark: SparkSession, key: TableKey, shares: Sequence[Sequence[CompactionTask]], counted: CountedBuckets
+) -> list[CommitMessage | InvalidInputError]:
+    """One Spark task for each share."""
+    count = spark.sparkContext.accumulator(0, counted)
+    try:
+        with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
+            job = spark.sparkContext.parallelize(shares, len(shares))
+            return job.flatMap(lambda share: _run(key, share, count)).collect()
+    finally:
+        counted.stop()
+
+
+def _run(
+    key: TableKey, share: Sequence[CompactionTask], count: Accumulator[int]
+) -> list[CommitMessage | InvalidInputError]:
     """In a Spark task. Values that can't be merged keep their own bucket from being compacted, no other."""
     results: list[CommitMessage | InvalidInputError] = []
     for task in share:
@@ -74,6 +109,7 @@ def _run(key: TableKey, share: Sequence[CompactionTask]) -> list[CommitMessage |
         else:
             if message is not None:
                 results.append(message)
+    count.add(len(share))
     return results
 
 
