@@ -14,6 +14,7 @@ from storage_lib.io.environment import SystemClock
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
     from storage_lib.cli.context import Settings
+    from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 
 _FIRST_PROBLEMS = 5
 
@@ -82,26 +83,42 @@ def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
     return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a complete snapshot or tag")
 
 
-def _damage(table: DynamicTable) -> Iterator[str | None]:
+def _damage(table: DynamicTable) -> list[str | None]:
     """What can't be read, or is not what was written; None for each file of which the latter is not known."""
+    from storage_lib.progress.operation import operation
+
+    damage: list[str | None] = []
+    read = table.new_read()
+    plan = read.plan()
+    with operation("check", table.name, total=len(plan.entries), unit="files") as files:
+        for entry in plan.entries:
+            damage += _wrong_bytes(table, entry)
+            files.advance()
+    with operation("read", table.name, total=len(plan.entries), unit="files") as files:
+        try:
+            for split in plan.splits(table.options.source_split_target_size_bytes):
+                for _ in read.read_split(split):
+                    pass
+                files.advance(len(split.files))
+        except StorageError as error:
+            damage.append(str(error))
+    return damage
+
+
+def _wrong_bytes(table: DynamicTable, entry: ManifestEntry) -> list[str | None]:
+    """What is wrong with the bytes of a file: nothing, a text, or None if its checksum is not known."""
     from storage_lib.file_store.data_file.file_checksum import check_bytes, checksum_in
 
-    for entry in table.new_read().plan().entries:
-        expected = checksum_in(entry.file.embedded_file_index)
-        if expected is None:
-            yield None
-            continue
-        path = table.inspect.file_path(entry)
-        try:
-            with table.environment.file_io.open_input(path) as source:
-                check_bytes(source, expected, path)
-        except StorageError as error:
-            yield str(error)
+    expected = checksum_in(entry.file.embedded_file_index)
+    if expected is None:
+        return [None]
+    path = table.inspect.file_path(entry)
     try:
-        for _ in table.read():
-            pass
+        with table.environment.file_io.open_input(path) as source:
+            check_bytes(source, expected, path)
     except StorageError as error:
-        yield str(error)
+        return [str(error)]
+    return []
 
 
 def _problems(table: DynamicTable) -> Iterator[str]:

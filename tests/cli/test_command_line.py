@@ -19,8 +19,10 @@ from storage_lib.cli.app import app
 from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
+from storage_lib.progress import report_to
 from storage_lib.table.protocol.outcome import tells_outcome
 from storage_lib.table.table_inspection import TableInspection
+from tests.support.recorded_progress import RecordedProgress
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
 
@@ -396,6 +398,17 @@ def test_a_doctor_looks_at_data_apart_from_its_table(shell: Shell, tmp_path: Pat
 
     assert dropped.exit_code == 0, dropped.output
     assert not (root / "shop.db" / "cold").exists()
+
+
+def test_a_doctor_that_reads_every_byte_reports_the_files(shell: Shell) -> None:
+    told = RecordedProgress()
+
+    with report_to(told):
+        found = shell.run("doctor", "shop.orders", "--deep")
+
+    assert found.exit_code == 0, found.output
+    assert told.operations == [("check", 2, "files"), ("read", 2, "files")]
+    assert found.stderr == ""
 
 
 def test_a_doctor_says_that_kafka_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
