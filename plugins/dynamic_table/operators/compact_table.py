@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dynamic_table.arguments.compaction_shares import checked_share, share_label, size_of
 from dynamic_table.arguments.partition_argument import checked_partition
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.policies.commit_identity import CommitIdentity, commit_identity
 from dynamic_table.table_events import announce
@@ -66,7 +67,7 @@ class CompactTableOperator(EngineOperator):
             "buckets": None if is_nothing(self.buckets) else checked_share(self.buckets),
         }
         table = self.hook.load_table(self.table)
-        with commit_identity(context) as identity:
+        with commit_identity(context) as identity, progress_in_log(self.log):
             plan = table.maintenance.plan_compaction(**what)
             if self.uses_spark(sum(map(size_of, plan))):
                 snapshot = self._compact_by_spark(table, plan, identity)

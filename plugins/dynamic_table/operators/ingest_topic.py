@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text, is_nothing
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
@@ -73,6 +74,7 @@ class IngestOperator(TableOperator):
         _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)
         refuse_other_servers(options, secret)
         table = self.hook.load_table(self.table)
-        result = ingest(table, options={**of_connection, **options}, **arguments)
+        with progress_in_log(self.log):
+            result = ingest(table, options={**of_connection, **options}, **arguments)
         version = None if result.snapshot is None else result.snapshot.id
         return announce(context, table=self.table, op="ingest", version=version, rows=result.row_count)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.arguments.rendered_argument import checked_flag, checked_number
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ class RemoveOrphanFilesOperator(TableOperator):
         """Delete them and return their number. Idempotent: it makes no commit."""
         list_only = checked_flag(self.list_only, "list_only")
         hours = checked_number(self.older_than_hours, "older_than_hours")
-        found = self.hook.load_table(self.table).maintenance.remove_orphan_files(
-            older_than=timedelta(hours=hours), dry_run=list_only
-        )
+        with progress_in_log(self.log):
+            found = self.hook.load_table(self.table).maintenance.remove_orphan_files(
+                older_than=timedelta(hours=hours), dry_run=list_only
+            )
         for path in found.paths[:SHOWN_MAX]:
             self.log.info("%s %s", "Would delete" if list_only else "Deleted", path)
         if len(found.paths) > SHOWN_MAX:

@@ -18,6 +18,7 @@ from dynamic_table.arguments.rendered_argument import (
     is_nothing,
 )
 from dynamic_table.arguments.table_branch import aspect_of, load_branch
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.policies.allowed_callable import load_allowed_callable
 from dynamic_table.policies.commit_identity import commit_identity
@@ -111,7 +112,11 @@ class ReprocessPartitionsOperator(EngineOperator):
             check_partitioned_by(self.dynamic_table, partition)
         by_spark = not is_nothing(self.query) or self.uses_spark(0)
         replaced, version, row_count = [], None, 0
-        with commit_identity(context) as identity, self.spark() if by_spark else nullcontext() as spark:
+        with (
+            commit_identity(context) as identity,
+            progress_in_log(self.log),
+            self.spark() if by_spark else nullcontext() as spark,
+        ):
             for part, partition in enumerate(partitions):
                 arguments: dict[str, Any] = {"change_tracking": change_tracking, **identity.arguments(part)}
                 done = (

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import CatalogOperator
 from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
@@ -74,7 +75,7 @@ class SqlOperator(CatalogOperator):
             parse(each.text, first_line=each.first_line)
         done: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
-        with commit_identity(context) as identity, self._session() as session:
+        with commit_identity(context) as identity, progress_in_log(self.log), self._session() as session:
             for key, value in checked_options(self.settings, "settings").items():
                 session.execute(f"SET {_quoted(key)} = {_quoted(value)}")
             for part, each in enumerate(statements):

@@ -14,6 +14,7 @@ from dynamic_table.arguments.partition_listing import partition_filter
 from dynamic_table.arguments.rendered_argument import checked_count, checked_names, is_nothing
 from dynamic_table.arguments.table_branch import aspect_of, load_branch
 from dynamic_table.events.lineage import table_lineage
+from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperator
 from dynamic_table.quality.data_docs import DataDocs, DataDocsLink, docs_root
 from dynamic_table.quality.data_quality import check_expectations
@@ -140,7 +141,8 @@ class ValidateTableOperator(EngineOperator):
         splits = table.new_read(filter=where, snapshot_id=snapshot_id).plan().splits()
         size = sum(file.file_size for split in splits for file in split.files)
         if not self.uses_spark(size):
-            rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
+            with progress_in_log(self.log):
+                rows = table.to_arrow(columns=columns, filter=where, snapshot_id=snapshot_id)
             yield rows, rows.num_rows
             return
         from storage_lib.spark import read
