@@ -8,14 +8,17 @@ order: -0.0 before 0.0, NaN last and equal to itself.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 
 ComparableKey: TypeAlias = tuple[int | str | bytes | Decimal, ...]
@@ -27,7 +30,17 @@ EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SIGN_OUT = 0x7FFF_FFFF_FFFF_FFFF
 DECIMAL_DIGITS_IN_INT64 = 18
+_REMEMBERED_KEYS = 8192
+_REMEMBERED_BYTES_MAX = 256
 WIDE = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
+
+
+def comparable_keys(types: tuple[DataType, ...]) -> Callable[[bytes], ComparableKey]:
+    """The function from a serialized key of these types to the tuple that compares as keys are ordered. Picklable.
+
+    Planning, compacting and committing ask for the bounds of the same files again and again, so it remembers them.
+    """
+    return partial(_comparable_key, types)
 
 
 def comparable_value(value: object, data_type: DataType) -> int | str | bytes | Decimal:  # noqa: PLR0911  one per type
@@ -72,6 +85,17 @@ def comparable_integers(column: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_timestamp(kind):
         return column.view(pa.int64()).to_numpy()
     return column.to_numpy().astype(np.int64, copy=False)
+
+
+def _comparable_key(types: tuple[DataType, ...], key: bytes) -> ComparableKey:
+    return _remembered(types, key) if len(key) <= _REMEMBERED_BYTES_MAX else _decoded(types, key)
+
+
+def _decoded(types: tuple[DataType, ...], key: bytes) -> ComparableKey:
+    return tuple(comparable_value(value, type_) for value, type_ in zip(decode_row(key, types), types, strict=True))
+
+
+_remembered = lru_cache(_REMEMBERED_KEYS)(_decoded)
 
 
 def _is_wide_decimal(data_type: DataType) -> bool:

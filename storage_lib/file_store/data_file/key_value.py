@@ -6,7 +6,7 @@ In a data file:            _KEY_<c> of each trimmed primary key column, then the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_value
+from storage_lib.file_store.data_file.comparable_key import ComparableKey, comparable_keys
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.file_store.data_file.file_layout import FileTally, KeyFacts
-from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.encoding.binary_row import encode_row
 from storage_lib.schema.filter.column_stats import ColumnStats, encode_stats
 from storage_lib.schema.table_schema import VALUE_COUNT_COLUMN, TableSchema
 from storage_lib.schema.types.data_types import DataType
@@ -124,10 +124,10 @@ class KeyValueSchema:
         values = [rows.column(name)[index].as_py() for name in self.key_names]
         return encode_row(values, self.key_types)
 
-    def comparable_key(self, key: bytes) -> ComparableKey:
-        """A serialized key as a tuple that compares as keys are ordered."""
-        values = decode_row(key, self.key_types)
-        return tuple(comparable_value(value, type_) for value, type_ in zip(values, self.key_types, strict=True))
+    @cached_property
+    def comparable_key(self) -> Callable[[bytes], ComparableKey]:
+        """From a serialized key, or bound of keys, to a tuple that compares as keys are ordered."""
+        return comparable_keys(self.key_types)
 
 
 class KeyTally:

@@ -15,7 +15,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.file_store.data_file.file_layout import FileTally, KeyFacts
 from storage_lib.file_store.data_file.key_value import (
@@ -25,7 +24,7 @@ from storage_lib.file_store.data_file.key_value import (
     VALUE_KIND,
     KeyValueSchema,
 )
-from storage_lib.schema.encoding.binary_row import decode_row, encode_row
+from storage_lib.schema.encoding.binary_row import encode_row
 from storage_lib.schema.encoding.canonical_rows import canonical_rows
 from storage_lib.schema.filter.column_stats import ColumnStats, SimpleStats
 from storage_lib.schema.types.data_types import DataType, parse_data_type
@@ -80,10 +79,6 @@ class ValueCountSchema(KeyValueSchema):
         """One row's key, in full."""
         (keys,) = self.key_columns(rows.slice(index, 1))
         return _serialized(keys[0].as_py())
-
-    def comparable_key(self, key: bytes) -> ComparableKey:
-        """A serialized key, or bound of keys, as it compares."""
-        return (bytes(decode_row(key, self.key_types)[0]),)  # type: ignore[call-overload]
 
     def new_tally(self) -> FileTally:
         """For one data file."""
