@@ -110,6 +110,8 @@ class FileStore:
 
     def of_newest_schema(self) -> FileStore:
         """This store, or one with the table's newest schema, to rewrite rows that were written under that schema."""
+        if self._schemas.is_newest():
+            return self
         newest = schema_in_force(self._environment.file_io, self._paths)
         return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)
 

@@ -116,7 +116,7 @@ def together(cuts: Sequence[KeyedBatch]) -> tuple[pa.RecordBatch, MergeKeys]:
 
 def levels_of_rows(cuts: Sequence[KeyedBatch]) -> Indices:
     """The level of each row of ``together``."""
-    return np.repeat(np.asarray([cut.level for cut in cuts], dtype=np.int64), [len(cut.keys) for cut in cuts])
+    return np.repeat(np.asarray([cut.level for cut in cuts], dtype=np.int64), [cut.rows.num_rows for cut in cuts])
 
 
 class _Cursor:
@@ -138,21 +138,21 @@ class _Cursor:
 
     @property
     def last_key(self) -> ComparableKey:
-        return self._present.keys.key_at(len(self._present.keys) - 1)
+        return self._present.keys.key_at(self._present.rows.num_rows - 1)
 
     @property
     def is_used_up(self) -> bool:
-        return self._used == len(self._present.keys)
+        return self._used == self._present.rows.num_rows
 
     def cut_up_to(self, bound: ComparableKey) -> KeyedBatch | None:
         batch, start = self._present, self._used
         self._used = batch.keys.rows_up_to(bound)
         if self._used == start:
             return None
-        return batch if (start, self._used) == (0, len(batch.keys)) else batch.slice(start, self._used)
+        return batch if (start, self._used) == (0, batch.rows.num_rows) else batch.slice(start, self._used)
 
     def rest(self) -> Iterator[KeyedBatch]:
-        yield self._present.slice(self._used, len(self._present.keys))
+        yield self._present.slice(self._used, self._present.rows.num_rows)
         yield from self._batches
 
 
@@ -160,12 +160,12 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
     """The newest version of each key of some cuts, given oldest first."""
     if not ordered and not by_sequence:
         wanted = [np.flatnonzero(cut.matching) for cut in cuts if cut.matching is not None]
-        few = FEW_MATCHING_MAX * sum(len(cut.keys) for cut in cuts)
+        few = FEW_MATCHING_MAX * sum(cut.rows.num_rows for cut in cuts)
         if len(wanted) == len(cuts) and sum(map(len, wanted)) <= few:
             yield from _standing(cuts, wanted)
             return
     cuts = [replace(cut, keys=keys) for cut, keys in zip(cuts, as_integers([cut.keys for cut in cuts]), strict=True)]
-    base = max(cuts, key=lambda cut: len(cut.keys))
+    base = max(cuts, key=lambda cut: cut.rows.num_rows)
     others = [cut for cut in cuts if cut is not base]
     other_keys = others[0].keys.concat([cut.keys for cut in others[1:]])
     other_rows = pa.concat_batches([cut.rows for cut in others])
@@ -176,7 +176,7 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
         is_newer = ages.others_are_newer(base_hits, kept[kept_hits])
         kept = np.delete(kept, kept_hits[~is_newer])
         base_hits = base_hits[is_newer]
-    stands = np.ones(len(base.keys), dtype=np.bool_)
+    stands = np.ones(base.rows.num_rows, dtype=np.bool_)
     stands[base_hits] = False
     if not ordered:
         yield base.rows.filter(pa.array(stands)) if len(base_hits) else base.rows
@@ -184,7 +184,7 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
         return
     stayed = np.flatnonzero(stands)
     order = base.keys.take(stayed).interleave(other_keys.take(kept))
-    rows = np.concatenate([stayed, kept + len(base.keys)])[order]
+    rows = np.concatenate([stayed, kept + base.rows.num_rows])[order]
     yield pa.concat_batches([base.rows, other_rows]).take(pa.array(rows))
 
 
@@ -216,7 +216,7 @@ class _Ages:
 
     def __init__(self, base: KeyedBatch, others: Sequence[KeyedBatch], other_rows: pa.RecordBatch) -> None:
         self._base_rank = base.rank
-        self._other_ranks = np.repeat([cut.rank for cut in others], [len(cut.keys) for cut in others])
+        self._other_ranks = np.repeat([cut.rank for cut in others], [cut.rows.num_rows for cut in others])
         has_sequence = SEQUENCE_NUMBER in base.rows.schema.names
         self._of_base = base.rows.column(SEQUENCE_NUMBER).to_numpy() if has_sequence else None
         self.of_others = other_rows.column(SEQUENCE_NUMBER).to_numpy() if has_sequence else None

@@ -34,6 +34,10 @@ class SchemaVersions:
                 self._known[schema_id] = known
         return known
 
+    def is_newest(self) -> bool:
+        """Whether no version after ``current`` exists; one listing, since a version never changes."""
+        return max(self._history.ids(), default=self.current.id) <= self.current.id
+
     def check_still_there(self, table: str) -> None:
         """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since ``current`` was read.
 

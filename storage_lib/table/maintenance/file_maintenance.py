@@ -79,17 +79,21 @@ class FileMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Do all tasks and commit them; if one of them fails, nothing of the others stays.
+        """Do all tasks under the newest schema and commit them; if one of them fails, nothing of the others stays.
 
         Values that can't be merged (a sum too large for its column) keep their own bucket from being compacted, no
         other: these are committed before ``InvalidInputError`` is raised.
         """
+        if not tasks:
+            return None
         messages: list[CommitMessage] = []
         refused: list[InvalidInputError] = []
+        # Under a schema older than the tasks' files, columns that were added since would be lost in the rewriting.
+        compact = self._file_store.of_newest_schema().compact
 
         def run(task: CompactionTask) -> None:
             try:
-                message = self.run_compaction(task)
+                message = compact.run(task)
             except InvalidInputError as error:
                 if isinstance(error.__cause__, OSError):
                     raise  # a disk that may not be written to, not a value
@@ -98,8 +102,6 @@ class FileMaintenance:
             if message is not None:
                 messages.append(message)
 
-        if not tasks:
-            return None
         try:
             with operation("compact", self._table, total=len(tasks), unit="buckets") as buckets:
                 if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
@@ -136,7 +138,6 @@ class FileMaintenance:
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
         """Do one task; its files are durable but not yet part of the table."""
-        # Under an older schema, columns that were added since would be lost in the rewriting.
         return self._file_store.of_newest_schema().compact.run(task)
 
     def abort_compaction(self, messages: Sequence[CommitMessage]) -> None:

@@ -97,6 +97,27 @@ def test_older_rows_are_seen_under_the_new_schema_before_and_after_compaction(ta
     assert altered.inspect.files()["schema_id"].to_pylist() == [1]
 
 
+@pytest.mark.parametrize("planned_first", [True, False])
+def test_a_table_opened_before_a_column_was_added_keeps_its_values_when_it_compacts(
+    table: DynamicTable, *, planned_first: bool
+) -> None:
+    put(table, {"dt": DAY, "id": 2, "v": 8})
+    tasks = table.maintenance.plan_compaction() if planned_first else []
+    altered = table.alter(AddColumn("note", "STRING"))
+    put(altered, {"dt": DAY, "id": 3, "v": 9, "note": "new"})
+    before = rows_of(altered)
+
+    if planned_first:
+        table.maintenance.compact_planned(tasks)
+    else:
+        table.compact()
+
+    assert rows_of(altered) == before
+    assert altered.schema.id in altered.inspect.files()["schema_id"].to_pylist()
+    compacted = max(altered.inspect.files().to_pylist(), key=lambda file: file["level"])
+    assert (compacted["schema_id"], compacted["record_count"]) == (altered.schema.id, 2 if planned_first else 3)
+
+
 def test_ids_are_for_life_and_never_used_again(table: DynamicTable) -> None:
     highest = table.schema.highest_field_id
 
