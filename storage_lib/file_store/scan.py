@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.kind.file_grouping import FileGrouping
@@ -76,7 +76,7 @@ class FileStoreScan:
         )
         if snapshot is None:
             return Plan(snapshot=None, entries=(), grouping=self.grouping)
-        live = self._live_of(snapshot, pruning)
+        live = self._live_of(snapshot, lambda: pruning)
         entries = tuple(self._pruned(live, pruning, level_min=1 if only_compacted else 0))
         return Plan(snapshot=snapshot, entries=entries, grouping=self.grouping)
 
@@ -84,7 +84,7 @@ class FileStoreScan:
         """All live files; with ``partitions`` it has to be complete for those only."""
         if snapshot is None:
             return LiveFiles.empty()
-        return self._live_of(snapshot, self._pruning(partitions=partitions))
+        return self._live_of(snapshot, lambda: self._pruning(partitions=partitions))
 
     def entries(
         self,
@@ -97,7 +97,7 @@ class FileStoreScan:
         pruning = self._pruning(partitions=partitions, partition_filter=partition_filter)
         if snapshot is None:
             return []
-        live = self._live_of(snapshot, pruning)
+        live = self._live_of(snapshot, lambda: pruning)
         wanted = pruning.matching_partitions(live.partitions)
         return [
             entry
@@ -139,14 +139,16 @@ class FileStoreScan:
                 if entries and pruning.bucket_may_match(bucket, entries[0].total_buckets):
                     yield from pruning.files_that_may_match(entries)
 
-    def _live_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
-        return self._marked(snapshot, self._files_of(snapshot, pruning))
+    def _live_of(self, snapshot: Snapshot, new_pruning: Callable[[], FilePruning]) -> LiveFiles:
+        return self._marked(snapshot, self._files_of(snapshot, new_pruning))
 
-    def _files_of(self, snapshot: Snapshot, pruning: FilePruning) -> LiveFiles:
+    def _files_of(self, snapshot: Snapshot, new_pruning: Callable[[], FilePruning]) -> LiveFiles:
+        """The live files; a filter is made only if manifests have to be read."""
         is_in_history = self._is_in_history(snapshot)
         known = self._followed(snapshot) if is_in_history else None
         if known is not None:
             return known
+        pruning = new_pruning()
         manifests = self.manifests(snapshot)
         # A DELETE is in the same partition and bucket as its ADD, so manifests of others can stay closed: what isn't
         # pruned here is complete for what is asked.

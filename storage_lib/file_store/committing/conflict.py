@@ -73,19 +73,18 @@ def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVect
 
 def check_looked_up_are_live(live: LiveFiles, looked_up: Sequence[ManifestEntry], *, subject: str) -> None:
     """Raise ``CommitConflictError`` if a compaction merged rows with those of a file that is no longer as it was."""
-    for entry in looked_up:
-        if not live.holds_unchanged(entry):
-            message = (
-                f"{subject}, bucket {entry.bucket}: the compaction merged its rows with those of "
-                f"{entry.file.file_name}, which another commit replaced meanwhile. Nothing of this commit is left; run "
-                "it again"
-            )
-            raise CommitConflictError(message)
+    for entry in live.changed(looked_up):
+        message = (
+            f"{subject}, bucket {entry.bucket}: the compaction merged its rows with those of "
+            f"{entry.file.file_name}, which another commit replaced meanwhile. Nothing of this commit is left; run it "
+            "again"
+        )
+        raise CommitConflictError(message)
 
 
 def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
     deleted = [entry for entry in changes if entry.kind is FileKind.DELETE]
-    gone = [entry for entry in deleted if not live.holds(entry)]
+    gone = live.missing(deleted)
     if gone:
         first = gone[0]
         message = (
@@ -94,30 +93,30 @@ def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], s
             "overwrote them. Nothing of this commit is left; read the newest snapshot and run it again"
         )
         raise CommitConflictError(message)
-    for entry in deleted:
-        if not live.holds_unchanged(entry):
-            message = (
-                f"{subject}: of {entry.file.file_name} in bucket {entry.bucket}, which this commit replaces, other "
-                "rows are marked as deleted now: another engine compacted. Nothing of this commit is left; read the "
-                "newest snapshot and run it again"
-            )
-            raise CommitConflictError(message)
+    for entry in live.changed(deleted):
+        message = (
+            f"{subject}: of {entry.file.file_name} in bucket {entry.bucket}, which this commit replaces, other rows "
+            "are marked as deleted now: another engine compacted. Nothing of this commit is left; read the newest "
+            "snapshot and run it again"
+        )
+        raise CommitConflictError(message)
 
 
 def _check_added_are_new(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
-    for entry in changes:
-        if entry.kind is FileKind.ADD and live.holds(entry):
-            message = (
-                f"{subject}: the file {entry.file.file_name} of bucket {entry.bucket} is part of the table already: "
-                "the same commit messages were committed twice under different identities"
-            )
-            raise InvalidInputError(message)
+    for entry in live.held(entry for entry in changes if entry.kind is FileKind.ADD):
+        message = (
+            f"{subject}: the file {entry.file.file_name} of bucket {entry.bucket} is part of the table already: "
+            "the same commit messages were committed twice under different identities"
+        )
+        raise InvalidInputError(message)
 
 
 def _check_bucket_counts(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
-    for entry in changes:
-        count = live.bucket_count(entry.partition)
-        if entry.kind is FileKind.ADD and count is not None and count != entry.total_buckets:
+    added = [entry for entry in changes if entry.kind is FileKind.ADD]
+    counts = {partition: live.bucket_count(partition) for partition in {entry.partition for entry in added}}
+    for entry in added:
+        count = counts[entry.partition]
+        if count is not None and count != entry.total_buckets:
             message = (
                 f"{subject}: the rows were written for {entry.total_buckets} buckets, but the partition now has "
                 f"{count}: an overwrite changed the number. Nothing of this commit is left; reload the table, then "

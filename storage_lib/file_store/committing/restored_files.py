@@ -56,14 +56,14 @@ class RestoredFiles:
 
     def differ(self, live: LiveFiles) -> bool:
         """Whether the wanted rows may be others: by their files, or by which rows of a file are marked as deleted."""
-        return bool(_missing_in(self._wanted, live)) or not all(live.holds_unchanged(entry) for entry in self._wanted)
+        return bool(self._wanted.missing(live)) or bool(live.changed(self._wanted))
 
     def upon(self, latest: Snapshot | None, live: LiveFiles) -> Sequence[ManifestEntry]:
         """The changes that turn ``live``, the files of ``latest``, into the wanted ones. What they name is durable.
 
         Raises as ``FileCopies.of``.
         """
-        gone, come = _missing_in(self._wanted, live), _missing_in(live, self._wanted)
+        gone, come = self._wanted.missing(live), live.missing(self._wanted)
         originals = come if self.others_expire else those_to_copy(come, gone)
         copies = dict(zip((each.identity for each in originals), self._copies.of(originals), strict=True))
         names: dict[Bucket, dict[str, str]] = {}
@@ -96,11 +96,6 @@ def those_to_copy(come: Sequence[ManifestEntry], gone: Sequence[ManifestEntry]) 
     deletions = {(entry.partition, entry.bucket, entry.file.file_name): entry.file for entry in gone}
     pairs = ((entry, deletions.get((entry.partition, entry.bucket, entry.file.file_name))) for entry in come)
     return [entry for entry, other in pairs if other is not None and not _only_moves_up(other, entry.file)]
-
-
-def _missing_in(files: LiveFiles, of: LiveFiles) -> list[ManifestEntry]:
-    """The entries ``of`` a content that are not among ``files``."""
-    return [entry for entry in of if not files.holds(entry)]
 
 
 def _only_moves_up(old: DataFileMeta, new: DataFileMeta) -> bool:

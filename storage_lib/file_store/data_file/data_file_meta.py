@@ -5,7 +5,7 @@ Keys are kept as serialized BinaryRows (big-endian arity, then the row), exactly
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from storage_lib.file_store.data_file.deletion_vector import DeletionFile
@@ -48,7 +48,10 @@ class DataFileMeta:
     deletion_file: DeletionFile | None = None
     """Which of its rows no longer count at the snapshot that was scanned: not the file's own, and in no manifest."""
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Identity that, with partition and bucket, matches a DELETE with its ADD (docs/format.md)."""
-        return (self.level, self.file_name, self.extra_files, self.embedded_file_index, self.external_path)
+    identity: tuple[object, ...] = field(init=False, repr=False, compare=False)
+    """Identity that, with partition and bucket, matches a DELETE with its ADD (docs/format.md)."""
+
+    def __post_init__(self) -> None:
+        """Make the identity, which a commit compares with those of all files of its buckets."""
+        identity = (self.level, self.file_name, self.extra_files, self.embedded_file_index, self.external_path)
+        object.__setattr__(self, "identity", identity)

@@ -5,7 +5,7 @@ It errs on one side only: what is left out can't hold a matching row, nor a vers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -96,33 +96,31 @@ class FilePruning:
         fixed = self._buckets_of_count[total_buckets]
         return fixed is None or bucket in fixed
 
-    def files_that_may_match(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+    def files_that_may_match(self, entries: Sequence[ManifestEntry]) -> Sequence[ManifestEntry]:
         """Of all files of one bucket those to read, in the order given.
 
         Bounds of keys decide for each file alone. Bounds of values only for a file that hides no other's rows: an
         older version of a row may match when its newest, in a file left out, does not.
         """
         if self._on_values is None:
-            yield from entries
-            return
+            return entries
         kept = [entry for entry in entries if self._keys_may_match(entry.file)]
         not_values = frozenset(field.name for field in (*self._schema.key_fields, *self._schema.partition_fields))
         if self._on_values.columns <= not_values:
-            yield from kept  # nothing is asked of values
-            return
+            return kept  # nothing is asked of values
         independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
-        for entry in kept:
-            if entry.file.identity not in independent or self._values_may_match(entry.file):
-                yield entry
+        return [entry for entry in kept if entry.file.identity not in independent or self._values_may_match(entry.file)]
 
     def _buckets_of_keys(self, total_buckets: int) -> frozenset[int] | None:
         """The buckets of the keys that the predicate names one by one; None if it doesn't."""
+        if self._on_values is None or total_buckets < 1:
+            return None
         fields = self._schema.bucket_key_fields
         # 0.0 and -0.0 are equal, yet hashed apart.
         has_floats = any(pa.types.is_floating(field.type.arrow) for field in fields)
         # Without keys the whole row was hashed, of whatever columns it had then.
         has_keys = bool(self._schema.primary_keys) or "bucket-key" in self._schema.options
-        if self._on_values is None or total_buckets < 1 or has_floats or not has_keys:
+        if has_floats or not has_keys:
             return None
         fixed = _fixed_values(self._on_values)
         values = [fixed.get(field.name) for field in fields]

@@ -84,10 +84,17 @@ class LiveFiles:
         """Whether exactly this file is live: same bucket, same name, same level."""
         return entry.file.identity in self._partitions.get(entry.partition, {}).get(entry.bucket, {})
 
-    def holds_unchanged(self, entry: ManifestEntry) -> bool:
-        """Whether exactly this file is live, and the same of its rows are marked as deleted."""
-        live = self._partitions.get(entry.partition, {}).get(entry.bucket, {}).get(entry.file.identity)
-        return live is not None and live.file.deletion_file == entry.file.deletion_file
+    def held(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+        """Those of ``entries`` whose exact file is live."""
+        return [entry for entry in entries if self.holds(entry)]
+
+    def missing(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+        """Those of ``entries`` whose exact file is not live."""
+        return [entry for entry in entries if not self.holds(entry)]
+
+    def changed(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+        """Those of ``entries`` whose exact file is not live, or of which other rows are marked as deleted."""
+        return [entry for entry in entries if not self._holds_unchanged(entry)]
 
     def bucket_count(self, partition: bytes) -> int | None:
         """How many buckets the partition was written with; None if it has no file."""
@@ -105,6 +112,10 @@ class LiveFiles:
     def __len__(self) -> int:
         """The number of live files."""
         return sum(len(files) for buckets in self._partitions.values() for files in buckets.values())
+
+    def _holds_unchanged(self, entry: ManifestEntry) -> bool:
+        live = self._partitions.get(entry.partition, {}).get(entry.bucket, {}).get(entry.file.identity)
+        return live is not None and live.file.deletion_file == entry.file.deletion_file
 
 
 def _marked(entry: ManifestEntry, deletion_files: Mapping[str, DeletionFile]) -> ManifestEntry:
