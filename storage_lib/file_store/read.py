@@ -10,6 +10,7 @@ import pyarrow as pa
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
+from storage_lib.file_store.data_file.stored_columns import ColumnResolution
 from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -48,6 +49,7 @@ class FileStoreRead:
         self._data_files = data_files
         self._snapshots = snapshots
         self._key_cache = key_cache
+        self._columns = ColumnResolution(kind.layout, schemas)
 
     def read(
         self,
@@ -82,6 +84,7 @@ class FileStoreRead:
         return DataFileReader(
             layout=self._kind.layout,
             schemas=self._schemas,
+            columns=self._columns,
             formats=self._formats,
             file_io=self._file_io,
             paths=self._paths,

@@ -12,6 +12,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.data_file.stored_columns import ColumnResolution
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.levels import Levels, levels_of
@@ -61,9 +62,11 @@ class BucketOnDisk:
             bucket=0,
             target_file_size=self.target_file_size,
         )
+        schemas = SchemaVersions(self.schema, SchemaHistory(self.environment.file_io, paths))
         self.reader = DataFileReader(
             layout=self.key_value,
-            schemas=SchemaVersions(self.schema, SchemaHistory(self.environment.file_io, paths)),
+            schemas=schemas,
+            columns=ColumnResolution(self.key_value, schemas),
             formats=[self.file_format],
             file_io=self.environment.file_io,
             paths=paths,

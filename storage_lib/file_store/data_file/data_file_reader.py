@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -18,7 +17,7 @@ from storage_lib.file_store.data_file.deletion_vector import read_deletion_vecto
 from storage_lib.file_store.data_file.file_checksum import checked, checksum_in
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_cache import KeyCache
-from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
+from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumn, StoredColumns
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_directory.table_paths import TablePaths
@@ -28,14 +27,6 @@ from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.comparisons import Equal, In
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.options.external_paths import io_path
-from storage_lib.schema.types.data_types import DataType, TypeRoot
-
-_SYSTEM_TYPES = {
-    SEQUENCE_NUMBER: DataType(TypeRoot.BIGINT, nullable=False),
-    VALUE_KIND: DataType(TypeRoot.TINYINT, nullable=False),
-    VALUE_COUNT: DataType(TypeRoot.BIGINT, nullable=False),
-}
-
 
 _LIMIT = 1 << 63
 _PADS = ".orc"
@@ -47,16 +38,6 @@ Other formats have no checksums of their own.
 """
 _SEARCHABLE = ".parquet"
 """Files whose reader is a ``RowGroupReader``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StoredColumn:
-    """A wanted column, and where it is in a file: ``name`` None where the file was written before it came."""
-
-    wanted: pa.Field
-    wanted_type: DataType
-    name: str | None
-    stored_type: DataType
 
 
 class _Once:
@@ -80,6 +61,7 @@ class DataFileReader:
         *,
         layout: FileLayout,
         schemas: SchemaVersions,
+        columns: ColumnResolution,
         formats: Sequence[FileFormat],
         file_io: FileIO,
         paths: TablePaths,
@@ -91,6 +73,7 @@ class DataFileReader:
         self._key_cache = key_cache
         self._layout = layout
         self._schemas = schemas
+        self._columns = columns
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
         self._file_io = file_io
         self._paths = paths
@@ -111,21 +94,18 @@ class DataFileReader:
         """
         path = self._path(file)
         _refuse_some_columns(file, path)
-        stored = [self._stored(name, file.schema_id) for name in columns]
-        schema = pa.schema([each.wanted for each in stored])
+        stored = self._columns.of(file.schema_id, tuple(columns))
         with ExitStack() as closing:
             # Not before it is needed: what is known of a file's keys can make it superfluous.
-            whole = predicate is None
-            opened = _Once(lambda: self._opened(path, file, closing, columns=columns if whole else None))
+            is_whole = predicate is None and stored.are_whole
+            opened = _Once(lambda: self._opened(path, file, closing, is_whole=is_whole))
             for batch in self._stored_batches(file, path, opened, stored, predicate, batch_rows):
                 if batch.num_rows:
-                    arrays = [self._column(batch, each, file, path) for each in stored]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    arrays = [self._column(batch, each, file, path) for each in stored.columns]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=stored.schema)
 
-    def _opened(
-        self, path: str, file: DataFileMeta, closing: ExitStack, *, columns: Sequence[str] | None
-    ) -> FormatReader:
-        """``columns``: those of which all rows are going to be read."""
+    def _opened(self, path: str, file: DataFileMeta, closing: ExitStack, *, is_whole: bool) -> FormatReader:
+        """``is_whole``: all rows are going to be read, and all that they are made of."""
         try:
             source = closing.enter_context(self._file_io.open_input(path))
         except NotFoundError as error:
@@ -136,13 +116,6 @@ class DataFileReader:
             raise NotFoundError(message) from error
         format_ = self._format_of(path)
         expected = checksum_in(file.embedded_file_index)
-        # All that the table's rows are made of; the columns of the key are there twice, and are read once.
-        names = (
-            name
-            for name in self._layout.file_arrow_schema.names
-            if not name.startswith(KEY_PREFIX) and name not in _SYSTEM_TYPES
-        )
-        is_whole = columns is not None and set(columns).issuperset(names)
         if expected is not None and (is_whole or not path.rpartition(".")[2].startswith(_HAS_PAGE_CHECKSUMS)):
             # Before a decoder sees the bytes: not every one of them bears damage.
             source = checked(source, expected, path)
@@ -157,7 +130,7 @@ class DataFileReader:
         file: DataFileMeta,
         path: str,
         opened: _Once,
-        stored: Sequence[_StoredColumn],
+        stored: StoredColumns,
         predicate: Predicate | None,
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
@@ -166,7 +139,7 @@ class DataFileReader:
             return
         reader = opened.get()
         there = set(reader.column_names)
-        present = [each.name for each in stored if each.name is not None and each.name in there]
+        present = [each.name for each in stored.columns if each.name is not None and each.name in there]
         # With none of the columns there, any one still tells how many rows are null.
         asked = present or reader.column_names[:1]
         if positions is not None:
@@ -232,33 +205,18 @@ class DataFileReader:
             raise CorruptFileError(message)
         return positions
 
-    def _stored(self, name: str, schema_id: int) -> _StoredColumn:
-        wanted = self._layout.field(name)
-        system = _SYSTEM_TYPES.get(name)
-        if system is not None:
-            return _StoredColumn(wanted=wanted, wanted_type=system, name=name, stored_type=system)
-        wanted_type = self._schemas.current.field(name).type
-        was = self._schemas.field_in(schema_id, name)
-        return _StoredColumn(
-            wanted=wanted,
-            wanted_type=wanted_type,
-            name=None if was is None else was.name,
-            stored_type=wanted_type if was is None else was.type,
-        )
-
     def _row_test(self, predicate: Predicate | None, there: set[str], file: DataFileMeta, path: str) -> RowTest | None:
         """Where few rows can be expected to match, a look at the columns of the condition saves decoding the others."""
         if predicate is None or not predicate.names_values:
             return None
-        stored = [self._stored(name, file.schema_id) for name in sorted(predicate.columns)]
-        names = tuple(each.name for each in stored if each.name in there)
-        if len(names) < len(stored):
+        stored = self._columns.of(file.schema_id, tuple(sorted(predicate.columns)))
+        names = tuple(each.name for each in stored.columns if each.name in there)
+        if len(names) < len(stored.columns):
             return None
-        schema = pa.schema([each.wanted for each in stored])
 
         def matching(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-            arrays = [self._column(batch, each, file, path) for each in stored]
-            mask = predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            arrays = [self._column(batch, each, file, path) for each in stored.columns]
+            mask = predicate.mask(pa.RecordBatch.from_arrays(arrays, schema=stored.schema))
             return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
         return RowTest(columns=names, matching=matching)
@@ -272,7 +230,7 @@ class DataFileReader:
             return None
         if not pa.types.is_integer(self._layout.field(predicate.column).type):
             return None
-        stored = self._stored(predicate.column, schema_id)
+        (stored,) = self._columns.of(schema_id, (predicate.column,)).columns
         if stored.name is None or stored.stored_type.root is not stored.wanted_type.root:
             return None
         return _integers_of(predicate), stored.name
@@ -281,13 +239,16 @@ class DataFileReader:
         """A file's own statistics speak of its own columns: of no use where these went by other names or types."""
         return predicate is not None and self._schemas.unchanged_in(schema_id, predicate.columns)
 
-    def _column(self, batch: pa.RecordBatch, stored: _StoredColumn, file: DataFileMeta, path: str) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, stored: StoredColumn, file: DataFileMeta, path: str) -> pa.Array:
         index = -1 if stored.name is None else batch.schema.get_field_index(stored.name)
         if index < 0:
             return pa.nulls(batch.num_rows, stored.wanted.type)
         column = batch.column(index)
+        is_padded = path.endswith(_PADS)
+        if stored.stands_as_it_is and not is_padded and column.type == stored.wanted.type:
+            return column
         try:
-            if path.endswith(_PADS):
+            if is_padded:
                 column = without_padding(column, stored.stored_type)
             return evolved(column, stored.stored_type, stored.wanted_type)
         except InvalidInputError as error:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
-from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType, children_of
 from storage_lib.schema.types.variant import as_variants
 
 _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
@@ -21,7 +21,7 @@ def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     Raises ``pa.ArrowInvalid`` or ``pa.ArrowNotImplementedError`` for values that the wanted type can't hold,
     ``InvalidInputError`` for variants that are not stored as their two byte strings.
     """
-    if array.type == wanted.arrow and (stored is wanted or stored == wanted):
+    if array.type == wanted.arrow and stands_as_it_is(stored, wanted):
         return array
     match stored, wanted:
         case ArrayType(), ArrayType():
@@ -34,10 +34,16 @@ def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
             return maps.with_entries(keys, evolved(maps.values, stored_value, wanted_value), wanted.arrow)
         case RowType(), RowType():
             return _evolved_row(array, stored, wanted)
-        case _ if array.type == wanted.arrow:
-            return array
         case _:
             return as_variants(array) if wanted.root is TypeRoot.VARIANT else array.cast(wanted.arrow)
+
+
+def stands_as_it_is(stored: DataType, wanted: DataType) -> bool:
+    """Whether values written as ``stored``, if they have the Arrow type of ``wanted``, are already as wanted.
+
+    Not so for parts that go by other ids: a field of a ROW may have taken the name of a former one.
+    """
+    return stored is wanted or stored == wanted or not children_of(wanted)
 
 
 def _evolved_row(array: pa.StructArray, stored: RowType, wanted: RowType) -> pa.Array:
