@@ -20,6 +20,7 @@ from storage_lib.file_store.committing.snapshot_draft import SnapshotDraft
 from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
@@ -52,7 +53,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
-from storage_lib.schema.options.event_time import event_time_of
+from storage_lib.schema.options.event_time import EventTime, event_time_of
 from storage_lib.schema.options.external_paths import ExternalPaths, external_paths_of
 from storage_lib.schema.options.table_options import ChangelogProducer, TableOptions
 from storage_lib.schema.placing.bucketing import key_hashes
@@ -168,8 +169,12 @@ class FileStore:
             abort_messages=self.abort,
             bucket_count=self._schema.bucket_count,
             memtable_bytes_max=self._options.write_buffer_size_bytes,
-            event_time=event_time_of(self._schema),
+            event_time=self._event_time,
         )
+
+    @cached_property
+    def _event_time(self) -> EventTime | None:
+        return event_time_of(self._schema)
 
     @cached_property
     def commit(self) -> FileStoreCommit:
@@ -391,9 +396,17 @@ class FileStore:
             claims.refuse_others(directory)
         return external
 
+    @cached_property
+    def _layout_of_files(self) -> FileLayout:
+        """The columns of new files. Raises ``InvalidInputError`` naming one whose type a format can't hold."""
+        layout = self._kind.layout
+        for each in (self._format, *self._formats_by_level.values()):
+            each.refuse_unsupported(layout.file_arrow_schema)
+        return layout
+
     def _data_file_writer(self, partition: bytes, bucket: int) -> DataFileWriter:
         return DataFileWriter(
-            layout=self._kind.layout,
+            layout=self._layout_of_files,
             file_format=self._format,
             formats_by_level=self._formats_by_level,
             environment=self._environment,

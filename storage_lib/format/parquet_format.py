@@ -89,7 +89,8 @@ class ParquetFileWriter:
         self.row_group_rows = row_group_rows
         self._output = output
         self._parquet = parquet
-        self._with_variants = {index: each.type for index, each in enumerate(schema) if has_variants(each.type)}
+        nested = ((index, each.type) for index, each in enumerate(schema) if pa.types.is_nested(each.type))
+        self._with_variants = {index: type_ for index, type_ in nested if has_variants(type_)}
         self._floats_without_nan = {column.name for column in parquet.schema if pa.types.is_floating(column.type)}
 
     @property

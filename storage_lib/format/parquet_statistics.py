@@ -51,6 +51,8 @@ def file_statistics(metadata: pq.FileMetaData, *, trusted_floats: frozenset[str]
         row_group_statistics(metadata.row_group(group), columns, trusted_floats=trusted_floats)
         for group in range(metadata.num_row_groups)
     ]
+    if len(groups) == 1:
+        return groups[0]
     return {name: over_groups([group[name] for group in groups]) for name in columns}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -10,6 +12,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
+from tests.support.schemas import schema_of
 from tests.support.stored_table import StoredTable, committable_of, orders_schema
 
 
@@ -50,6 +53,18 @@ def test_many_buckets_share_one_budget_of_memory() -> None:
     table.commit(write.prepare_commit())
     assert len(table.rows()) == 4000
     assert len(table.files()) > 32
+
+
+@pytest.mark.parametrize("options", [{}, {"file.format": "orc", "file.format.per.level": "5:parquet"}])
+def test_a_column_that_one_of_the_formats_cannot_hold_is_refused_before_anything_is_written(
+    options: dict[str, str],
+) -> None:
+    schema = schema_of("id BIGINT, seen TIMESTAMP(9)", key="id")
+    table = StoredTable(replace(schema, options={**schema.options, **options}), fake_environment())
+    for write in (table.store.new_write(None), table.store.new_write(None)):
+        with pytest.raises(InvalidInputError, match="'seen'"):
+            table.fill(write, [(1, datetime(2024, 5, 14))])  # noqa: DTZ001  a TIMESTAMP has no zone
+    assert table.files() == []
 
 
 def test_an_overwrite_larger_than_memory_is_one_sorted_run() -> None:

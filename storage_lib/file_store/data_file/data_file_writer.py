@@ -47,8 +47,6 @@ class DataFileWriter:
         self._external = external or ExternalPaths()
         self._delete = delete or partial(environment.file_io.delete, below=paths.root)
         self._formats_by_level = formats_by_level or {}
-        for each in (file_format, *self._formats_by_level.values()):
-            each.refuse_unsupported(layout.file_arrow_schema)
         self.layout = layout
         self.target_file_size = target_file_size
         self._format = file_format

@@ -57,6 +57,11 @@ def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
     return array
 
 
+def fits_exactly(given: pa.DataType, wanted: DataType) -> bool:
+    """Whether ``conformed`` returns every array of type ``given`` unchanged, whatever its values."""
+    return not is_nested(wanted) and given == wanted.arrow and wanted.length is None
+
+
 def misfit(given: pa.DataType, wanted: DataType, place: str) -> str | None:
     """Why values of ``given`` can't become ``wanted`` without changing what they mean; None if they can."""
     if isinstance(given, pa.DictionaryType):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -14,8 +16,8 @@ from storage_lib.schema.placing.partition import DIRECTORY_NAME_BYTES_MAX, too_l
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.schema.types.nested_types import is_nested
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
-from storage_lib.table.input.input_arrays import conformed, misfit
-from storage_lib.table.input.moment_range import find_out_of_range
+from storage_lib.table.input.input_arrays import conformed, fits_exactly, misfit
+from storage_lib.table.input.moment_range import find_out_of_range, holds_moments
 
 _SHOWN = 40
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
@@ -37,6 +39,15 @@ def row_count(rows: Rows) -> int | None:
     return None if isinstance(rows, pa.RecordBatchReader) else rows.num_rows
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The columns of a batch that were accepted: where each is, and those of exactly the table's types."""
+
+    schema: pa.Schema
+    places: Mapping[str, int]
+    exact: frozenset[str]
+
+
 class InputRows:
     """Checks and conforms batches for one table.
 
@@ -50,9 +61,11 @@ class InputRows:
         self._schema = schema
         self._row_kind_column = row_kind_column
         self._defaults = {each.name: text for each in schema.fields if (text := default_text(schema, each)) is not None}
-        self._accepted: pa.Schema | None = (
-            None  # the columns that were checked last: all batches of a write have the same
-        )
+        self._last: _Columns | None = None  # all batches of a write have the same
+
+    @cached_property
+    def _with_moments(self) -> tuple[DataField, ...]:
+        return tuple(each for each in self._schema.fields if holds_moments(each.type.arrow))
 
     def conform(self, batch: pa.RecordBatch, *, fill: bool = True) -> tuple[pa.RecordBatch, pa.Array]:
         """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
@@ -62,12 +75,12 @@ class InputRows:
         Dates, times and timestamps that other readers can't represent are refused, except in rows that are taken away.
         Raises ``InvalidInputError`` naming table, column, value and remedy.
         """
-        self.check_columns(batch.schema)
+        given = self._accepted(batch.schema)
         kinds = self._kinds(batch)
         if self._ignore_delete:
             kept = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
             batch, kinds = batch.filter(kept), kinds.filter(kept)
-        columns = [self._column(batch, field, fill=fill) for field in self._schema.fields]
+        columns = [self._column(batch, given, field, fill=fill) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
         self._refuse_long_partitions(rows)
         self._refuse_moments_out_of_range(rows, kinds)
@@ -75,9 +88,7 @@ class InputRows:
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Refuse unknown, repeated and missing columns and types that never fit, without looking at values."""
-        if self._accepted is None or not schema.equals(self._accepted, check_metadata=True):
-            self._refuse_misfits(schema)
-            self._accepted = schema
+        self._accepted(schema)
 
     def whole_rows(self, batches: Iterable[pa.RecordBatch], verb: str) -> Iterator[pa.RecordBatch]:
         """The same batches; ``InvalidInputError`` for one with a new row that lacks a column without a default.
@@ -106,13 +117,22 @@ class InputRows:
             message = f"table {self._table}: {verb}: the rows lack {names}. Add the columns, or {remedy}"
             raise InvalidInputError(message)
 
+    def _accepted(self, schema: pa.Schema) -> _Columns:
+        """These columns; raises as ``check_columns``. Returned, since other threads may check others meanwhile."""
+        last = self._last
+        if last is None or not schema.equals(last.schema, check_metadata=True):
+            self._refuse_strangers(schema)
+            places = {name: place for place, name in enumerate(schema.names)}
+            last = self._last = _Columns(schema=schema, places=places, exact=frozenset(self._exact_columns(schema)))
+        return last
+
     def _only_deletes(self, batch: pa.RecordBatch) -> bool:
         if self._row_kind_column not in batch.schema.names:
             return False
         retracts = pc.bit_wise_and(self._kinds(batch), pa.scalar(RETRACT_BIT, pa.int8()))
         return not pc.any(pc.equal(retracts, 0)).as_py()
 
-    def _refuse_misfits(self, schema: pa.Schema) -> None:
+    def _refuse_strangers(self, schema: pa.Schema) -> None:
         known = {field.name for field in self._schema.fields} | {self._row_kind_column}
         for name in schema.names:
             if name not in known:
@@ -124,6 +144,9 @@ class InputRows:
             if schema.names.count(name) > 1:
                 message = f"table {self._table}: column {name!r} comes twice in the input; drop one of them"
                 raise InvalidInputError(message)
+
+    def _exact_columns(self, schema: pa.Schema) -> Iterator[str]:
+        """Those of exactly the table's types; raises for a column that is missing or never fits."""
         for field in self._schema.fields:
             if field.name not in schema.names:
                 if not field.type.nullable and field.name not in self._defaults:
@@ -132,19 +155,25 @@ class InputRows:
                         "add it with a value in every row"
                     )
                     raise InvalidInputError(message)
-            else:
-                problem = misfit(schema.field(field.name).type, field.type, field.name)
-                if problem is not None:
-                    raise self._wrong_type(field, schema.field(field.name).type, problem)
+                continue
+            given = schema.field(field.name).type
+            if fits_exactly(given, field.type):
+                yield field.name
+                continue
+            problem = misfit(given, field.type, field.name)
+            if problem is not None:
+                raise self._wrong_type(field, given, problem)
 
-    def _column(self, batch: pa.RecordBatch, field: DataField, *, fill: bool) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, given: _Columns, field: DataField, *, fill: bool) -> pa.Array:
         default = self._defaults.get(field.name) if fill else None
-        if field.name not in batch.schema.names:
+        place = given.places.get(field.name)
+        if place is None:
             if default is not None:
                 return pa.repeat(self._default(field, default), batch.num_rows)
             return pa.nulls(batch.num_rows, field.type.arrow)
+        column = batch.column(place)
         try:
-            column = conformed(batch.column(field.name), field.type, field.name)
+            column = column if field.name in given.exact else conformed(column, field.type, field.name)
         except InvalidInputError as error:
             message = f"table {self._table}: {error}"
             raise InvalidInputError(message) from error
@@ -179,7 +208,7 @@ class InputRows:
                 raise InvalidInputError(message)
 
     def _refuse_moments_out_of_range(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
-        for field in self._schema.fields:
+        for field in self._with_moments:
             column = rows.column(field.name)
             found = find_out_of_range(column, field.name)
             if found is None:

@@ -35,7 +35,7 @@ def find_out_of_range(array: pa.Array, place: str) -> OutOfRange | None:
 
     Costs one pass for minimum and maximum of each array of dates, times or timestamps.
     """
-    if not _holds_moments(array.type):
+    if not holds_moments(array.type):
         return None
     if pa.types.is_struct(array.type):
         for index, child in enumerate(array.flatten()):
@@ -49,6 +49,17 @@ def find_out_of_range(array: pa.Array, place: str) -> OutOfRange | None:
     if _is_list(array.type):
         return _in_rows(find_out_of_range(array.flatten(), f"{place}.element"), array)
     return _of_scalars(array, place)
+
+
+def holds_moments(type_: pa.DataType) -> bool:
+    """Whether a type is one of dates, times or timestamps, or has one in it."""
+    if pa.types.is_struct(type_):
+        return any(holds_moments(type_.field(index).type) for index in range(type_.num_fields))
+    if pa.types.is_map(type_):
+        return holds_moments(type_.key_type) or holds_moments(type_.item_type)
+    if _is_list(type_):
+        return holds_moments(type_.value_type)
+    return bool(pa.types.is_date32(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_))
 
 
 def _in_rows(found: OutOfRange | None, lists: pa.Array) -> OutOfRange | None:
@@ -78,16 +89,6 @@ def _limits(type_: pa.DataType) -> tuple[int, int, str, str]:
         return 0, _SECONDS_PER_DAY * per_second - 1, f"{type_.unit} since midnight", "00:00 to 24:00"
     low, high = (day * _SECONDS_PER_DAY * per_second for day in (_DAY_MIN, _DAY_MAX + 1))
     return max(low, -_INT64_MAX), min(high - 1, _INT64_MAX), f"{type_.unit} since 1970-01-01T00:00", years
-
-
-def _holds_moments(type_: pa.DataType) -> bool:
-    if pa.types.is_struct(type_):
-        return any(_holds_moments(type_.field(index).type) for index in range(type_.num_fields))
-    if pa.types.is_map(type_):
-        return _holds_moments(type_.key_type) or _holds_moments(type_.item_type)
-    if _is_list(type_):
-        return _holds_moments(type_.value_type)
-    return bool(pa.types.is_date32(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_))
 
 
 def _is_list(type_: pa.DataType) -> bool:

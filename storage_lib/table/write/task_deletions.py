@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from storage_lib.table.changes.complete_deletes import with_kind_column, with_wh
 from storage_lib.table.input.input_rows import InputRows
 
 if TYPE_CHECKING:
+    from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.protocol.table_context import TableContext
     from storage_lib.table.write.pre_images import PreImages
 
@@ -25,17 +27,9 @@ class TaskDeletions:
     """Completes what one task is going to write."""
 
     def __init__(self, context: TableContext, pre_images: PreImages) -> None:
-        schema, options = context.schema, context.options
+        self._context = context
         self._pre_images = pre_images
-        self._primary_keys = schema.primary_keys
-        self._kind_column = options.row_kind_field
-        fields = [
-            each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
-            for each in schema.fields
-        ]
-        lenient = replace(schema, fields=tuple(fields))
-        self._arrow_schema = lenient.arrow_schema
-        self._input = InputRows(context.name, lenient, options.row_kind_field, ignore_delete=options.ignore_delete)
+        self._kind_column = context.options.row_kind_field
 
     def completed(
         self, batches: Iterable[pa.RecordBatch], flush: Callable[[], None]
@@ -72,10 +66,25 @@ class TaskDeletions:
         def find(keys: pa.Table) -> pa.Table:
             flush()
             # Kept, for a log with pre-images needs the same rows again.
-            return self._pre_images.of(keys, keep=True).cast(self._arrow_schema)
+            return self._pre_images.of(keys, keep=True).cast(self._lenient_schema.arrow_schema)
 
         conformed = [self._input.conform(batch, fill=False) for batch in batches]
         rows = pa.Table.from_batches([each for each, _ in conformed])
         kinds = pa.concat_arrays([each for _, each in conformed])
-        whole, kinds = with_whole_deletes(self._primary_keys, rows, kinds, find)
+        whole, kinds = with_whole_deletes(self._context.schema.primary_keys, rows, kinds, find)
         return batches if whole is rows else (with_kind_column(whole, kinds, self._kind_column),)
+
+    @cached_property
+    def _input(self) -> InputRows:
+        ignore_delete = self._context.options.ignore_delete
+        return InputRows(self._context.name, self._lenient_schema, self._kind_column, ignore_delete=ignore_delete)
+
+    @cached_property
+    def _lenient_schema(self) -> TableSchema:
+        """Deletions need a value in the columns of the primary key only."""
+        schema = self._context.schema
+        fields = [
+            each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
+            for each in schema.fields
+        ]
+        return replace(schema, fields=tuple(fields))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage_lib.errors import InvalidInputError, UnavailableError
+from storage_lib.errors import UnavailableError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from storage_lib.file_store.data_file.file_checksum import encode_checksum
 from storage_lib.format.parquet_format import ParquetFormat
@@ -204,8 +204,3 @@ def test_a_failed_write_leaves_no_file(at: int) -> None:
 
     assert environment.file_io.list_directory("/table/bucket-0") == []
     assert writer.take_unsynced() == []
-
-
-def test_a_column_that_the_format_cannot_hold_is_refused_before_anything_is_written() -> None:
-    with pytest.raises(InvalidInputError, match="'seen'"):
-        BucketOnDisk(schema_of("id BIGINT; seen TIMESTAMP(9)", ["id"]), fake_environment())

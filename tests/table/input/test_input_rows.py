@@ -150,7 +150,7 @@ def test_columns_are_checked_once_for_all_batches_that_have_the_same(monkeypatch
     monkeypatch.setattr(input_rows_module, "misfit", noting)
     schema = new_table_schema(pa.schema([("id", pa.int64())]), options={"bucket": "1"}, time_millis=0)
     input_ = InputRows("shop.orders", schema, "_row_kind")
-    good, other = (pa.record_batch({"id": pa.array(values)}) for values in ([1], [b"x"]))
+    good, other = (pa.record_batch({"id": values}) for values in (pa.array([1], pa.int32()), pa.array([b"x"])))
 
     for batch in (good, good):
         input_.conform(batch)
