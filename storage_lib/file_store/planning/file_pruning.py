@@ -63,7 +63,7 @@ class FilePruning:
         if self._buckets is not None and not any(_between(low, bucket, high) for bucket in self._buckets):
             return False
         fields = self._schema.partition_fields
-        if not fields:
+        if not fields or (self._on_partitions is None and self._partitions is None):
             return True
         stats = decode_stats(manifest.partition_stats, fields, manifest.num_entries)
         if self._on_partitions is not None and not self._on_partitions.may_match(stats):

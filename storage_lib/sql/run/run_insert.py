@@ -60,9 +60,11 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
 
     In streaming mode it returns the running stream, or with ``table.dml-sync`` the stream when it has ended.
     """
-    if state.home_of(statement.target.table.parts) is None and is_sparks(state, statement.target.table):
-        return insert_into_sparks(state, statement, source)
-    table = state.load(statement.target.table)
+    table = state.find(statement.target.table)
+    if table is None:
+        if is_sparks(state, statement.target.table):
+            return insert_into_sparks(state, statement, source)
+        raise state.not_found(statement.target.table.parts)
     streaming = state.settings.runtime_mode is RuntimeMode.STREAMING
     hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *(_OF_STREAMS if streaming else _OF_BATCHES)))
     names = _written_columns(table, statement)
@@ -260,9 +262,9 @@ def streamed(
 
 def explained_stream(state: SessionState, statement: Insert, source: SourceText) -> str:
     """Explain what a streaming INSERT does in addition to its query, and why; empty if only the INSERT can refuse."""
-    if state.home_of(statement.target.table.parts) is None:
+    table = state.find(statement.target.table)
+    if table is None:
         return ""
-    table = state.load(statement.target.table)
     hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *_OF_STREAMS))
     names = _written_columns(table, statement)
     plan = streamed(state, table, statement, source, names, hint, checkpoint=None).plan

@@ -107,9 +107,16 @@ class SessionState:
 
     def load(self, named: NamedTable) -> DynamicTable:
         """The table of that name. Raises ``NotFoundError`` naming the nearest, ``InvalidInputError`` for a view."""
+        table = self.find(named)
+        if table is None:
+            raise self.not_found(named.parts)
+        return table
+
+    def find(self, named: NamedTable) -> DynamicTable | None:
+        """The table of that name; None if there is none."""
         home = self.home_of(named.parts)
         if home is None:
-            raise self.not_found(named.parts)
+            return None
         catalog, name = home
         return catalog.load_table(name)
 
