@@ -79,7 +79,7 @@ class TableSchema:
         """All columns in order, with their nullability."""
         return pa.schema([pa.field(each.name, each.type.arrow, nullable=each.type.nullable) for each in self.fields])
 
-    @property
+    @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
         """The primary key without the partition columns: what data files are sorted by."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
@@ -95,6 +95,11 @@ class TableSchema:
         return tuple(self._by_name[name] for name in self.partition_keys)
 
     @cached_property
+    def scalar_fields(self) -> tuple[DataField, ...]:
+        """Fields of the columns whose values have an order, so that data files have bounds of them."""
+        return tuple(each for each in self.fields if not is_nested(each.type))
+
+    @cached_property
     def bucket_key_fields(self) -> tuple[DataField, ...]:
         """Columns that determine the bucket: option ``bucket-key``, else the trimmed primary key, else all columns."""
         declared = self.options.get("bucket-key")
@@ -102,37 +107,37 @@ class TableSchema:
             return tuple(self.field(name.strip()) for name in declared.split(","))
         return self.key_fields or self.fields
 
-    @property
+    @cached_property
     def is_append_only(self) -> bool:
         """Whether rows are only ever added: what a table without a primary key is to Paimon."""
         return not self.primary_keys and not self.counts_values
 
-    @property
+    @cached_property
     def counts_values(self) -> bool:
         """Whether rows without a key are counted, so that they can be deleted and updated: a table of ours only."""
         return not self.primary_keys and self.options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT
 
-    @property
+    @cached_property
     def is_bucket_unaware(self) -> bool:
         """Whether rows go to no bucket in particular: all lie in number 0, and anybody may append to it."""
         return self.is_append_only and self.bucket_count == BUCKET_UNAWARE
 
-    @property
+    @cached_property
     def has_dynamic_buckets(self) -> bool:
         """Whether a key is put into a bucket when it first comes, and stays there."""
         return bool(self.primary_keys) and self.bucket_count == BUCKET_UNAWARE
 
-    @property
+    @cached_property
     def crosses_partitions(self) -> bool:
         """Whether the primary key lacks a partition column, so that an update may bring a row to another partition."""
         return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
 
-    @property
+    @cached_property
     def bucket_numbers(self) -> range:
         """Buckets of a partition; empty for dynamic buckets, which are not known in advance."""
         return range(1 if self.is_bucket_unaware else self.bucket_count)
 
-    @property
+    @cached_property
     def bucket_count(self) -> int:
         """Option ``bucket``, as manifests have it; schemas of versions 1 and 2 without it mean 1."""
         return int(self.options.get("bucket", "1" if self.version < SCHEMA_VERSION else "-1"))

@@ -43,12 +43,13 @@ def check_no_conflict(
     Raises ``CommitConflictError`` for what others did, ``InvalidInputError`` for what the caller did.
     """
     _check_deleted_are_live(live, changes, subject)
-    _check_added_are_new(live, changes, subject)
+    added = [entry for entry in changes if entry.kind is FileKind.ADD]
+    _check_added_are_new(live, added, subject)
     if not is_overwrite:
-        _check_bucket_counts(live, changes, subject)
+        _check_bucket_counts(live, added, subject)
     if comparable_key is None:
         return
-    upper = _upper_buckets(changes)
+    upper = _upper_buckets(added)
     if not upper:
         return
     after = live.apply(changes)
@@ -102,8 +103,8 @@ def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], s
         raise CommitConflictError(message)
 
 
-def _check_added_are_new(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
-    for entry in live.held(entry for entry in changes if entry.kind is FileKind.ADD):
+def _check_added_are_new(live: LiveFiles, added: Sequence[ManifestEntry], subject: str) -> None:
+    for entry in live.held(added):
         message = (
             f"{subject}: the file {entry.file.file_name} of bucket {entry.bucket} is part of the table already: "
             "the same commit messages were committed twice under different identities"
@@ -111,8 +112,7 @@ def _check_added_are_new(live: LiveFiles, changes: Iterable[ManifestEntry], subj
         raise InvalidInputError(message)
 
 
-def _check_bucket_counts(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
-    added = [entry for entry in changes if entry.kind is FileKind.ADD]
+def _check_bucket_counts(live: LiveFiles, added: Sequence[ManifestEntry], subject: str) -> None:
     counts = {partition: live.bucket_count(partition) for partition in {entry.partition for entry in added}}
     for entry in added:
         count = counts[entry.partition]
@@ -125,10 +125,8 @@ def _check_bucket_counts(live: LiveFiles, changes: Iterable[ManifestEntry], subj
             raise CommitConflictError(message)
 
 
-def _upper_buckets(changes: Iterable[ManifestEntry]) -> list[tuple[bytes, int]]:
-    return sorted(
-        {(entry.partition, entry.bucket) for entry in changes if entry.kind is FileKind.ADD and entry.file.level > 0}
-    )
+def _upper_buckets(added: Sequence[ManifestEntry]) -> list[tuple[bytes, int]]:
+    return sorted({(entry.partition, entry.bucket) for entry in added if entry.file.level > 0})
 
 
 def _check_disjoint(entries: Iterable[ManifestEntry], comparable_key: ComparableKeyOf, subject: str) -> None:

@@ -18,7 +18,6 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.filter.column_stats import encode_stats
 from storage_lib.schema.options.external_paths import ExternalPaths, io_path
-from storage_lib.schema.types.nested_types import is_nested
 
 
 class DataFileWriter:
@@ -252,7 +251,7 @@ class _OpenFile:
         file_size = self._writer.size_bytes
         self._output.close()
         # Nested columns have no bounds; the names of those that have come with them.
-        fields = [field for field in self._layout.schema.fields if not is_nested(field.type)]
+        fields = self._layout.schema.scalar_fields
         facts = self._tally.facts(stats)
         return DataFileMeta(
             file_name=self._name,

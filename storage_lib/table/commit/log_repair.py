@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 
@@ -161,13 +162,8 @@ class LogRepair:
 
     def _newest_lease(self, newest: int | None) -> tuple[tuple[Snapshot, SnapshotLogProperties] | None, list[Snapshot]]:
         """The newest snapshot made under a lease, and the appends of other writers since, oldest first."""
-        history = self._file_store.snapshots
         foreign: list[Snapshot] = []
-        earliest = history.earliest_id()
-        if newest is None or earliest is None:
-            return None, foreign
-        for snapshot_id in range(newest, earliest - 1, -1):
-            snapshot = history.load(snapshot_id)
+        for snapshot in self._newest_first(newest):
             part = SnapshotLogProperties.of_snapshot(snapshot)
             if part is not None and part.lease_number is not None:
                 return (snapshot, part), foreign[::-1]
@@ -177,11 +173,24 @@ class LogRepair:
 
     def _newest_of_ours(self, newest: int | None) -> list[int]:
         """The newest snapshot that tells the log's offsets: those of other writers don't."""
+        told = (each.id for each in self._newest_first(newest) if SnapshotLogProperties.of_snapshot(each) is not None)
+        return list(islice(told, 1))
+
+    def _newest_first(self, newest: int | None) -> Iterator[Snapshot]:
+        """The snapshots from ``newest`` down to the earliest kept; none if ``newest`` itself was expired.
+
+        The newest is nearly always all that is wanted, so the storage is asked for the earliest only after it.
+        """
+        if newest is None:
+            return
         history = self._file_store.snapshots
-        for snapshot_id in range(newest or 0, (history.earliest_id() or 1) - 1, -1):
-            if SnapshotLogProperties.of_snapshot(history.load(snapshot_id)) is not None:
-                return [snapshot_id]
-        return []
+        try:
+            snapshot = history.load(newest)
+        except SnapshotExpiredError:
+            return
+        yield snapshot
+        for snapshot_id in range(newest - 1, (history.earliest_id() or newest) - 1, -1):
+            yield history.load(snapshot_id)
 
     def _appends(self, first: int, last: int) -> Iterator[int]:
         """Ids of the snapshots in between whose changes belong into the log."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -72,18 +73,34 @@ class SnapshotLogProperties:
         properties = snapshot.properties
         if TRACKED not in properties:
             return None
-        number, offsets = properties.get(LEASE), properties.get(OFFSETS)
         try:
-            return cls(
-                tracked=properties[TRACKED] == "true",
-                lease_number=None if number is None else int(number),
-                offsets=None if offsets is None else LogOffsets.from_json(offsets, properties.get(LOG_ID)),
-                transactions=tuple(_transaction(each) for each in json.loads(properties.get(TRANSACTIONS, "[]"))),
-                covers_from={int(b): int(s) for b, s in json.loads(properties.get(COVERS_FROM, "{}")).items()},
-            )
+            return _decoded(*(properties.get(key) for key in _KEYS))
         except UNDECODABLE as error:
             message = f"the properties of {snapshot.origin} that describe the log can't be decoded: {error!r}"
             raise CorruptFileError(message) from error
+
+
+_REMEMBERED = 64
+"""Snapshots: a commit asks the newest ones several times."""
+_KEYS = (TRACKED, LEASE, OFFSETS, LOG_ID, TRANSACTIONS, COVERS_FROM)
+
+
+@lru_cache(_REMEMBERED)
+def _decoded(
+    tracked: str | None,
+    number: str | None,
+    offsets: str | None,
+    log_id: str | None,
+    transactions: str | None,
+    covers_from: str | None,
+) -> SnapshotLogProperties:
+    return SnapshotLogProperties(
+        tracked=tracked == "true",
+        lease_number=None if number is None else int(number),
+        offsets=None if offsets is None else LogOffsets.from_json(offsets, log_id),
+        transactions=tuple(_transaction(each) for each in json.loads("[]" if transactions is None else transactions)),
+        covers_from={int(b): int(s) for b, s in json.loads("{}" if covers_from is None else covers_from).items()},
+    )
 
 
 def _transaction_json(transaction: BucketTransaction) -> dict[str, object]:

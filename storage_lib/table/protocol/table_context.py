@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from storage_lib.file_store.store import FileStore
@@ -78,7 +79,7 @@ class TableContext:
         """Whether this is a branch other than the main one."""
         return self.branch != MAIN_BRANCH
 
-    @property
+    @cached_property
     def logs_old_rows(self) -> bool:
         """Whether the log holds the row before each change (``log.changelog-mode=all``)."""
         mode = self.options.effective_changelog_mode(has_primary_key=bool(self.schema.primary_keys))
