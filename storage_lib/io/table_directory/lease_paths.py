@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ _LEASE = "lease-"
 _RELEASED = "released-"
 _BEAT = "beat-"
 _WAITING = "waiting-"
+_NUMBERED = re.compile(f"({_LEASE}|{_RELEASED}|{_BEAT})([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,15 @@ class LeasePaths:
         for name in names:
             if is_ticket(name):
                 tickets.append(f"{self.directory}/{name}")
-            for prefix in (_LEASE, _RELEASED, _BEAT):
-                number = number_after(prefix, name)
-                if number is not None:
-                    numbered.append((number, f"{self.directory}/{name}"))
-                    if prefix == _LEASE:
-                        leases.append(number)
-                    elif prefix == _RELEASED:
-                        released.add(number)
+            found = _NUMBERED.fullmatch(name)
+            if found is None:
+                continue
+            prefix, number = found[1], int(found[2])
+            numbered.append((number, f"{self.directory}/{name}"))
+            if prefix == _LEASE:
+                leases.append(number)
+            elif prefix == _RELEASED:
+                released.add(number)
         newest = max(leases, default=None)
         return LeaseListing(
             newest=newest, is_released=newest in released, tickets=tuple(tickets), numbered=tuple(numbered)
