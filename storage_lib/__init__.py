@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         SetOption,
     )
     from storage_lib.schema.filter.column_reference import col
+    from storage_lib.schema.options.option_reference import OptionDescription, describe_options
     from storage_lib.schema.types.row_kind import RowKind
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceRange
@@ -76,6 +77,7 @@ _HOMES = {
     "MemoryCatalog": "catalog.warehouse.memory_catalog",
     "MoveColumn": "schema.evolution.schema_changes",
     "NotFoundError": "errors",
+    "OptionDescription": "schema.options.option_reference",
     "PermanentError": "errors",
     "RemoveOption": "schema.evolution.schema_changes",
     "RenameColumn": "schema.evolution.schema_changes",
@@ -95,6 +97,7 @@ _HOMES = {
     "UntrackedCommitError": "errors",
     "WarehouseCatalog": "catalog.warehouse.warehouse_catalog",
     "col": "schema.filter.column_reference",
+    "describe_options": "schema.options.option_reference",
     "ingest": "table.sources.ingest",
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
@@ -122,6 +125,7 @@ __all__ = [
     "MemoryCatalog",
     "MoveColumn",
     "NotFoundError",
+    "OptionDescription",
     "PermanentError",
     "RemoveOption",
     "RenameColumn",
@@ -141,6 +145,7 @@ __all__ = [
     "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
+    "describe_options",
     "ingest",
     "load_table_at",
     "open_catalog",

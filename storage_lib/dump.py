@@ -77,8 +77,8 @@ def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
         yield data.decode("utf-8", "replace").strip() or "(empty)"
     else:
         message = (
-            f"{path} is not named like a file of a table: a snapshot-, schema-, tag-, manifest- or data file, or "
-            "another one that docs/format.md lists"
+            f"{path} is not named like a file of a table: *.parquet, *.orc, *.avro, or a name that begins with "
+            f"{', '.join(sorted((*_AVRO_NAMES, _INDEX_NAME, *_SNAPSHOT_NAMES, *_JSON_NAMES, *_TEXT_NAMES)))}"
         )
         raise InvalidInputError(message)
 

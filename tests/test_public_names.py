@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ import storage_lib.spark
 
 CHECKOUT = Path(__file__).parents[1]
 FOLDERS = ("storage_lib", "plugins", "dags")
+CITED_PAGE = re.compile(r"docs/[\w./-]*\.md|\w+\.md\b")
 MODULES = sorted(chain.from_iterable((CHECKOUT / folder).rglob("*.py") for folder in FOLDERS))
 PUBLIC = {
     "AddColumn",
@@ -37,6 +39,7 @@ PUBLIC = {
     "MemoryCatalog",
     "MoveColumn",
     "NotFoundError",
+    "OptionDescription",
     "PermanentError",
     "RemoveOption",
     "RenameColumn",
@@ -56,6 +59,7 @@ PUBLIC = {
     "UntrackedCommitError",
     "WarehouseCatalog",
     "col",
+    "describe_options",
     "ingest",
     "load_table_at",
     "open_catalog",
@@ -144,3 +148,20 @@ def test_every_module_says_what_it_is_and_names_no_class_by_a_word_that_hides_a_
     assert ast.get_docstring(tree) or not tree.body
     classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     assert [name for name in classes if name.strip("_").endswith(WORDS_THAT_HIDE_A_NOUN)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_no_message_cites_a_page_that_the_wheel_lacks(path: Path) -> None:
+    """A docstring may: it is for readers of the source."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+
+    assert [text for text in texts if isinstance(text, str) and CITED_PAGE.search(text)] == []
+
+
+def test_no_file_that_is_copied_for_a_user_cites_a_page_that_the_wheel_lacks() -> None:
+    files = sorted((CHECKOUT / "dags").rglob("*.yaml"))
+
+    assert files
+    assert [file.name for file in files if CITED_PAGE.search(file.read_text())] == []

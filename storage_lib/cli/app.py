@@ -20,7 +20,14 @@ except ModuleNotFoundError as error:
     message = f"dynamic-table needs {error.name}: {install_command('cli')}"
     raise SystemExit(message) from error
 
-from storage_lib.cli import airflow_commands, content_commands, inspect_commands, maintenance_commands, sql_command
+from storage_lib.cli import (
+    airflow_commands,
+    content_commands,
+    inspect_commands,
+    maintenance_commands,
+    option_commands,
+    sql_command,
+)
 from storage_lib.cli.command_line_options import (
     OPTIONS_FILE_VARIABLE,
     options_of_environment,
@@ -83,4 +90,5 @@ inspect_commands.add_to(app)
 content_commands.add_to(app)
 maintenance_commands.add_to(app)
 sql_command.add_to(app)
+option_commands.add_to(app)
 airflow_commands.add_to(app)

@@ -21,7 +21,10 @@ A statement ends with a semicolon and may have several lines. Tab completes, arr
   .timing on|off       show how long queries take  .help           show this text
   .quit                leave, as does Ctrl-D
 
-SHOW TABLES, DESCRIBE TABLE and EXPLAIN describe tables and queries; docs/sql.md lists all statements."""
+Statements of tables: CREATE, ALTER, DROP, TRUNCATE, ANALYZE, COMMENT ON, DESCRIBE, SHOW
+of rows: SELECT, WITH, VALUES, FROM, INSERT, UPDATE, DELETE, MERGE, EXPLAIN
+of the session: USE, SET, RESET, and CALL for maintenance, such as CALL sys.compact('shop.orders')
+SHOW OPTIONS lists the options of tables, SHOW OPTIONS LIKE 'log.*' those that begin so."""
 
 
 @dataclass(frozen=True, slots=True)

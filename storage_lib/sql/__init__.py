@@ -1,7 +1,7 @@
 """FLIP-188's statements over a Spark session and a catalog: ``Session(spark, catalog).execute(text)``.
 
 Text becomes a frozen statement first (``parse``, which needs neither), is checked against the catalog second, and run
-third. Queries and expressions are Spark's own. docs/sql.md has every statement.
+third. Queries and expressions are Spark's own.
 """
 
 from __future__ import annotations

@@ -115,6 +115,16 @@ def test_a_table_is_looked_at(shell: Shell) -> None:
     assert '"commitKind": "APPEND"' in shell.run("dump", str(snapshot)).stdout
 
 
+def test_the_reference_of_options_needs_no_warehouse() -> None:
+    shown = CliRunner().invoke(app, ["options", "log.format"])
+    listed = CliRunner().invoke(app, ["options", "--json"])
+    refused = CliRunner().invoke(app, ["options", "log.fromat"])
+
+    assert shown.stdout.split()[:5] == ["option", "default", "meaning", "log.format", "debezium-json"]
+    assert json.loads(listed.stdout)[0].keys() == {"option", "default", "meaning"}
+    assert (refused.exit_code, "did you mean 'log.format'?" in refused.stderr) == (1, True)
+
+
 def test_what_is_half_a_table_is_found_and_mended(shell: Shell) -> None:
     schema = Path(shell.orders.location, "schema", "schema-0").read_bytes()
     shell.orders.environment.file_io.write_bytes(f"{shell.orders.location}/dropped", schema)

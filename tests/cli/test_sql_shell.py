@@ -23,12 +23,13 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from typer.testing import CliRunner
 
-from storage_lib import Catalog, InvalidInputError, open_catalog
+from storage_lib import Catalog, InvalidInputError, SqlSyntaxError, open_catalog
 from storage_lib.cli.app import app
+from storage_lib.cli.shell_commands import HELP
 from storage_lib.cli.sql_completion import StatementCompleter
 from storage_lib.cli.sql_output import ResultPrinter
 from storage_lib.cli.sql_shell import is_finished, run_shell
-from storage_lib.sql import Result
+from storage_lib.sql import Result, parse
 
 LONG_ENOUGH = 120.0
 COMMAND = Path(sys.executable).with_name("dynamic-table")
@@ -118,6 +119,15 @@ def test_commands_of_the_shell_need_no_semicolon(
 
     assert session.asked == ["SHOW TABLES;", "SHOW TABLES FROM shop;", "SHOW CREATE TABLE shop.orders;", "SELECT 1;"]
     assert ".timing on|off" in capsys.readouterr().err
+
+
+def test_the_help_names_every_statement_that_the_parser_knows() -> None:
+    with pytest.raises(SqlSyntaxError) as refused:
+        parse("nonsense")
+
+    keywords = set(re.findall(r"[A-Z]{2,}", str(refused.value).partition("found")[0])) - {"DESC"}
+    assert {"ALTER", "MERGE", "WITH"} < keywords
+    assert keywords <= set(re.findall(r"[A-Z]+", HELP))
 
 
 def test_an_unknown_command_lists_those_there_are(catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:

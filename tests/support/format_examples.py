@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -22,8 +22,13 @@ from storage_lib.dump import indented
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
-from storage_lib.schema.options.known_options import passed_through_documentation
-from storage_lib.schema.options.table_options import ChangelogMode, older_spellings, options_documentation
+from storage_lib.schema.options.option_reference import (
+    OptionDescription,
+    family_descriptions,
+    option_descriptions,
+    paimon_descriptions,
+)
+from storage_lib.schema.options.table_options import ChangelogMode, older_spellings
 from storage_lib.schema.types.row_kind import RowKind
 from tests.support.fake_environment import fake_environment
 
@@ -33,7 +38,8 @@ BLOCK = re.compile(r"(<!-- example: ([a-z0-9 -]+) -->\n```[a-z]*\n)(.*?)(```)", 
 COLUMNS = pa.schema([("dt", pa.date32()), ("id", pa.int64()), ("price", pa.decimal128(10, 2))])
 OPTIONS_HEAD = """# Options of a table
 
-Made from `storage_lib/schema/options/table_options.py` by `python -m tests.support.format_examples`; do not edit.
+Made from `storage_lib/schema/options` by `python -m tests.support.format_examples`; do not edit.
+`dynamic-table options [PREFIX]` and `storage_lib.describe_options(prefix)` show the same.
 
 Options are given to `create_table(..., options={...})`. What is not given comes from the catalog
 (`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog
@@ -52,6 +58,10 @@ def filled_in(page: str) -> str:
     return BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[4]}", page)
 
 
+FAMILIES = """
+## Options of columns, clients and buckets
+
+"""
 OPTIONS_OF_OTHERS = """
 Any other key is refused with the nearest one, wherever it is given: CREATE TABLE, ALTER TABLE, SET, hints, a
 connection, and `.option(...)` of Spark. `x.*` and `user.*` are free for notes of your own. Tables that other engines
@@ -71,20 +81,24 @@ the schema; this is what is done about them here:
 """
 
 
-def _older() -> str:
-    return "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
-
-
 def options_page() -> str:
     """docs/options.md as the code makes it today."""
-    return (
-        OPTIONS_HEAD
-        + options_documentation()
-        + OPTIONS_OF_OTHERS
-        + _older()
-        + OF_PAIMON
-        + passed_through_documentation()
-    )
+    older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
+    ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
+    return OPTIONS_HEAD + ours + FAMILIES + families + OPTIONS_OF_OTHERS + older + OF_PAIMON + _paimon()
+
+
+def _table_of(options: Iterable[OptionDescription]) -> str:
+    rows = (f"| `{each.option}` | {each.default} | {each.meaning} |\n" for each in options)
+    return "".join(["| option | default | meaning |\n", "|---|---|---|\n", *rows])
+
+
+def _paimon() -> str:
+    """Paimon's options by what is done about them."""
+    by_meaning: dict[str, list[str]] = {}
+    for each in paimon_descriptions():
+        by_meaning.setdefault(each.meaning, []).append(f"`{each.option}`")
+    return "".join(f"* {meaning} {', '.join(keys)}\n" for meaning, keys in by_meaning.items())
 
 
 def examples() -> dict[str, str]:

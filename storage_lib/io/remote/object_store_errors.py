@@ -48,7 +48,10 @@ def translated(act: str, path: str, error: Exception) -> Exception:
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"can't {act} {path}: there is no such file")
     if isinstance(error, PERMANENT) or _FORBIDDEN in str(error):
-        remedy = "Check the URL, the credentials and what they allow (docs/stores.md)"
+        remedy = (
+            "Check the URL, the credentials (the store's options, its environment variables or the machine's role) and "
+            "what they allow"
+        )
         return InvalidInputError(f"can't {act} {path}: {first_line(error)}. {remedy}")
     return UnavailableError(f"can't {act} {path}: {first_line(error)}. Try again when the store answers")
 

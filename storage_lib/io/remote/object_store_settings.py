@@ -40,6 +40,12 @@ _SPELLED = {
     "gs": {"credentials": "application_credentials", "endpoint": "base_url"},
     "azure": {"sas_token": "sas_key"},
 }
+_EXAMPLES = {
+    "s3": ("endpoint", "region", "access-key", "secret-key", "timeout"),
+    "gs": ("credentials", "endpoint", "timeout"),
+    "azure": ("account-name", "account-key", "sas-token", "timeout"),
+}
+"""For the error of an unknown one."""
 _OF_CLIENT = frozenset(
     {
         "allow_http",
@@ -86,7 +92,8 @@ def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = T
         given = ", ".join(f"{store}.{name}" for name in sorted({**settings, **client}))
         message = (
             f"can't open {url} with the options {given}: {first_line(error).rstrip('.')}. "
-            f"Options are named {store}.<setting>; docs/stores.md lists them"
+            f"Options are named {store}.<setting>, with the settings of obstore's store, such as "
+            f"{', '.join(f'{store}.{name}' for name in _EXAMPLES[store])}"
         )
         raise InvalidInputError(message) from error
 

@@ -211,7 +211,7 @@ def _widened(each: DataField, wanted: DataType) -> DataField:
     if is_nested(each.type) or is_nested(wanted) or not holds_every_value(wanted, each.type):
         message = (
             f"column {each.name!r} is {each.type}, of which {wanted} does not hold every value; only a wider type of "
-            "the same kind will do (docs/format.md). Add a column of the new type, and fill it"
+            "the same kind will do. Add a column of the new type, and fill it"
         )
         raise InvalidInputError(message)
     return replace(each, type=wanted.with_nullable(each.type.nullable))

@@ -1,6 +1,6 @@
 """Known options. Unknown options that a user sets are refused, since they would have no effect.
 
-    options of tables            docs/options.md
+    options of tables            table_options.py
     log.kafka.*, log.schema-registry.*, fields.*      the clients' and the columns'
     column.*, watermark.*        computed columns and watermarks, as CREATE TABLE writes them
     Paimon's                     for other engines (paimon_options.py)
@@ -95,7 +95,7 @@ def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) 
         hint = f"did you mean {_spelled_as(key, near)!r}?"
     else:
         hint = (
-            "SHOW OPTIONS in SQL, or docs/options.md, lists the options. "
+            "`dynamic-table options`, storage_lib.describe_options() and SHOW OPTIONS in SQL list them. "
             "A note of your own has the prefix 'x.' or 'user.'"
         )
     return InvalidInputError(f"{f'{what}: ' if what else ''}unknown option {key!r}; {hint}")
@@ -109,12 +109,3 @@ def _spelled_as(given: str, key: str) -> str:
 def _table_keys() -> frozenset[str]:
     paimon = (key for keys in (*PASSED_THROUGH.values(), *REFUSED_FEATURES.values()) for key in keys)
     return frozenset((*option_keys(), *_OF_FORMAT, *paimon))
-
-
-def passed_through_documentation() -> str:
-    """A Markdown list of Paimon's options and what is done about them."""
-    lines = []
-    for what, keys in (*PASSED_THROUGH.items(), *REFUSED_FEATURES.items()):
-        lines.append(f"* {what} {', '.join(f'`{key}`' for key in sorted(keys))}")
-    by_prefix = (f"`{prefix}*`: {what}" for prefix, what in PREFIXES_PASSED_THROUGH.items())
-    return "\n".join([*lines, *(f"* {each}" for each in by_prefix)]) + "\n"

@@ -1,4 +1,4 @@
-"""Every option of a table: key, type, default, meaning; one line each. docs/options.md is made from this."""
+"""Every option of a table: key, type, default, meaning; one line each. ``option_reference`` reads it."""
 
 # ruff: noqa: RUF009  the calls in defaults only make fields
 
@@ -42,8 +42,6 @@ from storage_lib.schema.options.option_values import (
     parse_wait,
     parse_word,
     parse_zstd_level,
-    spelled_bytes,
-    spelled_millis,
 )
 from storage_lib.schema.options.secret_text import MASK, holds_secret, without_password
 from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
@@ -259,7 +257,11 @@ class TableOptions:
         "Format of new data files: parquet, orc, avro, or a format added by a package.",
     )
     file_compression: str = _option(
-        "file.compression", "zstd", parse_text, "Codec of new data files; see docs/format.md."
+        "file.compression",
+        "zstd",
+        parse_text,
+        "Codec of new data files. Parquet: zstd, snappy, gzip, lz4, brotli or none; ORC: zstd, zlib, snappy, lz4 or "
+        "none; Avro: zstd, deflate or none.",
     )
     file_compression_zstd_level: int = _option(
         "file.compression.zstd-level", 1, parse_zstd_level, "Level of the zstd codec."
@@ -569,7 +571,8 @@ class TableOptions:
         LogConsistency.TRANSACTIONAL,
         parse_word(LogConsistency),
         "transactional: changes become visible with the snapshot, exactly once. eventual: changes become visible when "
-        "written, at least once, and files are written later; see docs/guarantees.md.",
+        "written, at least once, and files are written later; a write that is repeated appends its changes to the log "
+        "again.",
     )
     log_tier_interval_ms: int = _option(
         "log.tier-interval",
@@ -608,7 +611,13 @@ class TableOptions:
     log_transaction_timeout_ms: int = _option(
         "log.transaction.timeout", 600_000, parse_wait, "Time after which Kafka aborts an open transaction."
     )
-    log_scan: StartupMode = _option("log.scan", StartupMode.FULL, parse_word(StartupMode), "Where stream reads start.")
+    log_scan: StartupMode = _option(
+        "log.scan",
+        StartupMode.FULL,
+        parse_word(StartupMode),
+        "Where a stream starts: full (the newest snapshot, then later changes), latest (later changes only) or "
+        "from-timestamp (changes since log.scan.timestamp-millis).",
+    )
     log_scan_timestamp_millis: int | None = _option(
         "log.scan.timestamp-millis", None, parse_moment, "For log.scan=from-timestamp: epoch milliseconds."
     )
@@ -845,28 +854,6 @@ def option_keys() -> list[str]:
 def masked(options: Mapping[str, str]) -> dict[str, str]:
     """The options with secrets replaced by asterisks."""
     return {key: MASK if is_secret(key) else without_password(str(value)) for key, value in options.items()}
-
-
-def options_documentation() -> str:
-    """A Markdown table of every option."""
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for key, each in sorted(_BY_KEY.items()):
-        default = "" if each.default is None else _spelled_default(each.default, each.metadata["parse"])
-        lines.append(f"| `{key}` | {default} | {each.metadata['text']} |")
-    return "\n".join(lines) + "\n"
-
-
-def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
-    """The default as a user would write it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and parse in (parse_bytes, parse_size):
-        return spelled_bytes(value)
-    if isinstance(value, int) and parse in (parse_millis, parse_retention, parse_wait):
-        return spelled_millis(value)
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value)
 
 
 def _parsed(key: str, text: str, parse: Callable[[str], object]) -> object:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
-from storage_lib.schema.options.table_options import TableOptions, masked
+from storage_lib.schema.options.option_reference import describe_options
+from storage_lib.schema.options.table_options import masked
 from storage_lib.sql.definition.create_text import create_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
 from storage_lib.sql.state.result import Result, rows_of
@@ -159,13 +159,12 @@ def run_show_columns(state: SessionState, statement: ShowColumns) -> Result:
 def run_show_options(state: SessionState, statement: ShowOptions) -> Result:
     """All options that tables have, or those that one table was given; secrets masked."""
     if statement.table is None:
-        known = [each for each in fields(TableOptions) if "key" in each.metadata]
         lines: list[tuple[str | None, ...]] = [
-            (str(each.metadata["key"]), str(each.metadata["text"]))
-            for each in known
-            if matches(str(each.metadata["key"]), statement.pattern)
+            (each.option, each.default, each.meaning)
+            for each in describe_options()
+            if matches(each.option, statement.pattern)
         ]
-        return Result(rows=rows_of(("option", "meaning"), sorted(lines, key=str)))
+        return Result(rows=rows_of(("option", "default", "meaning"), lines))
     options = masked(state.load(statement.table).schema.options)
     found = [(key, value) for key, value in sorted(options.items()) if matches(key, statement.pattern)]
     return Result(rows=rows_of(("option", "value"), [line for line in found if not is_virtual(line[0])]))

@@ -22,7 +22,7 @@ FREE = {"x.team": "flights", "user.ticket": "7", "table-storage.x.team": "flight
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("foo", "unknown option 'foo'; SHOW OPTIONS in SQL, or docs/options.md, lists the options"),
+        ("foo", "unknown option 'foo'; `dynamic-table options`, storage_lib.describe_options() and SHOW OPTIONS"),
         ("buckets", "did you mean 'bucket'?"),
         ("write_only", "did you mean 'write-only'?"),
         ("compaction.maxsize-amplification", "did you mean 'compaction.max-size-amplification-percent'?"),

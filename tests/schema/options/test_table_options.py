@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
 from storage_lib.errors import InvalidInputError
@@ -15,7 +13,6 @@ from storage_lib.schema.options.table_options import (
     canonical_key,
     is_secret,
     masked,
-    options_documentation,
 )
 
 OF_PAIMON = [
@@ -228,16 +225,6 @@ def test_the_log_is_kafka_once_servers_are_known() -> None:
     assert TableOptions.parse({"log.kafka.bootstrap.servers": "a:9092"}).effective_log_system is LogSystem.KAFKA
     known = {"log.kafka.bootstrap.servers": "a:9092", "log.system": "none"}
     assert TableOptions.parse(known).effective_log_system is LogSystem.NONE
-
-
-def test_every_option_is_documented_with_key_and_meaning() -> None:
-    documented = options_documentation()
-
-    for each in fields(TableOptions):
-        if "key" in each.metadata:
-            assert f"| `{each.metadata['key']}` |" in documented
-            assert each.metadata["text"] in documented
-    assert documented.count("\n") == sum("key" in each.metadata for each in fields(TableOptions)) + 2
 
 
 @pytest.mark.parametrize(

@@ -342,8 +342,8 @@ CREATE TABLE t (id BIGINT);
 COMMENT ON TABLE t IS 'it''s mine';
 --> table default.t altered
 SHOW OPTIONS LIKE 'bucket';
---> option | meaning
---> bucket | Number of buckets of every partition and of Kafka partitions of the log. -1: dynamic buckets for a table with a primary key; for an append-only table rows have no bucket (its default).
+--> option | default | meaning
+--> bucket | 1 | Number of buckets of every partition and of Kafka partitions of the log. -1: dynamic buckets for a table with a primary key; for an append-only table rows have no bucket (its default).
 SHOW CREATE TABLE t;
 --> statement
 --> CREATE TABLE `default`.`t` (
