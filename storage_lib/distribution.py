@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DISTRIBUTION", "VERSION", "install_command"]
+__all__ = ["DISTRIBUTION", "VERSION", "install_command", "missing_module"]
 
 DISTRIBUTION = "spark-dynamic-tables"
 VERSION = "0.2.0"
@@ -12,3 +12,9 @@ VERSION = "0.2.0"
 def install_command(*extras: str) -> str:
     """The command that installs the library with optional dependencies, for messages of errors."""
     return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
+
+
+def missing_module(what: str, error: ModuleNotFoundError, *extras: str) -> ModuleNotFoundError:
+    """``error`` again, as that of ``what`` whose extras are not installed."""
+    package = (error.name or "").partition(".")[0]
+    return ModuleNotFoundError(f"{what} needs {package}: {install_command(*extras)}", name=error.name)

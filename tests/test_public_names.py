@@ -102,6 +102,24 @@ def test_modules_are_reached_by_their_package(program: str) -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "missing", "extras"),
+    [
+        ("storage_lib.spark.session", "pyspark", "spark"),
+        ("storage_lib.sql.parse", "lark", "spark,sql"),
+        ("storage_lib.sql.Session", "sqlglot", "spark,sql"),
+    ],
+)
+def test_a_name_that_needs_an_extra_says_which(name: str, missing: str, extras: str) -> None:
+    package, _, verb = name.rpartition(".")
+    script = f"import sys; sys.modules[{missing!r}] = None; from {package} import {verb}"
+
+    refused = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stderr
+
+    wanted = f"{name} needs {missing}: pip install 'spark-dynamic-tables[{extras}]'"
+    assert refused.splitlines()[-1] == f"ModuleNotFoundError: {wanted}"
+
+
 def test_errors_come_without_arrow() -> None:
     script = "from storage_lib.errors import StorageError; import sys; assert 'pyarrow' not in sys.modules"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import StorageError
 from storage_lib.io.environment import SystemClock
+from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
@@ -41,12 +41,14 @@ def examine(settings: Settings, table: str | None, *, deep: bool = False) -> lis
 
 
 def _java() -> Finding:
-    java = shutil.which("java")
-    if java is None:
-        text = "java is not on PATH; Spark and a local Kafka need version 17 or 21, the library alone needs none"
-        return Finding(what="java", is_well=False, text=text)
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    return Finding(what="java", is_well=True, text=said.splitlines()[0] if said else java)
+    problem = java_problem()
+    if problem is None:
+        return Finding(what="java", is_well=True, text=java_version() or "")
+    is_needed = find_spec("pyspark") is not None
+    text = (
+        f"{problem}. {REMEDY}" if is_needed else f"{problem}; only Spark needs it, and the extra spark is not installed"
+    )
+    return Finding(what="java", is_well=not is_needed, text=text)
 
 
 def _kafka(settings: Settings) -> Iterator[Finding]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from storage_lib.distribution import missing_module
+
 if TYPE_CHECKING:
     from storage_lib.spark.maintenance.distributed_compaction import compact
     from storage_lib.spark.runtime.spark_session import session
@@ -34,6 +36,7 @@ _HOMES = {
     "write": "verbs.dataframe_verbs",
     "write_stream": "verbs.stream_verbs",
 }
+_OF_EXTRAS = ("pandas", "pyspark")
 
 __all__ = [
     "SinkHeartbeat",
@@ -58,4 +61,9 @@ def __getattr__(name: str) -> object:
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
+            raise
+        raise missing_module(f"{__name__}.{name}", error, "spark") from error

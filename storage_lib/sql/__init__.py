@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from storage_lib.distribution import missing_module
+
 if TYPE_CHECKING:
     from storage_lib.sql.definition.table_declaration import declared_table
     from storage_lib.sql.read.tree_reader import Statement, parse
@@ -25,6 +27,7 @@ _HOMES = {
     "parse": "read.tree_reader",
     "statements_of": "text.script",
 }
+_OF_EXTRAS = ("lark", "pandas", "pyspark", "sqlglot")
 
 __all__ = ["Result", "Session", "Statement", "declared_table", "is_complete", "parse", "statements_of"]
 
@@ -35,4 +38,9 @@ def __getattr__(name: str) -> object:
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
+            raise
+        raise missing_module(f"{__name__}.{name}", error, "spark", "sql") from error

@@ -125,6 +125,21 @@ def test_the_reference_of_options_needs_no_warehouse() -> None:
     assert (refused.exit_code, "did you mean 'log.format'?" in refused.stderr) == (1, True)
 
 
+def test_a_missing_java_is_no_problem_of_an_installation_without_spark(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with_spark = shell.run("--json", "doctor")
+    monkeypatch.setattr("storage_lib.cli.doctor.find_spec", lambda _: None)
+    without = shell.run("--json", "doctor")
+
+    assert [(each.exit_code, json.loads(each.stdout)[0]["is_well"]) for each in (with_spark, without)] == [
+        (1, False),
+        (0, True),
+    ]
+    assert "only Spark needs it" in json.loads(without.stdout)[0]["text"]
+
+
 def test_what_is_half_a_table_is_found_and_mended(shell: Shell) -> None:
     schema = Path(shell.orders.location, "schema", "schema-0").read_bytes()
     shell.orders.environment.file_io.write_bytes(f"{shell.orders.location}/dropped", schema)

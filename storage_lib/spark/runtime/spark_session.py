@@ -11,16 +11,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.secret_text import secret_text_pattern
 from storage_lib.schema.options.table_options import secret_pattern
 from storage_lib.spark.runtime.loopback import loopback_settings
 from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
+from storage_lib.spark.runtime.spark_java import REMEDY, java_problem
 from storage_lib.spark.source.table_source import register
 
 STREAM_POOL = "dynamic-table-stream"
 MAINTENANCE_POOL = "dynamic-table-maintenance"
+_NO_JVM = "JAVA_GATEWAY_EXITED"
 _POOL_PROPERTY = "spark.scheduler.pool"
 
 _SETTINGS = {
@@ -49,14 +53,27 @@ def session(
     ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
     (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``) and has a private
     ``spark.local.dir`` unless one is configured (``scratch_directory``). ``conf`` overrides our settings.
+
+    Raises ``InvalidInputError`` if there is no Java that Spark can run on.
     """
+    try:
+        return _session(app_name, master, conf or {})
+    except PySparkRuntimeError as error:
+        if error.getCondition() != _NO_JVM:
+            raise
+        problem = java_problem() or "its Java process has ended; what it wrote to standard error says why"
+        message = f"Spark did not start: {problem}. {REMEDY}"
+        raise InvalidInputError(message) from error
+
+
+def _session(app_name: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
     # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
         builder = builder.master(master)
     ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
-    for key, value in {**ours, **_of_a_local_master(master, {**ours, **(conf or {})}), **(conf or {})}.items():
+    for key, value in {**ours, **_of_a_local_master(master, {**ours, **conf}), **conf}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
