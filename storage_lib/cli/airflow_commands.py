@@ -12,7 +12,7 @@ import typer
 from storage_lib.cli.context import reporting, settings_of
 from storage_lib.cli.output import print_rows
 from storage_lib.distribution import install_command
-from storage_lib.errors import AlreadyExistsError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 
 airflow = typer.Typer(no_args_is_help=True, help="Set up Airflow.")
 
@@ -35,6 +35,9 @@ def install_dags(
     replace: Annotated[bool, typer.Option(help="Overwrite files of these names that differ.")] = False,
 ) -> None:
     """Copy the DAGs that provision, stream, compact, re-process, drop and validate tables."""
+    if directory.exists() and not directory.is_dir():
+        message = f"{directory} is a file; name Airflow's DAGs folder, or a new folder below it"
+        raise InvalidInputError(message)
     source = shipped_dags()
     files = sorted(path.relative_to(source) for path in source.rglob("*") if _is_installed(path, source))
     differing = [file for file in files if _differs(source / file, directory / file)]

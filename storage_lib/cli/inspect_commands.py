@@ -11,6 +11,7 @@ import typer
 from storage_lib.cli.command_line_options import parsed_pairs
 from storage_lib.cli.context import REFUSED, reporting, settings_of
 from storage_lib.cli.output import note, print_fields, print_json, print_rows
+from storage_lib.errors import NotFoundError
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
 Partition = Annotated[
@@ -42,12 +43,20 @@ def tables(
     context: typer.Context, database: Annotated[str | None, typer.Argument(help="Only this database's.")] = None
 ) -> None:
     """List the tables."""
+    from storage_lib.schema.options.nearest import did_you_mean
+
     settings = settings_of(context)
-    names = settings.catalog().list_tables(database)
+    catalog = settings.catalog()
+    if database is not None and database not in (databases := catalog.list_databases()):
+        message = f"database {database} does not exist{did_you_mean(database, databases)}"
+        raise NotFoundError(message)
+    names = catalog.list_tables(database)
     if settings.as_json:
         print_json(names)
-    else:
+    elif names:
         print_rows([{"table": name} for name in names], as_json=False)
+    else:
+        note("no tables; `dynamic-table create` or CREATE TABLE in `dynamic-table sql` creates one")
 
 
 def describe(context: typer.Context, table: TableName, partition: Partition = None) -> None:

@@ -125,6 +125,28 @@ def test_the_reference_of_options_needs_no_warehouse() -> None:
     assert (refused.exit_code, "did you mean 'log.format'?" in refused.stderr) == (1, True)
 
 
+def test_a_catalog_without_tables_and_a_database_that_is_not_there_are_told_apart(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    empty = CliRunner().invoke(app, ["-w", str(tmp_path / "empty"), "tables"])
+    refused = shell.run("tables", "shopp")
+
+    assert (empty.exit_code, empty.stderr.startswith("no tables")) == (0, True)
+    assert shell.answer("tables", "shop") == ["shop.orders"]
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "NotFoundError: database shopp does not exist; did you mean 'shop'?\n",
+    )
+
+
+def test_dags_are_not_installed_into_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "dags"
+    file.write_text("")
+
+    refused = CliRunner().invoke(app, ["airflow", "install-dags", str(file)])
+
+    assert (refused.exit_code, f"{file} is a file" in refused.stderr.replace("\n", "")) == (1, True)
+
+
 def test_a_missing_java_is_no_problem_of_an_installation_without_spark(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

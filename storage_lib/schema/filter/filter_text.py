@@ -87,10 +87,17 @@ def parse_filter(text: str) -> Predicate:
     try:
         tree: Any = sqlglot.parse_one(text, dialect="spark", into=sqlglot.exp.Condition)
     except SqlglotError as error:
-        problem = str(error).partition("\n")[0].rstrip(".")
-        message = f"invalid filter {text!r}: {problem}; {_EXAMPLE}"
+        message = f"invalid filter {text!r}: {_problem(error)}; {_EXAMPLE}"
         raise InvalidInputError(message) from error
     return _Reader(text).predicate(tree)
+
+
+def _problem(error: Exception) -> str:
+    """Where sqlglot stopped reading. Its own words name classes of its code."""
+    for each in getattr(error, "errors", None) or ():
+        if each.get("highlight"):
+            return f"syntax error near {each['highlight']!r}, character {each['col']}"
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 class _Reader:
