@@ -52,15 +52,6 @@ class Installed:
         return done
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built wheel."""
-    into = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into], cwd=CHECKOUT, check=True)
-    [built] = into.glob("*.whl")
-    return built
-
-
 def install(wheel: Path, extras: str, directory: Path) -> Installed:
     """A new environment with the wheel and what these extras name, in the versions of the lock."""
     environment = directory / "environment"

@@ -1,0 +1,33 @@
+"""The distributions that a release consists of, built once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def build(kind: str, source: Path, into: Path) -> Path:
+    """The distribution of ``kind`` (wheel or sdist) that is built of the project at ``source``."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", into], cwd=source, check=True)
+    [built] = into.iterdir()
+    return built
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built wheel."""
+    return build("wheel", CHECKOUT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built of the unpacked source distribution, which is no git repository."""
+    sdist = build("sdist", CHECKOUT, tmp_path_factory.mktemp("sdist"))
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    subprocess.run(["tar", "--extract", "--file", sdist, "--directory", unpacked, "--strip-components=1"], check=True)
+    return build("wheel", unpacked, tmp_path_factory.mktemp("wheel_of_sdist"))
