@@ -90,7 +90,7 @@ def test_every_guide_has_something_to_run() -> None:
 
 
 def test_the_readme_is_two_screens() -> None:
-    assert len(README.read_text().splitlines()) <= 130
+    assert len(README.read_text().splitlines()) <= 105
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:
