@@ -103,6 +103,13 @@ def test_the_command_line_says_its_version_and_lists_tables(installed: Installed
     assert "shop.orders" in installed.run("dynamic-table", "-w", "listed", "tables").stdout
 
 
+def test_the_reference_of_options_comes_with_the_package(installed: Installed) -> None:
+    assert "Number of buckets" in installed.run("dynamic-table", "options", "bucket").stdout
+
+    program = "import storage_lib; print(storage_lib.describe_options('log.format')[0].default)"
+    assert installed.run("python", "-c", program).stdout == "debezium-json\n"
+
+
 def test_the_metadata_names_the_package_and_holds_the_readme(installed: Installed) -> None:
     program = (
         f"from importlib.metadata import metadata; said = metadata({DISTRIBUTION!r})\n"
