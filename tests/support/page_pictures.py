@@ -1,8 +1,9 @@
-"""Takes the pictures of the pages that the manual shows: docs/images/*.png, from tables made for it.
+"""Takes the screenshots of the documentation, docs/images/*.png, from tables made for this purpose.
 
     python -m tests.support.page_pictures [--into docs/images]
+    python -m tests.support.page_pictures --demo [--into docs/images]    # of the demo that runs, after `make demo`
 
-Starts an Airflow of its own in a folder that is thrown away, and a Chromium without a window.
+Starts an Airflow in a temporary folder, and a headless Chromium.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import argparse
 import json
 import sys
 import tempfile
+import time
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local"))
 
@@ -21,10 +25,15 @@ import pyarrow as pa
 from dynamic_table.sinks.sink_job import open_job_directory
 from local_airflow import LocalAirflow
 from storage_lib import Catalog, open_catalog
+from storage_lib.io.environment import SystemClock
 from tests.support.chromium import Chromium
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 DAYS = 45
+HOURS_BETWEEN_COMMITS = 17
+# Name, commits, and hours since the newest one.
+TABLES = (("shop.orders", 9, 0.05), ("shop.returns", 3, 5.0), ("shop.visits", 14, 0.7), ("lab.samples", 1, 60.0))
+DEMO = Path(__file__).resolve().parents[2] / ".local" / "demo"
 FORMS = (
     "maintain", "validate", "reprocess", "drop_old_partitions", "stream", "provision", "provision_tables", "publish",
 )  # fmt: skip
@@ -40,11 +49,20 @@ COLUMNS = pa.schema(
 
 
 def main() -> None:
-    """Make the tables, start Airflow, take the pictures."""
+    """Create the tables, start Airflow, take the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--into", type=Path, default=IMAGES)
-    into = parser.parse_args().into
-    into.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--demo", action="store_true", help="Take those of the running demo.")
+    arguments = parser.parse_args()
+    arguments.into.mkdir(parents=True, exist_ok=True)
+    if arguments.demo:
+        take_demo(arguments.into)
+    else:
+        take_pages(arguments.into)
+
+
+def take_pages(into: Path) -> None:
+    """The plugin's pages and forms, over tables with a history of some days."""
     with tempfile.TemporaryDirectory(prefix="pictures-") as scratch:
         jobs = Path(scratch) / "jobs"
         extra = {"warehouse": f"{scratch}/warehouse", "options": {"log.system": "none"}, "jobs_directory": str(jobs)}
@@ -65,19 +83,43 @@ def main() -> None:
             airflow.stop()
 
 
+def take_demo(into: Path) -> None:
+    """Airflow's list of DAGs and the table's page at the end of the demo."""
+    rest = LocalAirflow(home=DEMO / "airflow").rest
+    with tempfile.TemporaryDirectory(prefix="pictures-") as scratch, Chromium(Path(scratch)) as browser:
+        browser.log_in(rest.base_url, rest.user, rest.password)
+        browser.resize(1280, 1150)
+        browser.open(f"{rest.base_url}/dags")
+        browser.wait_for("document.body.innerText.includes('drop_old_partitions')")
+        browser.picture(into / "demo-dags.png")
+        browser.resize(1280, 1500)
+        browser.open(f"{rest.base_url}/dynamic-tables/table?name=demo.flights")
+        browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
+        browser.picture(into / "demo-table.png")
+
+
 def make_tables(catalog: Catalog) -> None:
     """A few tables as they are after some days. None is broken: an error would show a path of this machine."""
     random = np.random.default_rng(13)
-    for name, commits in (("shop.orders", 9), ("shop.returns", 3), ("shop.visits", 14), ("lab.samples", 1)):
+    for name, commits, hours in TABLES:
         options = {"bucket": "2", "write-only": "true"}
         table = catalog.create_table(name, COLUMNS, primary_key=["day", "id"], partition_by=["day"], options=options)
         for number in range(commits):
+            moment = time.time() - 3600 * (HOURS_BETWEEN_COMMITS * (commits - 1 - number) + hours)
             rows = int(random.integers(500, 3000))
             days = np.clip(random.normal(10 + 3 * number, 6, rows).astype(int), 0, DAYS - 1)
             stamps = np.datetime_as_string(np.datetime64("2026-10-01") + days)
-            table.append(pa.table({"day": stamps, "id": random.integers(0, 5000, rows), "amount": random.random(rows)}))
+            written = pa.table({"day": stamps, "id": random.integers(0, 5000, rows), "amount": random.random(rows)})
+            with clock_at(moment):
+                table.append(written)
             if name == "shop.orders" and number == 4:
-                table.compact()
+                with clock_at(moment + 3600 * HOURS_BETWEEN_COMMITS / 2):
+                    table.compact()
+
+
+def clock_at(moment: float) -> AbstractContextManager[object]:
+    """Stop the wall clock of this process at ``moment``, in epoch seconds."""
+    return patch.object(SystemClock, "now_millis", lambda _: int(1000 * moment))
 
 
 def make_sinks(jobs: Path) -> None:
