@@ -98,7 +98,8 @@ class Demo:
     def _start(self, kafka: LocalKafka, airflow: LocalAirflow) -> AirflowRest:
         self._say("starting Kafka and Airflow on 127.0.0.1")
         shutil.rmtree(HOME, ignore_errors=True)
-        HOME.mkdir(parents=True)
+        # The hourly run of maintain may start before the first table exists, and fails without a warehouse.
+        (HOME / "warehouse").mkdir(parents=True)
         kafka.start()
         self._say(f"  Kafka at {kafka.bootstrap_servers}")
         rest = airflow.start()

@@ -88,7 +88,7 @@ def take_demo(into: Path) -> None:
     rest = LocalAirflow(home=DEMO / "airflow").rest
     with tempfile.TemporaryDirectory(prefix="pictures-") as scratch, Chromium(Path(scratch)) as browser:
         browser.log_in(rest.base_url, rest.user, rest.password)
-        browser.resize(1280, 1150)
+        browser.resize(1280, 1480)
         browser.open(f"{rest.base_url}/dags")
         browser.wait_for("document.body.innerText.includes('drop_old_partitions')")
         browser.picture(into / "demo-dags.png")
