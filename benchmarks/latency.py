@@ -106,8 +106,8 @@ def _measured(servers: str, scratch: Path, arguments: argparse.Namespace) -> Ite
 
 def _of_leases(table: DynamicTable, store: str) -> Iterator[dict[str, object]]:
     took = seconds_of_a_lease(table, TURNS)
-    yield _record(f"a lease taken and given back, {store}, p50", 1000 * statistics.median(took), "ms")
-    yield _record(f"a lease taken and given back, {store}, p99", 1000 * float(np.percentile(took, 99)), "ms")
+    yield _record(f"lease acquired and released, {store}, p50", 1000 * statistics.median(took), "ms")
+    yield _record(f"lease acquired and released, {store}, p99", 1000 * float(np.percentile(took, 99)), "ms")
 
 
 def _through_spark(bench: SinkBench) -> Iterator[dict[str, object]]:
