@@ -1,6 +1,6 @@
-"""What other engines are known not to do, and why; the first that fits counts.
+"""Known limitations of other engines, with their reasons; the first that matches counts.
 
-A limit that is gone fails the suite as much as a new one.
+A limitation that no longer exists fails the suite, as a new one does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from tests.interop.one_life import DIFFERS, LACKS, REFUSES, Outcome
 from tests.interop.table_cases import TableCase
 
-NOT_COMPACTED = "sees what has been compacted: what was written since it leaves out"
+NOT_COMPACTED = "omits rows that were written after the last compaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,39 +34,39 @@ LIMITS = (
         does="read",
         verb="read tag",
         said="takes no options",
-        reason="its interface for Python reads the newest snapshot only",
+        reason="its Python interface reads the newest snapshot only",
     ),
     Limit(
         engine="pypaimon",
         case="MULTISET",
         said=r"Unsupported data type: MULTISET",
-        reason="it does not know the type",
+        reason="it does not support the type",
     ),
     Limit(
         engine="pypaimon",
         case="partial-update, sequence groups",
         said=r"does not yet implement: .*sequence-group",
-        reason="it has no sequence groups and no aggregated columns",
+        reason="it supports neither sequence groups nor aggregated columns",
     ),
     Limit(
         engine="rust",
         case="*ORC",
         does="write",
         said="ORC compression 'zstd' is not supported",
-        reason="it writes no ORC with zstd, Paimon's default",
+        reason="it can't write ORC with zstd, Paimon's default",
     ),
     Limit(
         engine="pypaimon",
         case="*Avro",
         does="write",
         said="Unsupported pyarrow type for Avro conversion: map",
-        reason="it writes no MAP into Avro files",
+        reason="it can't write MAP columns to Avro files",
     ),
     Limit(
         engine="[!o]*",
         case="value counts*",
         said=r"value-count \(this table has no primary key and counts equal rows, .* into an append-only table",
-        reason="the kind is ours alone",
+        reason="only this library supports this kind of table",
     ),
 )
 

@@ -154,8 +154,8 @@ TABLES: dict[str, TableCase] = {
         columns=COUNTED,
         lives=("made by us", "made by Flink"),
         not_by={
-            "rust": "writes keys that may be null, which no reader that is built on Arrow's C++ takes",
-            "pypaimon": "does not know the type",
+            "rust": "writes keys that may be null, which readers built on Arrow's C++ can't read",
+            "pypaimon": "does not support the type",
         },
     ),
     "VARIANT": TableCase(columns=VARIANTS, options={"file.format": "parquet"}, lives=NOT_BY_FLINK),
