@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.dump import indented
+from storage_lib.file_store.merge_tree.merge_function.aggregators import functions_documentation
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
@@ -36,18 +37,25 @@ DOCS = Path(__file__).parents[2] / "docs"
 FORMAT_PAGE, OPTIONS_PAGE = DOCS / "format.md", DOCS / "options.md"
 BLOCK = re.compile(r"(<!-- example: ([a-z0-9 -]+) -->\n```[a-z]*\n)(.*?)(```)", re.DOTALL)
 COLUMNS = pa.schema([("dt", pa.date32()), ("id", pa.int64()), ("price", pa.decimal128(10, 2))])
-OPTIONS_HEAD = """# Options of a table
+OPTIONS_HEAD = """# Options
 
-Made from `storage_lib/schema/options` by `python -m tests.support.format_examples`; do not edit.
+The options of tables and of their columns. [Choosing buckets and merge engines](choosing.md) and [Tuning](tuning.md)
+say when to change the most important ones; [Catalogs](catalogs.md) and [Stores](stores.md) describe those of a
+connection.
+
+Generated from the code by `python -m tests.support.format_examples`; do not edit.
 `dynamic-table options [PREFIX]` and `storage_lib.describe_options(prefix)` show the same.
 
-Options are given to `create_table(..., options={...})`. What is not given comes from the catalog
-(`open_catalog(warehouse, options)`, or Airflow's connection), then from the defaults. CREATE merges table and catalog
-and freezes the result in the table's schema; a later change of the catalog's options changes no table that exists.
+Give options to `create_table(..., options={...})`, or to `WITH (...)` in SQL. A missing option is taken from the
+catalog (`open_catalog(warehouse, options)`, or the connection of Airflow), then from the defaults. CREATE merges the
+options of table and catalog and stores the result in the table's schema, so a later change of the catalog's options
+changes no existing table.
 
-The catalog's `log.kafka.*` (servers, client settings) and its secrets are not frozen: they are looked up in the
-catalog each time. A secret among a table's own options is refused. Every other `log.kafka.*` key goes to the Kafka
-client as it is.
+Options of the catalog that begin with `log.kafka.` (servers, settings of the Kafka client) and secrets are not stored
+in the table: the catalog supplies them each time it opens the table. A secret among a table's own options is refused.
+`log.kafka.*` keys that are not listed here are passed to the Kafka client.
+
+## Tables
 
 """
 
@@ -59,15 +67,24 @@ def filled_in(page: str) -> str:
 
 
 FAMILIES = """
-## Options of columns, clients and buckets
+Any other key is refused, with the nearest known key, in CREATE TABLE, ALTER TABLE, SET, hints, connections and
+`.option(...)` of Spark. Use the prefixes `x.` and `user.` for your own notes. Tables that other engines created can
+have any options.
+
+## Columns, clients and buckets
+
+These options name a column, a setting or a note in their key. Those of columns, except `default-value`, are for tables
+with `merge-engine=aggregation` or `partial-update`:
+
+"""
+FUNCTIONS = """
+Aggregate functions:
 
 """
 OPTIONS_OF_OTHERS = """
-Any other key is refused with the nearest one, wherever it is given: CREATE TABLE, ALTER TABLE, SET, hints, a
-connection, and `.option(...)` of Spark. `x.*` and `user.*` are free for notes of your own. Tables that other engines
-made are opened with whatever options they have.
-
 ## Other spellings
+
+Older names of options, from FLIP-188 and Paimon:
 
 | given | read as |
 |---|---|
@@ -75,8 +92,8 @@ made are opened with whatever options they have.
 OF_PAIMON = """
 ## Paimon's options
 
-Tables are shared with Flink, Spark and others through Paimon, so options for these can be set here. They are kept in
-the schema; this is what is done about them here:
+Other engines, such as Flink, use the same table through Paimon, so their options can be set here. Unless they are
+refused, they are stored in the schema and have no effect in this library:
 
 """
 
@@ -85,7 +102,7 @@ def options_page() -> str:
     """docs/options.md as the code makes it today."""
     older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
     ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
-    return OPTIONS_HEAD + ours + FAMILIES + families + OPTIONS_OF_OTHERS + older + OF_PAIMON + _paimon()
+    return OPTIONS_HEAD + ours + FAMILIES + families + FUNCTIONS + functions_documentation() + OPTIONS_OF_OTHERS + older + OF_PAIMON + _paimon()
 
 
 def _table_of(options: Iterable[OptionDescription]) -> str:

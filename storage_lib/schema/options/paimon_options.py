@@ -7,7 +7,7 @@ Tables are shared, so options for Flink and Spark can be set here as well. Any o
 from __future__ import annotations
 
 PASSED_THROUGH: dict[str, tuple[str, ...]] = {
-    "Kept for scans and look-ups of other engines; reads here have their own options.": (
+    "For scans and look-ups of other engines.": (
         "blob-as-descriptor",
         "blob-compaction.enabled",
         "blob-descriptor-field",
@@ -143,7 +143,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "vector.file.format",
         "vector.target-file-size",
     ),
-    "Kept for other engines, which expire or mark partitions by it; drop_partitions drops them here.": (
+    "For expiring and marking partitions in other engines; `drop_partitions` drops them here.": (
         "end-input.check-partition-expire",
         "metastore.partitioned-table",
         "metastore.tag-to-partition",
@@ -168,7 +168,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "partition.timestamp-formatter",
         "partition.timestamp-pattern",
     ),
-    "Kept for other engines' commits; here table.tags and CALL sys.create_tag make tags.": (
+    "For automatic tags of other engines' commits; `table.tags` and `CALL sys.create_tag` create tags here.": (
         "tag.automatic-completion",
         "tag.automatic-creation",
         "tag.batch.customized-name",
@@ -183,7 +183,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "tag.time-expire-enabled",
         "tag.time-retained",
     ),
-    "Kept for other engines' commits and their expiry; expire_snapshots expires snapshots here.": (
+    "For other engines' commits and their expiry; `expire_snapshots` expires snapshots here.": (
         "changelog.precommit-compact.thread-num",
         "commit.callbacks",
         "commit.custom-listeners",
@@ -216,7 +216,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "visibility-callback.enabled",
         "visibility-callback.timeout",
     ),
-    "Kept for other engines, which write Iceberg metadata by it; none is written here.": (
+    "For Iceberg metadata that other engines write; this library writes none.": (
         "metadata.iceberg.compaction.max.file-num",
         "metadata.iceberg.compaction.min.file-num",
         "metadata.iceberg.database",
@@ -235,7 +235,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "metadata.iceberg.table",
         "metadata.iceberg.uri",
     ),
-    "Kept for the compactions of other engines; those here follow compaction.* of the list above.": (
+    "For compactions of other engines; those of this library use the options `compaction.*` above.": (
         "changelog-producer.lookup-wait",
         "changelog-producer.row-deduplicate-ignore-fields",
         "clustering.columns",
@@ -285,7 +285,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "write.compaction-skip",
         "zorder.var-length-contribution",
     ),
-    "Kept for files that other engines write; files written here do without it.": (
+    "For files that other engines write.": (
         "async-file-write",
         "changelog-file.compression",
         "changelog-file.format",
@@ -330,7 +330,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "write.sequence-number-init-mode",
         "write.use-v2-write",
     ),
-    "Kept for the writers of other engines; it changes no row that is written here.": (
+    "For writers of other engines.": (
         "add-column-before-partition",
         "alter-column-null-to-not-null.disabled",
         "auto-create",
@@ -380,7 +380,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
 """How they are treated -> the keys."""
 
 REFUSED_FEATURES: dict[str, tuple[str, ...]] = {
-    "Refused where it would change which rows a table shows, or where its files are; the error names the reason.": (
+    "Refused if they would change the rows of a table, or the location of its files; the error names the reason.": (
         "blob-field",
         "chain-table.enabled",
         "data-evolution.enabled",
@@ -407,11 +407,11 @@ REFUSED_FEATURES: dict[str, tuple[str, ...]] = {
 """Keys that another check refuses, unless their value asks for nothing."""
 
 PREFIXES_PASSED_THROUGH: dict[str, str] = {
-    "avro.": "Kept for Avro files that other engines write.",
-    "orc.": "Kept for ORC files that other engines write.",
-    "parquet.": "Kept for Parquet files that other engines write.",
-    "file-index.": "Kept for other engines, which write index files by it; here none are written or used.",
-    "iceberg.": "Kept for other engines, which write Iceberg metadata by it; none is written here.",
-    "commit.callback.": "Kept for other engines' commits, which call it.",
-    "tag.callback.": "Kept for other engines' commits, which call it.",
+    "avro.": "For Avro files that other engines write.",
+    "orc.": "For ORC files that other engines write.",
+    "parquet.": "For Parquet files that other engines write.",
+    "file-index.": "For index files of other engines; this library writes and uses none.",
+    "iceberg.": "For Iceberg metadata that other engines write; this library writes none.",
+    "commit.callback.": "For callbacks of other engines' commits.",
+    "tag.callback.": "For callbacks of other engines' commits.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.merge_tree.merge_function.chosen_value import (
@@ -38,14 +39,14 @@ def aggregator_of(table: str, column: DataField, function: str, options: FieldOp
             f"{', '.join(_FUNCTIONS)}"
         )
         raise InvalidInputError(message)
-    fits, types, make = _FUNCTIONS[function]
-    if not fits(column.type):
+    found = _FUNCTIONS[function]
+    if not found.fits(column.type):
         message = (
-            f"table {table}: aggregate function {function} is for {types}, but column {column.name!r} is "
+            f"table {table}: aggregate function {function} is for {found.types}, but column {column.name!r} is "
             f"{column.type}. Give the column another function or another type"
         )
         raise InvalidInputError(message)
-    aggregator = make(table, column, options)
+    aggregator = found.make(table, column, options)
     return IgnoreRetract(aggregator=aggregator) if column.name in options.ignore_retract else aggregator
 
 
@@ -92,38 +93,126 @@ def _collect(table: str, column: DataField, options: FieldOptions) -> FieldAggre
     return Collect(distinct=distinct, compares=compares)
 
 
-_Fits = Callable[[DataType], bool]
-_Make = Callable[[str, DataField, FieldOptions], FieldAggregator]
-_FUNCTIONS: Mapping[str, tuple[_Fits, str, _Make]] = {
-    "sum": (_is_in(_NUMBERS), "numbers", lambda table, column, _: Sum(table=table, column=column.name)),
-    "product": (
-        _has_a_one,
-        "numbers that may be 1 (a DECIMAL with digits before the point)",
-        lambda table, column, _: Product(table=table, column=column.name),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Function:
+    fits: Callable[[DataType], bool]
+    types: str
+    meaning: str
+    make: Callable[[str, DataField, FieldOptions], FieldAggregator]
+    kind: type[FieldAggregator]
+
+
+_FUNCTIONS: Mapping[str, _Function] = {
+    "sum": _Function(
+        fits=_is_in(_NUMBERS),
+        types="numbers",
+        meaning="sum of the values; NULL is ignored",
+        make=lambda table, column, _: Sum(table=table, column=column.name),
+        kind=Sum,
     ),
-    "count": (
-        _is_in(frozenset({TypeRoot.INTEGER, TypeRoot.BIGINT})),
-        "INT and BIGINT",
-        lambda table, column, _: Count(table=table, column=column.name),
+    "product": _Function(
+        fits=_has_a_one,
+        types="numbers that may be 1 (a DECIMAL with digits before the point)",
+        meaning="product of the values; NULL is ignored",
+        make=lambda table, column, _: Product(table=table, column=column.name),
+        kind=Product,
     ),
-    "max": (
-        _is_in(_NUMBERS | _TEXTS | _TIMES),
-        "numbers, texts, dates and times",
-        lambda _, column, __: Extreme(name="max", type=column.type),
+    "count": _Function(
+        fits=_is_in(frozenset({TypeRoot.INTEGER, TypeRoot.BIGINT})),
+        types="INT and BIGINT",
+        meaning="number of values that are not NULL",
+        make=lambda table, column, _: Count(table=table, column=column.name),
+        kind=Count,
     ),
-    "min": (
-        _is_in(_NUMBERS | _TEXTS | _TIMES),
-        "numbers, texts, dates and times",
-        lambda _, column, __: Extreme(name="min", type=column.type),
+    "max": _Function(
+        fits=_is_in(_NUMBERS | _TEXTS | _TIMES),
+        types="numbers, texts, dates and times",
+        meaning="greatest value; NULL is ignored",
+        make=lambda _, column, __: Extreme(name="max", type=column.type),
+        kind=Extreme,
     ),
-    "last_value": (_is_any, "every type", lambda *_: LastValue()),
-    LAST_NON_NULL_VALUE: (_is_any, "every type", lambda *_: LastNonNullValue()),
-    "first_value": (_is_any, "every type", lambda *_: FirstValue()),
-    "first_non_null_value": (_is_any, "every type", lambda *_: FirstNonNullValue()),
-    "first_not_null_value": (_is_any, "every type", lambda *_: FirstNonNullValue()),
-    "bool_and": (_is_in(frozenset({TypeRoot.BOOLEAN})), "BOOLEAN", lambda *_: BooleanExtreme(name="bool_and")),
-    "bool_or": (_is_in(frozenset({TypeRoot.BOOLEAN})), "BOOLEAN", lambda *_: BooleanExtreme(name="bool_or")),
-    "collect": (_is_array, "ARRAY", _collect),
-    "merge_map": (_is_map_with_scalar_keys, "MAP with scalar keys", lambda *_: MergeMap()),
-    "listagg": (_is_unbounded_text, "STRING", _list_agg),
+    "min": _Function(
+        fits=_is_in(_NUMBERS | _TEXTS | _TIMES),
+        types="numbers, texts, dates and times",
+        meaning="least value; NULL is ignored",
+        make=lambda _, column, __: Extreme(name="min", type=column.type),
+        kind=Extreme,
+    ),
+    "last_value": _Function(
+        fits=_is_any, types="every type", meaning="newest value, also NULL", make=lambda *_: LastValue(), kind=LastValue
+    ),
+    LAST_NON_NULL_VALUE: _Function(
+        fits=_is_any,
+        types="every type",
+        meaning="newest value that is not NULL",
+        make=lambda *_: LastNonNullValue(),
+        kind=LastNonNullValue,
+    ),
+    "first_value": _Function(
+        fits=_is_any,
+        types="every type",
+        meaning="oldest value, also NULL",
+        make=lambda *_: FirstValue(),
+        kind=FirstValue,
+    ),
+    "first_non_null_value": _Function(
+        fits=_is_any,
+        types="every type",
+        meaning="oldest value that is not NULL",
+        make=lambda *_: FirstNonNullValue(),
+        kind=FirstNonNullValue,
+    ),
+    "first_not_null_value": _Function(
+        fits=_is_any,
+        types="every type",
+        meaning="the same as first_non_null_value",
+        make=lambda *_: FirstNonNullValue(),
+        kind=FirstNonNullValue,
+    ),
+    "bool_and": _Function(
+        fits=_is_in(frozenset({TypeRoot.BOOLEAN})),
+        types="BOOLEAN",
+        meaning="whether all values are true; NULL is ignored",
+        make=lambda *_: BooleanExtreme(name="bool_and"),
+        kind=BooleanExtreme,
+    ),
+    "bool_or": _Function(
+        fits=_is_in(frozenset({TypeRoot.BOOLEAN})),
+        types="BOOLEAN",
+        meaning="whether any value is true; NULL is ignored",
+        make=lambda *_: BooleanExtreme(name="bool_or"),
+        kind=BooleanExtreme,
+    ),
+    "collect": _Function(
+        fits=_is_array,
+        types="ARRAY",
+        meaning="elements of all arrays, oldest first",
+        make=_collect,
+        kind=Collect,
+    ),
+    "merge_map": _Function(
+        fits=_is_map_with_scalar_keys,
+        types="MAP with scalar keys",
+        meaning="entries of all maps; for each key the newest",
+        make=lambda *_: MergeMap(),
+        kind=MergeMap,
+    ),
+    "listagg": _Function(
+        fits=_is_unbounded_text,
+        types="STRING",
+        meaning="all values, oldest first, with a delimiter between them; NULL is ignored",
+        make=_list_agg,
+        kind=ListAgg,
+    ),
 }
+
+
+def functions_documentation() -> str:
+    """A Markdown table of the aggregate functions."""
+    lines = ["| function | types | value | rows of kind -U and -D |", "|---|---|---|---|"]
+    # A property, rather than a bool, where it depends on the column's type.
+    of_scalars = "retract scalar elements"
+    retracts: dict[object, str] = {True: "retract", False: "refused"}
+    for name, each in sorted(_FUNCTIONS.items()):
+        lines.append(f"| `{name}` | {each.types} | {each.meaning} | {retracts.get(each.kind.takes_back, of_scalars)} |")
+    return "\n".join(lines) + "\n"
