@@ -1,11 +1,12 @@
-"""MkDocs hooks of the documentation site (mkdocs.yml): pages from outside docs/, and links to them.
+"""MkDocs hooks of the documentation site (mkdocs.yml): pages from outside docs/ and from notebooks, and links to them.
 
 README.md is the site's home. A link to another file of the checkout leads to a copy of it below ``files/``; a link to
-a folder becomes plain text, because the site has no listing of folders.
+a folder becomes plain text, because the site has no listing of folders. A notebook becomes a page of the same name.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -35,7 +36,23 @@ def on_files(files: Files, config: Any) -> Files:
         content = (CHECKOUT / target).read_bytes()
         files.append(File.generated(config, f"files/{target}", content=content))
     files.append(File.generated(config, "decisions/index.md", content=decisions_index()))
+    for notebook in sorted(DOCS.rglob("*.ipynb")):
+        place = notebook.relative_to(DOCS).with_suffix(".md").as_posix()
+        files.append(File.generated(config, place, content=notebook_page(notebook)))
     return files
+
+
+def notebook_page(notebook: Path) -> str:
+    """A notebook's cells and their printed output as a page, with a link to the notebook."""
+    parts = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        outputs = ("".join(output["text"]).rstrip() for output in cell.get("outputs", ()))
+        parts.extend(f"```text\n{output}\n```" for output in outputs)
+    # HTML, because MkDocs would lead a link to the file's page.
+    parts.append(f'<a href="../{notebook.name}" download>Download this page as a notebook</a>')
+    return "\n\n".join(parts) + "\n"
 
 
 def decisions_index() -> str:
@@ -50,7 +67,7 @@ def decisions_index() -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to files outside docs/ to their places on the site."""
     place = page.file.src_uri
-    return markdown if place in PAGES.values() else rewritten(markdown, DOCS / place, place)
+    return markdown if page.file.generated_by else rewritten(markdown, DOCS / place, place)
 
 
 def linked_files(files: Files) -> set[str]:
@@ -77,7 +94,8 @@ def rewritten(text: str, origin: Path, place: str) -> str:
         if path in PAGES:
             there = PAGES[path]
         elif path.startswith("docs/"):
-            there = path.removeprefix("docs/")
+            there = path.removeprefix("docs/").removesuffix(".ipynb")
+            there += ".md" if path.endswith(".ipynb") else ""
         elif (CHECKOUT / path).is_file():
             there = f"files/{path}"
         else:
