@@ -152,7 +152,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name the longest scopes beside the slowest tests: their order is kept in ``tests/support/work_order.py``."""
+    """Report the longest scopes next to the slowest tests: their order is kept in ``tests/support/work_order.py``."""
     if config.option.durations:
         terminalreporter.section(f"slowest {config.option.durations} scopes")
         for line in _scope_seconds.lines(config.option.durations):

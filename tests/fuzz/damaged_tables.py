@@ -69,7 +69,7 @@ def _shown(table: DynamicTable, tag: str | None = None) -> Content:
 
 
 def damage_one_file(chance: random.Random) -> str:
-    """Damage a file of a table, and use the table; returns what was done. Raises whatever is no sound answer."""
+    """Damage a file of a table, use the table, and return what was damaged. Raises if an answer is wrong."""
     of = prepared(vectors=chance.random() < 0.5, file_format=chance.choice(FORMATS))
     kinds: dict[str, list[str]] = {}
     for path in sorted(of.files):

@@ -1,4 +1,4 @@
-"""Decoders of bytes that others wrote: what is no sound input is an error of theirs, and never anything else."""
+"""Decoders of bytes from other programs: for invalid input they may only raise their declared errors."""
 
 from __future__ import annotations
 

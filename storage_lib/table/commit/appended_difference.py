@@ -20,7 +20,7 @@ def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions
     if schema.crosses_partitions:
         return "its primary key lacks a partition column, so the old and the new row of a key may be in two partitions"
     if options.merge_engine != "deduplicate":
-        return f"its merge engine is {options.merge_engine}, which merges what is appended with what is there"
+        return f"its merge engine is {options.merge_engine}, which merges appended rows with the stored ones"
     if options.sequence_field:
         return "its sequence.field, not the order of commits, decides which row wins"
     if options.ignore_delete:
