@@ -50,10 +50,11 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Catalog:
-    """Tables of one home of entries, their files below ``warehouse``.
+    """Tables by name, with their files below ``warehouse``.
 
-    ``options`` are defaults for new tables, and what a connection knows: servers and credentials. The former are
-    frozen into a table when it is created; the latter are looked up here each time and stored nowhere.
+    ``options`` are defaults for new tables, and settings of the connection such as servers and credentials. CREATE
+    stores the former in the table; the latter are never stored, and the catalog supplies them each time it opens a
+    table.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class Catalog:
         return f"<{type(self).__name__} {without_password(self.warehouse)}>"
 
     def supports_managed_table(self) -> bool:
-        """Whether a CREATE without a connector makes a table with storage of its own here (FLIP-188): it does."""
+        """Return True: a CREATE without a connector creates a table with its own storage (FLIP-188)."""
         return True
 
     @property
     def lock_factory(self) -> LockFactory | None:
-        """Makes this catalog's lock, in whatever process; None if it has none."""
+        """Creates this catalog's lock in any process; None if the catalog has none."""
         return None
 
     @tells_outcome
@@ -94,14 +95,14 @@ class Catalog:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> DynamicTable:
-        """Make a table and its log. Columns are an Arrow schema, names with types (``{"name": "VARCHAR(20)"}``),
-        or what SQL has between the parentheses (``"id INT NOT NULL, name STRING"``).
+        """Create a table and its log.
 
-        With ``if_not_exists`` an existing table is returned as it is, its log made if it lacks one; if it differs from
-        what is declared, a warning in the log (``logging``) names the differences.
+        ``schema`` is an Arrow schema, a mapping such as ``{"name": "VARCHAR(20)"}``, or SQL text such as ``"id INT NOT
+        NULL"``. With ``if_not_exists`` an existing table is returned unchanged, except that a missing log is created;
+        if the table differs from the declaration, a warning in the log (``logging``) lists the differences.
 
-        Raises ``InvalidInputError`` for whatever can't be a table, ``AlreadyExistsError`` for a table or a foreign
-        topic of that name, ``UnavailableError`` if Kafka can't be reached; then nothing is left behind.
+        Raises ``InvalidInputError`` for an invalid declaration, ``AlreadyExistsError`` if a table or another owner's
+        topic has the name, ``UnavailableError`` if Kafka does not answer. After an error, no part of the table is left.
         """
         table_name = TableName.parse_plain(name)
         descriptor = _descriptor(schema, primary_key, partition_by, options, comment)
@@ -119,7 +120,7 @@ class Catalog:
             return self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
 
     def load_table(self, name: str) -> DynamicTable:
-        """The table as it is now, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if there is none."""
+        """Load a table, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if it does not exist."""
         table_name = TableName.parse(name)
         if table_name.system_table is not None:
             message = f"{name} is a system table, which can only be read: use system_table({name!r})"
@@ -134,7 +135,7 @@ class Catalog:
         return table if table_name.branch is None else table.branches.open(table_name.branch)
 
     def system_table(self, name: str) -> pa.Table:
-        """A system table, as ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``DynamicTable``."""
+        """Return a system table, ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``TableInspection``."""
         table_name = TableName.parse(name)
         if table_name.system_table is None:
             message = f"{name} is not the name of a system table; write for example {name}$snapshots"
@@ -145,14 +146,14 @@ class Catalog:
 
     @tells_outcome
     def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:
-        """``DynamicTable.alter`` of the table of that name; ``NotFoundError`` if there is none."""
+        """Alter a table as ``DynamicTable.alter`` does; ``NotFoundError`` if it does not exist."""
         return self.load_table(name).alter(*changes)
 
     @tells_outcome
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Delete a table, its log and its files; ``NotFoundError`` if there is none, unless ``if_exists``.
+        """Delete a table, its log and its files; ``NotFoundError`` if it does not exist, unless ``if_exists``.
 
-        Repeatable: a drop that was interrupted, or whose topic could not be deleted, is finished by the next.
+        If a drop was interrupted, or its topic could not be deleted, repeat the call to complete it.
         """
         table_name = TableName.parse_plain(name)
         with self._entries.lock(table_name):
@@ -162,11 +163,11 @@ class Catalog:
 
     @tells_outcome
     def rename_table(self, name: str, new_name: str) -> DynamicTable:
-        """Give a table another name, in another database if need be; its directory moves, its log keeps its topic.
+        """Rename a table, also to another database. Its directory moves; its log keeps the topic.
 
-        A repeated call completes an interrupted rename. Processes that have the table open must load it again. Raises
-        ``NotFoundError`` for a table that is not there, ``AlreadyExistsError`` if the new name is taken and
-        ``InvalidInputError`` on a store that can't move a directory at once (object stores).
+        If a rename was interrupted, repeat the call to complete it. Processes that have the table open must load it
+        again. Raises ``NotFoundError`` if the table does not exist, ``AlreadyExistsError`` if the new name is in use,
+        and ``InvalidInputError`` on a store that cannot move a directory atomically (object stores).
         """
         old, new = TableName.parse_plain(name), TableName.parse_plain(new_name)
         with ExitStack() as locks:
@@ -181,11 +182,11 @@ class Catalog:
             return self.load_table(new_name)
 
     def list_tables(self, database: str | None = None) -> list[str]:
-        """Names of all tables, or of one database's, sorted."""
+        """Return the names of all tables, or of one database's, sorted."""
         return sorted(str(name) for name in self._entries.names(database))
 
     def table_exists(self, name: str) -> bool:
-        """Whether a table of that name exists. Its schema is not read, so a damaged table counts as well."""
+        """Return whether a table exists. Its schema is not read, so a damaged table exists as well."""
         place = self._entries.place(TableName.parse_plain(name))
         return place is not None and self._schemas(place).latest_id() is not None
 
@@ -193,9 +194,9 @@ class Catalog:
     def create_database(
         self, database: str, properties: Mapping[str, str] | None = None, *, if_not_exists: bool = False
     ) -> None:
-        """Make a database; ``AlreadyExistsError`` if there is one, unless ``if_not_exists``.
+        """Create a database; ``AlreadyExistsError`` if it exists, unless ``if_not_exists``.
 
-        There need not be one before a table is made in it: that makes it too.
+        ``create_table`` also creates the database of its table.
         """
         name = database_name(database)
         # A directory is a database, even if its properties could not be written.
@@ -207,9 +208,9 @@ class Catalog:
 
     @tells_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a database; ``InvalidInputError`` if it holds tables, unless ``cascade`` drops them too.
+        """Drop a database; ``InvalidInputError`` if it contains tables, unless ``cascade`` drops them as well.
 
-        Repeating an interrupted drop finishes it.
+        If a drop was interrupted, repeat the call to complete it.
         """
         if not self.database_exists(database_name(database)):
             if if_exists:
@@ -233,15 +234,15 @@ class Catalog:
             self._entries.drop_database(database)
 
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         return self._entries.databases()
 
     def database_exists(self, database: str) -> bool:
-        """Whether there is a database of that name."""
+        """Return whether a database exists."""
         return self._entries.database_properties(database_name(database)) is not None
 
     def database_properties(self, database: str) -> dict[str, str]:
-        """The properties that a database was created with; ``NotFoundError`` if it does not exist."""
+        """Return the properties of a database; ``NotFoundError`` if it does not exist."""
         found = self._entries.database_properties(database_name(database))
         if found is None:
             message = (
@@ -252,11 +253,11 @@ class Catalog:
 
     @property
     def orphans(self) -> CatalogOrphans:
-        """What interrupted CREATE and DROP statements left behind."""
+        """Remains of interrupted CREATE and DROP statements."""
         return CatalogOrphans(self._environment, self._entries, self._life, self.warehouse)
 
     def orphan_topics(self) -> OrphanTopics:
-        """Topics on this catalog's brokers that no table uses; ``InvalidInputError`` if no brokers are known."""
+        """Topics on this catalog's brokers that no table uses; ``InvalidInputError`` if no brokers are configured."""
         return kafka_orphan_topics(self.options, self._environment.clock, self.orphans.schemas)
 
     def _new_schema(self, name: TableName, descriptor: TableDescriptor) -> TableSchema:

@@ -24,11 +24,12 @@ _EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 
 
 def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Catalog:
-    """The catalog of a warehouse, a directory or a URL; ``options`` as in ``Catalog``.
+    """Open the catalog of a warehouse, a directory or a URL.
 
-    ``metastore`` says where its entries are: ``filesystem`` (the warehouse's directories, the default), ``sql`` (or
-    ``jdbc``: a database at ``uri``), ``hive`` (a metastore at ``uri``), ``memory``, or what a package has added.
-    Raises ``InvalidInputError`` for another one, and for one whose client is not installed.
+    The option ``metastore`` chooses where the names of tables are stored: ``filesystem`` (default: in the warehouse's
+    directories), ``sql`` (or ``jdbc``; a database at ``uri``), ``hive`` (a metastore at ``uri``), ``memory``, or the
+    name of a catalog from a package. Other ``options`` are defaults for new tables and settings of the connection; see
+    ``Catalog``. Raises ``InvalidInputError`` for an unknown catalog, or if its client is not installed.
     """
     said = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
     chosen = METASTORE_ALIASES.get(said, said)
@@ -43,7 +44,7 @@ def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] |
 
 
 def load_table_at(address: TableAddress) -> DynamicTable:
-    """The table at an address, in whatever process this is."""
+    """Load the table at an address, in any process."""
     return open_catalog(address.warehouse, address.options).load_table(address.name)
 
 

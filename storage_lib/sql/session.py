@@ -39,16 +39,15 @@ if TYPE_CHECKING:
 
 
 class Session(AbstractContextManager["Session"]):
-    """Runs FLIP-188's statements, for one thread at a time. Several sessions may share a Spark session and a catalog.
+    """Runs SQL statements, for one thread at a time. Several sessions may share a Spark session and a catalog.
 
-    with Session(spark, open_catalog("warehouse")) as session:
-        session.execute("CREATE TABLE shop.orders (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
-        session.execute("SELECT * FROM shop.orders").to_arrow()
+        with Session(spark, open_catalog("warehouse")) as session:
+            session.execute("CREATE TABLE shop.orders (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+            session.execute("SELECT * FROM shop.orders").to_arrow()
 
-    ``database`` is what names without one mean, ``catalog_name`` the first part of names of three. Temporary tables lie
-    in ``temporary_directory``, which on a cluster all machines have to reach (None: a new one on this disk).
-    ``restricted`` is for untrusted SQL: it allows only SELECT, which can read nothing but tables, and restricts the
-    Spark session permanently.
+    ``database`` is the current database, ``catalog_name`` the first part of names with three parts. Temporary tables
+    are in ``temporary_directory``, which all machines of a cluster have to reach (None: a new one on the local disk).
+    ``restricted`` is for untrusted SQL: it allows only SELECT over tables, and restricts the Spark session permanently.
     """
 
     def __init__(
@@ -75,25 +74,26 @@ class Session(AbstractContextManager["Session"]):
 
     @property
     def database(self) -> str:
-        """What names without a database mean now."""
+        """The current database, for names without one."""
         return self._state.database
 
     @property
     def catalog(self) -> Catalog:
-        """Where the tables are."""
+        """The catalog of the tables."""
         return self._state.catalog
 
     def settings(self) -> dict[str, str]:
-        """What SET would show; secrets masked."""
+        """The settings that SET shows, with secrets masked."""
         return dict(self._state.settings.shown(None, self._state.spark))
 
     def execute(self, text: str, *, commit_user: str | None = None, commit_identifier: int | None = None) -> Result:
-        """Run one statement, with or without a semicolon behind it.
+        """Run one statement, with or without a final semicolon.
 
-        ``commit_user`` and ``commit_identifier`` are of what it commits, if it commits: the same pair commits once.
+        ``commit_user`` and ``commit_identifier`` identify its commit: the same pair commits once.
 
-        Raises ``SqlSyntaxError`` with the place and what was expected, before anything is done; ``InvalidInputError``,
-        ``NotFoundError`` and ``AlreadyExistsError`` for what it says, and what the library's verbs raise.
+        Raises ``SqlSyntaxError``, with the position and the expected tokens, before anything is done;
+        ``InvalidInputError``, ``NotFoundError`` and ``AlreadyExistsError`` for its contents; and the errors of the
+        operation that it runs.
         """
         sources = statements_of(text)
         if len(sources) > 1:
@@ -106,18 +106,17 @@ class Session(AbstractContextManager["Session"]):
             return self._run(statement, source)
 
     def execute_script(self, text: str) -> Iterator[Result]:
-        """Run statements one after the other, each when its result is asked for; the first error ends the script.
+        """Run statements one after the other, each when its result is requested; the first error ends the script.
 
-        All of them are parsed before the first is run.
+        All statements are parsed before the first one runs.
         """
         parsed = [(parse(each.text, first_line=each.first_line), each) for each in statements_of(text)]
         return (self._run(statement, source) for statement, source in parsed)
 
     def register_views(self, database: str | None = None) -> list[str]:
-        """Let bare ``spark.sql`` read the tables of a database, and this session's views: temporary views of Spark's.
+        """Register the existing tables of a database, and this session's views, as temporary views for ``spark.sql``.
 
-        The names that exist at this time. They show the tables as they are at each query; a recreated table
-        has to be registered again.
+        Each query reads the current content of a table; a recreated table has to be registered again.
         """
         state = self._state
         names = [name.partition(".")[2] for name in state.catalog.list_tables(database or state.database)]
@@ -129,7 +128,7 @@ class Session(AbstractContextManager["Session"]):
         return sorted({*names, *views})
 
     def close(self) -> None:
-        """Drop the temporary tables. Streams go on."""
+        """Drop the temporary tables. Streams continue."""
         self._state.temporary.close()
         self._state.views.clear()
 

@@ -76,10 +76,10 @@ if TYPE_CHECKING:
 
 
 class DynamicTable:
-    """One table of a catalog. Threads may share it; it caches what it has read of the table's metadata.
+    """One table of a catalog. Threads may share an object; it caches the table's metadata.
 
-    ``address`` is where another process loads the same table from (None if only this process has it), ``under`` opens
-    the same table under another version of its schema, ``on_altered`` is called with a new one. An object has one
+    ``address`` is the place from which another process loads the table (None if only this process has it), ``under``
+    opens it under another version of its schema, ``on_altered`` is called with each new version. An object has one
     version of the schema: ``alter`` and ``refresh`` return another object.
     """
 
@@ -160,7 +160,7 @@ class DynamicTable:
 
     @property
     def address(self) -> TableAddress:
-        """Where other processes load this table from; ``InvalidInputError`` for a table in memory."""
+        """The place from which other processes load this table; ``InvalidInputError`` for a table in memory."""
         if self._address is None:
             message = (
                 f"table {self.name} exists in the memory of this process only; use a WarehouseCatalog to share it with "
@@ -184,13 +184,13 @@ class DynamicTable:
         tag: str | None = None,
         timestamp: Moment | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows of one snapshot (default: the newest), a few batches in memory at a time, in no particular order.
+        """Read the rows of one snapshot (default: the newest) in no particular order, with a few batches in memory at a
+        time.
 
-        A snapshot is named by its id, by a tag, or by a time: the newest one committed up to then. A time is a
-        ``datetime`` with a time zone, ISO 8601 text with an offset, or milliseconds since 1970.
-        It is read under the schema it was committed under.
-        Raises ``InvalidInputError`` for unknown columns and for literals that do not fit, ``NotFoundError`` or
-        ``SnapshotExpiredError`` for the snapshot.
+        Name a snapshot by its id, a tag, or a time, which selects the newest snapshot committed up to then. A time is a
+        ``datetime`` with a time zone, ISO 8601 text with an offset, or milliseconds since 1970. Rows have the columns
+        of the snapshot's schema. Raises ``InvalidInputError`` for unknown columns and for literals of the wrong type,
+        ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot.
         """
         return self._planned_read(columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp).stream()
 
@@ -203,7 +203,7 @@ class DynamicTable:
         tag: str | None = None,
         timestamp: Moment | None = None,
     ) -> pa.Table:
-        """As ``read``, all rows at once; reads several splits in parallel."""
+        """Read all rows at once, otherwise as ``read``. Several splits are read in parallel."""
         return self._planned_read(columns, filter, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp).to_table()
 
     def _planned_read(
@@ -230,17 +230,17 @@ class DynamicTable:
         return reads.batch_reads, snapshot
 
     def to_pandas(self, **read: Unpack[ReadOf]) -> pd.DataFrame:
-        """``to_arrow`` as a pandas frame (extra ``pandas``); integers and booleans have nullable types."""
+        """Read as ``to_arrow`` into a pandas frame (extra ``pandas``); integers and booleans have nullable types."""
         return as_pandas(self.to_arrow(**read))
 
     def to_polars(self, **read: Unpack[ReadOf]) -> pl.DataFrame:
-        """``to_arrow`` as a Polars frame."""
+        """Read as ``to_arrow`` into a Polars frame."""
         return pl.DataFrame(self.to_arrow(**read))
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, **read: Unpack[ReadOf]
     ) -> duckdb.DuckDBPyRelation:
-        """``to_arrow`` as a relation of ``connection`` or of DuckDB's default connection (extra ``duckdb``)."""
+        """Read as ``to_arrow`` into a relation of ``connection``, by default DuckDB's own (extra ``duckdb``)."""
         return as_duckdb(self.to_arrow(**read), connection)
 
     def count(
@@ -251,9 +251,9 @@ class DynamicTable:
         tag: str | None = None,
         timestamp: Moment | None = None,
     ) -> int:
-        """The number of rows that ``read`` returns for these arguments.
+        """Count the rows that ``read`` returns for these arguments.
 
-        Without a filter it is in the metadata of an append-only table's files; otherwise one column is read.
+        Without a filter, the count of an append-only table comes from metadata; otherwise one column is read.
         """
         reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return reads.count(snapshot, filter)
@@ -267,10 +267,10 @@ class DynamicTable:
         tag: str | None = None,
         timestamp: Moment | None = None,
     ) -> pa.Table:
-        """The existing rows of some primary keys, ``[{"id": 3}, ...]`` or Arrow rows, in the keys' order.
+        """Return the existing rows of some primary keys, ``[{"id": 3}, ...]`` or Arrow rows, in the order of the keys.
 
-        Opens only files that may contain them. The snapshot is named as for ``read``. Raises ``InvalidInputError`` for
-        what is not a key of this table.
+        Only files that may contain the keys are opened. The snapshot is named as for ``read``. Raises
+        ``InvalidInputError`` for keys that are not keys of this table.
         """
         snapshot = self._reads.time_travel.snapshot(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return self._reads.lookup.lookup(snapshot, keys, columns)
@@ -284,10 +284,11 @@ class DynamicTable:
         end_timestamp: Moment | None = None,
         mode: str | ChangeMode = ChangeMode.NET,
     ) -> pa.RecordBatchReader:
-        """What changed after one snapshot up to another (default: the newest), or in ``[start, end)`` of time.
+        """Read the changes after one snapshot up to another (default: the newest), or in the time interval ``[start,
+        end)``.
 
-        Columns as ``stream``: the table's and the row kind. ``mode`` "net": at most one change per key; "every": what
-        each commit changed, in order within a bucket. See ``ChangeScan``.
+        The columns are those of ``stream``: the table's and the row kind. ``mode`` "net" returns at most one change per
+        key; "every" returns the changes of each commit, in order within a bucket.
         """
         scan = self._reads.change_scan
         splits = scan.plan_range(
@@ -319,17 +320,17 @@ class DynamicTable:
         on_untracked: str | UntrackedScan | None = None,
         state_directory: str | None = None,
     ) -> HybridSource:
-        """The table as a stream of changes: from ``position``, else as ``startup`` (default: ``log.scan``) says.
+        """Read the table as a stream of changes, from ``position``, else from ``startup`` (default: ``log.scan``).
 
         ``startup`` "latest" starts with the first change after this call.
 
-        ``normalize`` (default: ``scan.normalize``) "lookup" returns every change with the row before it. The snapshots
-        since the stream's position must be kept for it: register the stream as a consumer. "state" does the same from
-        the rows that the stream has read so far. It stores them in ``state_directory`` (a path or URL that only this
-        stream uses; None: on the local disk until the stream is closed) and needs only the snapshot it starts with.
+        ``normalize`` (default: ``scan.normalize``) "lookup" adds the pre-image of every change. It needs the snapshots
+        since the stream's position: register the stream as a consumer. "state" adds pre-images from the rows that the
+        stream has read. It stores them in ``state_directory`` (a path or URL that only this stream uses; None: on the
+        local disk until the stream is closed) and needs only the snapshot at which it starts.
 
-        ``on_untracked`` (default: ``scan.on-untracked``) "warn" logs a warning at each commit without change tracking,
-        "fail" ends the stream at it with ``UntrackedCommitError``, before it returns anything later.
+        ``on_untracked`` (default: ``scan.on-untracked``) "warn" logs a warning at each commit without change tracking;
+        "fail" raises ``UntrackedCommitError`` at it, before any later change is returned.
         """
         source = self._reads.streams.open(
             position=position,
@@ -352,7 +353,7 @@ class DynamicTable:
         tag: str | None = None,
         timestamp: Moment | None = None,
     ) -> ReadBuilder:
-        """A read by an engine: planned on its driver, read split by split in its tasks. Arguments as ``read``."""
+        """Return a read for an engine: planned on the driver, read in tasks. The arguments are those of ``read``."""
         return ReadBuilder(
             columns=columns,
             filter=filter,
@@ -377,16 +378,16 @@ class DynamicTable:
         source: SourceRange | None = None,
         based_on: int | None = None,
     ) -> Snapshot | None:
-        """Insert, update and delete rows (by ``_row_kind``; without it: upsert) in one commit; None for no rows.
+        """Insert, update and delete rows in one commit, by ``_row_kind``; rows without it are upserts. None for no
+        rows.
 
-        The same ``(commit_user, commit_identifier)`` commits once, however often this is called. Compacts afterwards
-        what is due, unless the table is ``write-only``. ``source``: these are all rows of that range, even if there are
-        none (``WriteBuilder.commit``). ``based_on``: the rows were computed from this snapshot's
-        (``WriteBuilder.begin``).
-        New rows have every column without a default; rows that only delete may have just the key, and an engine
-        ``partial-update`` keeps the stored values of columns that are missing.
-        Raises ``InvalidInputError`` before anything is visible, ``CommitConflictError`` if the table has changed since
-        ``based_on``; retry ``LeaseLostError`` and ``UnavailableError``.
+        The same ``(commit_user, commit_identifier)`` commits once, however often the call is repeated. Unless the table
+        is ``write-only``, due compactions run afterwards. ``source``: the rows are all rows of that range of an
+        external source, even if there are none (``WriteBuilder.commit``). ``based_on``: the rows were computed from
+        this snapshot (``WriteBuilder.begin``). New rows have every column without a default; rows that only delete may
+        have just the key, and with ``merge-engine=partial-update`` missing columns keep their stored values. Raises
+        ``InvalidInputError`` before any row becomes visible, and ``CommitConflictError`` if the table has changed since
+        ``based_on``. Repeat the call after ``LeaseLostError`` and ``UnavailableError``.
         """
         rows = arrow_rows(self.name, rows)
         self._writes.input.check_columns(rows.schema)
@@ -416,12 +417,12 @@ class DynamicTable:
         commit_identifier: int | None = None,
         progress: ProgressOption = None,
     ) -> Snapshot | None:
-        """Replace partitions by ``rows``: those the rows are in, or all that have the values of ``partition``.
+        """Replace partitions by ``rows``: the partitions of the rows, or all that have the values of ``partition``.
 
-        ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams of
-        an append-only table get nothing of its overwrites. ``progress`` counts rows ("overwrite"), and then, if it is
-        tracked, the buckets in which old and new rows are compared ("compare"). Raises as ``append``, and
-        ``CommitConflictError`` (untracked only) if another commit replaced the same files first.
+        ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams
+        never see overwrites of an append-only table. ``progress`` counts rows ("overwrite") and then, if the overwrite
+        is tracked, the buckets in which old and new rows are compared ("compare"). Raises as ``append`` does, and
+        ``CommitConflictError`` (untracked only) if another commit has replaced the same files.
         """
         rows = arrow_rows(self.name, rows)
         self._writes.input.check_columns(rows.schema)
@@ -441,11 +442,11 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Add rows whose keys do not exist yet; of a table without a primary key as ``append``. None for no rows.
+        """Add rows with new keys; for a table without a primary key as ``append``. None for no rows.
 
-        The rows have all columns, unless ``partial``: then columns that they lack are null or have their default.
-        Raises ``InvalidInputError`` for missing columns, and if a key exists or is given twice: nothing is committed
-        then. Otherwise as ``append``.
+        The rows have all columns. With ``partial``, missing columns are null or have their default. Raises
+        ``InvalidInputError``, before anything is committed, for missing columns, existing keys and repeated keys;
+        otherwise as ``append`` does.
         """
         return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
@@ -459,11 +460,11 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Replace the rows of these keys, and add those whose keys do not exist; None for no rows.
+        """Replace the rows of existing keys, and add the rows of new ones; None for no rows.
 
-        The rows have all columns, unless ``partial``: then columns that they lack keep their stored values (null or the
-        default in new rows), and each key is given once. Raises ``InvalidInputError`` for missing columns and a table
-        without a primary key. Otherwise as ``append``.
+        The rows have all columns. With ``partial``, missing columns keep their stored values (null or the default in
+        new rows), and each key is given once. Raises ``InvalidInputError`` for missing columns and for a table without
+        a primary key; otherwise as ``append`` does.
         """
         return self._row_verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
@@ -483,8 +484,8 @@ class DynamicTable:
 
         A value is a literal of the column's type or a Polars expression over the row's columns. No other commit comes
         between the read and the write: other writers wait for the lease. Raises ``InvalidInputError`` for columns of
-        the primary key, values that do not fit, append-only tables, and merge engines that merge what is written.
-        Otherwise as ``append``.
+        the primary key, values of the wrong type, append-only tables, and merge engines that combine rows; otherwise as
+        ``append`` does.
         """
         return self._row_verbs.update(filter, values, (commit_user, commit_identifier), change_tracking)
 
@@ -497,9 +498,9 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Delete the rows that match a filter, or have keys such as ``[{"id": 3}]``; None if there are none.
+        """Delete the rows that match a filter, or that have keys such as ``[{"id": 3}]``; None if there are none.
 
-        Raises as ``update``.
+        Raises as ``update`` does.
         """
         return self._row_verbs.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
 
@@ -515,14 +516,14 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Bring the table to the state of ``source``, matched by primary key, in one commit; None if nothing changes.
+        """Merge ``source`` into the table by primary key, in one commit; None if nothing changes.
 
             table.merge(products, not_matched_by_source="delete")        the table equals the source afterwards
 
         ``matched`` rows of the table are updated (columns that the source lacks keep their stored values), deleted or
         kept. Rows of the source that are ``not_matched`` are inserted or ignored. Rows of the table that are
-        ``not_matched_by_source`` are kept or deleted, which reads the whole table. For other conditions use MERGE INTO
-        of SQL. Raises ``InvalidInputError`` for a key that the source has twice, and as ``update``.
+        ``not_matched_by_source`` are kept or deleted, which reads the whole table. For other conditions use SQL's MERGE
+        INTO. Raises ``InvalidInputError`` for a key that the source has twice, and as ``update`` does.
         """
         return self._row_verbs.merge(
             source,
@@ -544,10 +545,10 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Restore the content of an older snapshot in a new one; None if the table has this content already.
+        """Restore the content of an older snapshot in a new one; None if the table already has this content.
 
-        With ``change_tracking`` (default: where the table has a log or a changelog producer) streams get the net
-        change. Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append``.
+        With ``change_tracking`` (default: if the table has a log or a changelog producer) streams see the net change.
+        Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append`` does.
         """
         rollback = TableRollback(
             self.context,
@@ -566,20 +567,20 @@ class DynamicTable:
         )
 
     def new_write(self) -> WriteBuilder:
-        """A write by an engine: begun and committed on its driver, written by its tasks."""
+        """Return a write for an engine: begun and committed on the driver, written by tasks."""
         return self._writes.builder
 
     # --- schema, upkeep -----------------------------------------------------------------------------------------
 
     @tells_outcome
     def alter(self, *changes: SchemaChange) -> DynamicTable:
-        """Change columns, comments or options, all of ``changes`` or none; returns the altered table.
+        """Change columns, comments or options, all of ``changes`` or none; return the altered table.
 
             table = table.alter(AddColumn("discount", "DECIMAL(10, 2)", after="price"), RenameColumn("item", "article"))
 
-        No file is rewritten: older files are read under the new schema, columns matched by their ids. Readers and
-        writers that have the table open keep the schema they have. Raises ``InvalidInputError`` for an impossible
-        change, naming column and remedy; ``NotFoundError`` if the table was dropped.
+        No file is rewritten: older files are read under the new schema, with columns matched by their ids. Readers and
+        writers that have the table open keep their schema. Raises ``InvalidInputError`` for an impossible change, with
+        the column and the remedy, and ``NotFoundError`` if the table was dropped.
         """
         altered = self._schema_changes.apply(changes)
         if altered.id == self.schema.id:
@@ -598,15 +599,16 @@ class DynamicTable:
         commit_user: str | None = None,
         progress: ProgressOption = None,
     ) -> DynamicTable:
-        """Rewrite every row: with a primary key where there was none, or with another ``bucket`` or ``bucket-key``.
+        """Rewrite every row: add a primary key to a table without one, or change ``bucket`` or ``bucket-key``.
 
             table = table.rewrite(options={"bucket": "8"})
 
-        One snapshot changes all rows at once; the log starts again in a new topic, ``<topic>-v<n>``. A repeated call
-        completes one that crashed. Writers wait meanwhile, and are then refused until they load the table again, as are
-        streams at a position in the old log. ``progress`` counts the files that were read; each attempt starts at 0.
-        Raises ``InvalidInputError`` for rows that share a key and for an impossible change; ``CommitConflictError`` if
-        commits that need no lease came first at every attempt; as ``append``.
+        One snapshot changes all rows at once; the log restarts in a new topic, ``<topic>-v<n>``. Repeat the call to
+        resume an interrupted rewrite. Writers wait meanwhile. They are then refused until they load the table again,
+        and so are streams at a position in the old log. ``progress`` counts the files that were read; each attempt
+        starts at 0. Raises ``InvalidInputError`` for rows that share a key and for an impossible change;
+        ``CommitConflictError`` if every attempt conflicted with commits that need no lease; otherwise as ``append``
+        does.
         """
         change = LayoutChange(primary_key=tuple(primary_key), options=checked_layout_options(self.name, options or {}))
         user = commit_user or self.environment.new_name()
@@ -628,7 +630,7 @@ class DynamicTable:
         raise AssertionError
 
     def refresh(self, *, schema_id: int | None = None) -> DynamicTable:
-        """The table under its newest schema, or under one version of it; the same object if it has that already.
+        """Return the table under its newest schema, or under one version of it; the same object if it has that version.
 
         Raises ``NotFoundError`` for an unknown version.
         """
@@ -648,13 +650,14 @@ class DynamicTable:
         commit_identifier: int | None = None,
         progress: ProgressOption = None,
     ) -> Snapshot | None:
-        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due.
+        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due; None if nothing
+        was due.
 
-        None if there was nothing to do. ``buckets``: only these, each by its whole partition and its number; a
-        compaction of other buckets does not conflict. ``progress`` counts buckets (see ``storage_lib.progress``). Never
-        stops a writer. A bucket whose files another commit replaced first is left to the next compaction; raises
-        ``CommitConflictError`` if that is true of all: the work is dropped, run it again. Raises ``InvalidInputError``
-        for a bucket whose rows cannot be merged (a sum too large for its column), after the others were compacted.
+        ``buckets`` limits the compaction to these, each given by its whole partition and its number; compactions of
+        different buckets do not conflict. ``progress`` counts buckets (see ``storage_lib.progress``). Writers continue.
+        Buckets whose files another commit has replaced are left to the next compaction; if that applies to all of them,
+        ``CommitConflictError`` is raised and the output is deleted: repeat the call. Raises ``InvalidInputError`` for a
+        bucket whose rows cannot be merged (a sum too large for its column), after the other buckets were committed.
         """
         with report_to(progress):
             return self._writes.care.compact(
@@ -666,14 +669,14 @@ class DynamicTable:
             )
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
-        """DESCRIBE TABLE EXTENDED, of the table or one partition.
+        """Describe the table or one partition, as DESCRIBE TABLE EXTENDED does.
 
-        Raises ``InvalidInputError`` for an invalid partition, ``NotFoundError`` for one without a file.
+        Raises ``InvalidInputError`` for an invalid partition, ``NotFoundError`` for a partition without files.
         """
         return self.inspect.describe(partition)
 
     def close(self) -> None:
-        """Close the log's connections."""
+        """Close the connections to the log."""
         if self.log is not None:
             self.log.close()
 

@@ -23,12 +23,12 @@ from storage_lib.table.stream.table_streams import TableStreams
 
 @dataclass(frozen=True)
 class ReadBuilder:
-    """A batch read is planned on the driver and read by tasks:
+    """A batch read of an engine, planned on the driver and read by tasks.
 
         plan = table.new_read(filter=f).plan()                               # driver
         table.new_read(columns=["id"], filter=f).read_split(split)           # task, for each of plan.splits()
 
-    Changes and streams go the same way. ``find_snapshot`` finds the snapshot that this read is of.
+    Changes and streams are read in the same way. ``find_snapshot`` returns the snapshot that is read.
     """
 
     columns: Sequence[str] | None
@@ -39,7 +39,7 @@ class ReadBuilder:
     streams: TableStreams
 
     def plan(self) -> Plan:
-        """The plan of the read: pass each of ``splits()`` to ``read_split`` of a read with the same filter.
+        """Plan the read: pass each of its ``splits()`` to ``read_split`` of a read with the same filter.
 
         Raises ``InvalidInputError`` for a filter that does not fit the columns, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
@@ -47,7 +47,7 @@ class ReadBuilder:
         return self.batch_reads.plan(self.find_snapshot(), self.filter)
 
     def read_split(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one split of ``plan``, with the columns of this read."""
+        """Read the matching rows of one split of ``plan``, with the columns of this read."""
         return self.batch_reads.read_split(split, self.columns, self.filter)
 
     def plan_changes(
@@ -59,7 +59,7 @@ class ReadBuilder:
         end_timestamp: Moment | None = None,
         mode: str | ChangeMode = ChangeMode.NET,
     ) -> tuple[ChangeSplit, ...]:
-        """``DynamicTable.changes`` as work for tasks: one picklable split per bucket, each for ``read_changes``.
+        """Plan ``DynamicTable.changes`` for tasks: one picklable split per bucket, each for ``read_changes``.
 
         Raises ``InvalidInputError`` for an invalid range, ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot
         that does not exist.
@@ -74,14 +74,15 @@ class ReadBuilder:
         )
 
     def read_changes(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
-        """The changes of one split of ``plan_changes``, with their row kinds."""
+        """Read the changes of one split of ``plan_changes``, with their row kinds."""
         return self.change_scan.read(split)
 
     def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
-        """The snapshots committed in ``[start, end)``: after the first id returned, up to the second; equal: none.
+        """Return the range of snapshots committed in ``[start, end)``: after the first id, up to the second; equal ids:
+        none.
 
-        Pass them to ``changes`` to read the same changes again at any later time. Raises ``SnapshotExpiredError`` if
-        some of these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
+        Pass the ids to ``changes`` to read the same changes again later. Raises ``SnapshotExpiredError`` if some of
+        these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
         """
         return self.change_scan.range_of_times(start_timestamp_millis, end_timestamp_millis)
 
@@ -96,7 +97,8 @@ class ReadBuilder:
         state_directory: str | None = None,
         whole_commits: bool = False,
     ) -> HybridSource:
-        """As ``DynamicTable.stream``, for engines that store positions themselves: the start is not looked up here.
+        """Stream as ``DynamicTable.stream`` does, for engines that store positions themselves: the start is not looked
+        up here.
 
         With ``whole_commits`` a poll never returns a part of a commit, except from an eventual log, which has no
         commits.
@@ -113,14 +115,14 @@ class ReadBuilder:
 
     @property
     def stream_row_kind_column(self) -> str | None:
-        """The column of a stream that holds the row kind; None where all rows are inserts."""
+        """The column of a stream that contains the row kind; None if all rows are inserts."""
         return self.streams.row_kind_column
 
     @property
     def stream_is_complete(self) -> bool:
-        """Whether streams return the row before each change, whatever ``scan.normalize`` says."""
+        """Whether streams return the pre-image of each change, whatever ``scan.normalize`` is."""
         return self.streams.is_complete
 
     def keeps_stream_state(self, normalize: str | None) -> bool:
-        """Whether a stream with this ``normalize`` keeps rows of its own; ``InvalidInputError`` for another value."""
+        """Return whether a stream with this ``normalize`` stores rows; ``InvalidInputError`` for an unknown value."""
         return self.streams.keeps_state(normalize)

@@ -21,7 +21,7 @@ from storage_lib.table.table_writes import TableWrites
 
 
 class TableInspection:
-    """The metadata of one table, read at each call."""
+    """Metadata of one table, read at each call."""
 
     def __init__(self, context: TableContext, reads: TableReads, writes: TableWrites) -> None:
         self._context = context
@@ -52,67 +52,68 @@ class TableInspection:
         return self._description.partition_values()
 
     def system_table(self, name: str) -> pa.Table:
-        """Metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.
+        """Return metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.
 
-        The same as ``db.table$snapshots`` in a catalog and in Spark.
+        The same as ``db.table$snapshots`` in a catalog and in SQL.
         """
         return self._system_tables.read(name).read_all()
 
     def read_system_table(self, name: str) -> pa.RecordBatchReader:
-        """As ``system_table``, batch by batch."""
+        """Read a system table batch by batch."""
         return self._system_tables.read(name)
 
     def system_table_schema(self, name: str) -> pa.Schema:
-        """The columns of a system table; ``NotFoundError`` lists all names."""
+        """Return the columns of a system table; ``NotFoundError`` lists all names."""
         return self._system_tables.schema(name)
 
     def commits(self, *, after: int = 0, limit: int = COMMITS_MAX) -> tuple[CommitSummary, ...]:
-        """The first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
+        """Return the first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
         return self._commit_listing.commits(after=after, limit=limit)
 
     def health(self) -> TableHealth:
-        """A short report of the files' state, cheap enough to poll. Says nothing of the log: see ``describe``."""
+        """Report the state of the files, cheaply enough to poll. ``describe`` also covers the log."""
         return self._health_check.look()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None for a table without a commit."""
+        """Return the newest snapshot; None for a table without a commit."""
         return self._context.file_store.snapshots.latest()
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of this id; ``SnapshotExpiredError`` or ``NotFoundError`` if it is not there."""
+        """Return the snapshot with this id; ``SnapshotExpiredError`` or ``NotFoundError`` if it does not exist."""
         return self._context.file_store.snapshots.load(snapshot_id)
 
     def latest_snapshot_id(self) -> int | None:
-        """Its id, without reading it."""
+        """Return the id of the newest snapshot without reading the snapshot."""
         return self._context.file_store.snapshots.latest_id()
 
     def source_offsets(self, source: str) -> LogOffsets | None:
-        """Up to where the newest snapshot has the records of an external source; None if it has none of it.
+        """Return the offsets up to which an external source is in the newest snapshot; None if it contains no records
+        of it.
 
-        A rollback restores the offsets of the snapshot it goes back to.
+        A rollback restores the offsets of the restored snapshot.
         """
         return self._writes.commit.source_offsets(self.latest_snapshot()).of(source)
 
     def lease_holder(self) -> str | None:
-        """Who holds the writers' lease; None if nobody does."""
+        """Return the holder of the writers' lease; None if it is free."""
         return self._context.leases.holder()
 
     def lease_number(self) -> int | None:
-        """The number of the newest lease; None if there was none yet."""
+        """Return the number of the newest lease; None if there was none yet."""
         return self._context.leases.newest()
 
     def file_path(self, entry: ManifestEntry) -> str:
-        """Where the data file of an entry of a plan is."""
+        """Return the path of the data file of a plan's entry."""
         return self._context.file_store.path_of(entry)
 
     def data_paths(self) -> frozenset[str]:
-        """Every data file that any snapshot, tag or branch names."""
+        """Return every data file that any snapshot, tag or branch names."""
         return frozenset(self._context.file_store.references.of_table().data)
 
     def find_commit(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
-        """The snapshot of a commit; None if there is none of this identity, or it has expired."""
+        """Return the snapshot of a commit; None if none has this identity, or it has expired."""
         return self._context.file_store.snapshots.find_commit(commit_user, commit_identifier)
 
     def check_still_there(self) -> None:
-        """Raise ``NotFoundError`` if the table was dropped, or dropped and created again, since it was opened."""
+        """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since it was opened."""
         self._context.file_store.check_still_there()

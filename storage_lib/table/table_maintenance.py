@@ -31,10 +31,10 @@ class TableMaintenance:
 
     @tells_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
-        """Delete all but the newest ``retain_last`` snapshots, or only those of them made before a time (epoch ms).
+        """Delete all but the newest ``retain_last`` snapshots, or only those of them that are older than a time.
 
-        The table's rows stay: only files that no kept snapshot, tag or consumer needs are deleted. Snapshots whose
-        changes are not yet in the log stay as well, until the next writer has published them.
+        The table's rows stay: only files that no remaining snapshot, tag or consumer needs are deleted. Snapshots whose
+        changes are not in the log yet also stay, until the next writer has published them.
         """
         return self._writes.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 
@@ -46,10 +46,10 @@ class TableMaintenance:
         dry_run: bool = False,
         progress: ProgressOption = None,
     ) -> OrphanResult:
-        """Delete files of this table, all branches included, that no snapshot, tag or branch needs; or only list them.
+        """Delete, or only list, the files of this table and its branches that no snapshot, tag or branch needs.
 
-        Younger files stay: they may belong to a commit in progress, so ``older_than`` must be longer than the longest
-        write takes. ``progress`` counts the files that were listed ("find orphans"), then those that were deleted
+        Younger files stay, because they may belong to a commit in progress: ``older_than`` must be longer than the
+        longest write. ``progress`` counts the files that were listed ("find orphans"), then those that were deleted
         ("delete orphans").
         """
         with report_to(progress):
@@ -64,9 +64,9 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Drop every partition that has the values of one of ``partitions``; tracked, streams get the deletions.
+        """Drop every partition that has the values of one of ``partitions``. If tracked, streams see the deletions.
 
-        Raises ``NotFoundError`` naming a spec that no partition matches; nothing is dropped then.
+        Raises ``NotFoundError``, without dropping anything, for values that match no partition.
         """
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self._writes.builder
@@ -88,15 +88,16 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Write to the files what only the log has, of a table with ``log.consistency=eventual``; None if nothing.
+        """Write the records that only the log contains to the files; None if there are none.
 
-        The snapshot holds the records and their offsets, so that each is written to the files exactly once, even if
-        several processes call this, repeatedly, and crash. Streams do it every ``log.tier-interval``, batch writes at
-        their end. Compacts afterwards what is due, unless ``compact`` is False or the table ``write-only``. With
-        ``skip_expired`` it continues after records that the log's retention deleted before they were tiered.
+        For tables with ``log.consistency=eventual``. The snapshot contains the records and their offsets, so each
+        record is written to the files exactly once, even if several processes call this, repeat it, and crash. Streams
+        call it every ``log.tier-interval``, batch writes when they end. Due compactions run afterwards, unless
+        ``compact`` is False or the table is ``write-only``. ``skip_expired`` continues after records that the log's
+        retention has deleted.
 
-        Raises ``InvalidInputError`` for any other table, ``LogOffsetsExpiredError`` for records that were deleted
-        (nothing is committed), ``UnavailableError`` and ``LeaseLostError`` as ``DynamicTable.append``.
+        Raises ``InvalidInputError`` for other tables, ``LogOffsetsExpiredError``, without a commit, for deleted
+        records, and ``UnavailableError`` and ``LeaseLostError`` as ``DynamicTable.append`` does.
         """
         if self._writes.eventual is None:
             message = (
@@ -120,9 +121,9 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Store statistics of the newest snapshot (rows, bounds, distinct values) for engines that plan by them.
+        """Store statistics of the newest snapshot (rows, bounds, distinct values), which engines use to plan queries.
 
-        Reads every row once. None for a table without a commit; see the system table ``statistics``.
+        Reads every row once. None for a table without a commit. The system table ``statistics`` shows them.
         """
         user, identifier = self._identity(commit_user, commit_identifier)
         return self._statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
@@ -136,7 +137,9 @@ class TableMaintenance:
         full: bool = True,
         buckets: Iterable[tuple[Mapping[str, object], int]] | None = None,
     ) -> list[CompactionTask]:
-        """What ``DynamicTable.compact`` would do: one picklable task per bucket, for an engine to run in parallel."""
+        """Plan what ``DynamicTable.compact`` would do: one picklable task per bucket, which an engine can run in
+        parallel.
+        """
         return self._writes.care.plan_compaction(partition, full=full, buckets=buckets)
 
     @tells_outcome
@@ -148,14 +151,14 @@ class TableMaintenance:
         commit_identifier: int | None = None,
         progress: ProgressOption = None,
     ) -> Snapshot | None:
-        """Run and commit in this process what ``plan_compaction`` returned; otherwise as ``DynamicTable.compact``."""
+        """Run and commit the tasks of ``plan_compaction`` in this process, otherwise as ``DynamicTable.compact``."""
         with report_to(progress):
             return self._writes.care.compact_planned(
                 tasks, commit_user=commit_user, commit_identifier=commit_identifier
             )
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
-        """Run one task; its files are durable but not yet part of the table."""
+        """Run one task. Its files are durable, but not part of the table yet."""
         return self._writes.care.run_compaction(task)
 
     @tells_outcome
@@ -166,7 +169,8 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Commit what ``run_compaction`` returned, except buckets that others changed first: their files are deleted.
+        """Commit the results of ``run_compaction``, except for buckets that others have changed: their files are
+        deleted.
 
         Raises ``CommitConflictError`` if no bucket is left.
         """
@@ -181,10 +185,11 @@ class TableMaintenance:
     def compact_written(
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
     ) -> None:
-        """Compact what is due in the buckets of a commit just made, in a snapshot of its own; ``append`` does it.
+        """Compact what is due in the buckets of a commit, in a separate snapshot, as ``append`` does after its commit.
 
-        Raises no ``StorageError``: a lost race costs the work only, any other failure is a ``RuntimeWarning``. Does
-        nothing for a ``write-only`` table. ``only_crowded`` compacts only buckets at their stop trigger.
+        Raises no ``StorageError``: the result of a conflict is discarded, and any other failure is a
+        ``RuntimeWarning``. Does nothing for a ``write-only`` table. ``only_crowded`` compacts only buckets at their
+        stop trigger.
         """
         self._writes.post_commit.compact_written(written, messages, only_crowded=only_crowded)
 

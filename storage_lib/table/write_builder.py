@@ -26,14 +26,16 @@ from storage_lib.table.write.task_writes import TaskWrites
 
 @dataclass(frozen=True)
 class WriteBuilder:
-    """The driver begins a commit, tasks write rows, the driver commits what they return, or aborts:
+    """A write of an engine, begun and committed on the driver and written by tasks.
 
-    write = table.new_write()
-    order = write.begin(commit_user="job-7")                     # driver
-    task = write.open_task(order, task_index=3)                  # task; the order is picklable
-    task.write(rows)
-    message = task.prepare_commit()
-    write.commit(order, [message], commit_identifier=1)          # driver; or write.abort(order, messages)
+        write = table.new_write()
+        context = write.begin(commit_user="job-7")                   # driver
+        task = write.open_task(context, task_index=3)                # task
+        task.write(rows)
+        message = task.prepare_commit()
+        write.commit(context, [message], commit_identifier=1)        # driver; or write.abort(context, messages)
+
+    The context and the messages are picklable, so that an engine can pass them between processes.
     """
 
     context: TableContext
@@ -50,11 +52,11 @@ class WriteBuilder:
 
     @property
     def leases(self) -> TableLeases:
-        """The lease of the table's writers, for a driver that has to renew it while its tasks write."""
+        """The lease of the table's writers, for a driver that renews it while its tasks write."""
         return self.context.leases
 
     def check_input(self, schema: pa.Schema) -> None:
-        """Refuse rows of this Arrow schema that could never be written; ``InvalidInputError`` with the remedy."""
+        """Refuse rows of an Arrow schema that does not fit the table; ``InvalidInputError`` with the remedy."""
         self.input.check_columns(schema)
 
     @tells_outcome
@@ -67,13 +69,13 @@ class WriteBuilder:
         based_on: int | None = None,
         needs_lease: bool = False,
     ) -> WriteContext:
-        """Begin a commit on the driver, before any task: acquires the lease where needed, and repairs the log.
+        """Begin a commit on the driver, before any task: acquire the lease if it is needed, and repair the log.
 
-        End it by ``commit`` or ``abort``. ``based_on``: the rows were computed from those of this snapshot (0: the
-        empty table), as an UPDATE's are, and would revert later commits. ``needs_lease``: acquire the lease whatever
-        the kind of table, so that rows can be computed from the base snapshot while no other writer appends.
-        Raises ``CommitConflictError`` if the table has changed since ``based_on``, ``UnavailableError`` if the lease
-        cannot be acquired in time.
+        End it by ``commit`` or ``abort``. ``based_on``: the rows were computed from this snapshot (0: the empty table),
+        as those of an UPDATE are, and would revert later commits. ``needs_lease``: acquire the lease for any kind of
+        table, so that rows can be computed from the base snapshot while no other writer appends. Raises
+        ``CommitConflictError`` if the table has changed since ``based_on``, ``UnavailableError`` if the lease cannot be
+        acquired in time.
         """
         table = self.context
         checked_user(table.name, commit_user)
@@ -102,15 +104,15 @@ class WriteBuilder:
         )
 
     def open_task(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
-        """The writer of one task. Several tasks need different indexes: two may write rows of the same bucket."""
+        """Open the writer of one task. Tasks need different indexes, because several may write rows of one bucket."""
         return self.tasks.open(write_context, task_index=task_index)
 
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Rows (with kinds) that are added to or removed from a query's answer, in any order -> changes to ``write``.
+        """Convert rows that were added to or removed from a query's result, in any order, to changes for ``write``.
 
-        For a table that holds the answer by its primary key; all rows of a key have to be among them. They are compared
-        with the rows of the snapshot that ``order`` is based on. Raises ``InvalidInputError`` (a ``SharedKeyError``)
-        where two rows of the answer would share a key.
+        For a table that holds the result by its primary key; all rows of a key have to be included. They are compared
+        with the rows of the snapshot on which ``write_context`` is based. Raises ``InvalidInputError`` (a
+        ``SharedKeyError``) if two rows of the result would share a key.
         """
         return self.tasks.answer_changes(write_context, batches)
 
@@ -125,14 +127,13 @@ class WriteBuilder:
         defers_tiering: bool = False,
         sources: Sequence[SourceRange] = (),
     ) -> Snapshot | None:
-        """Commit the output of the tasks as one snapshot, also visible in the log; releases the lease in any case.
+        """Commit the results of the tasks as one snapshot, also visible in the log; releases the lease in any case.
 
-        Exactly once per ``(order.commit_user, commit_identifier)``, an integer of 0 or more. Returns None if there was
-        nothing to commit. ``sources``: all records of these ranges are in the commit; the snapshot records it.
-        ``defers_tiering``: rows that are in the log already (``is_log_first``) are left to the next ``tier_log``;
-        returns None then.
-        Raises ``CommitConflictError`` if a range does not begin where ``source_offsets`` ends, or another commit
-        changed what this one is based on.
+        Exactly once per ``(write_context.commit_user, commit_identifier)``, an integer of 0 or more. Returns None if
+        there was nothing to commit. ``sources``: the commit contains all records of these ranges, and the snapshot
+        records them. ``defers_tiering``: leave rows that are in the log already (``is_log_first``) to the next
+        ``tier_log``, and return None. Raises ``CommitConflictError`` if a range does not begin where ``source_offsets``
+        ends, or another commit has changed the rows on which this one is based.
         """
         try:
             commit_identifier = checked_identifier(self.context.name, commit_identifier)
@@ -148,12 +149,12 @@ class WriteBuilder:
         return self.commits.commit(write_context, messages, commit_identifier, watermark=watermark, sources=advanced)
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
-        """The snapshot that was committed under this identity, None if there is none yet: a retry need not write again.
+        """Return the snapshot committed under this identity, or None. Lets a retry skip finished work.
 
         Ends the log transactions that a crash left open.
         """
         return self.commits.committed(commit_user, checked_identifier(self.context.name, commit_identifier))
 
     def abort(self, write_context: WriteContext, messages: Sequence[TableCommitMessage]) -> None:
-        """Undo what the tasks wrote and release the lease."""
+        """Undo the writes of the tasks and release the lease."""
         self.commits.abort(write_context, messages)

@@ -20,7 +20,7 @@ TypeLike: TypeAlias = DataType | pa.DataType | str
 
 
 def type_of(like: TypeLike) -> DataType:
-    """The type that is meant; ``InvalidInputError`` if there is none such."""
+    """Parse a type; ``InvalidInputError`` if it is unknown."""
     if isinstance(like, DataType):
         return like
     return column_type_of_arrow(like) if isinstance(like, pa.DataType) else parse_type(like)
@@ -28,7 +28,7 @@ def type_of(like: TypeLike) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new nullable column, null in every row that is there: the last one, the ``first``, or right ``after`` one."""
+    """Add a nullable column, null in existing rows: as the last column, the ``first``, or right ``after`` another."""
 
     name: str
     type: TypeLike
@@ -39,14 +39,14 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Without this column; a later one of the same name is another column."""
+    """Drop a column; a later column of the same name is another column."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """``new_name`` for the last part of the path ``name``."""
+    """Rename a column: ``new_name`` replaces the last part of the path ``name``."""
 
     name: str
     new_name: str
@@ -54,7 +54,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class MoveColumn:
-    """``first``, or right ``after`` another."""
+    """Move a column to the ``first`` position, or right ``after`` another."""
 
     name: str
     after: str | None = None
@@ -63,7 +63,7 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """A wider type, which holds every value of the present one; whether nulls are allowed stays as it is."""
+    """Change a column's type to a wider one, which holds every value of the old type; NOT NULL is unchanged."""
 
     name: str
     type: TypeLike
@@ -71,7 +71,7 @@ class AlterType:
 
 @dataclass(frozen=True, slots=True)
 class SetNullable:
-    """Allow nulls in a column. The other way round is refused: rows that are there may have some."""
+    """Allow nulls in a column. The reverse is refused, because existing rows may contain nulls."""
 
     name: str
     nullable: bool = True
@@ -79,7 +79,7 @@ class SetNullable:
 
 @dataclass(frozen=True, slots=True)
 class SetComment:
-    """The comment of a column, or of the table where ``name`` is None; None takes it away."""
+    """Set the comment of a column, or of the table if ``name`` is None; None removes it."""
 
     comment: str | None
     name: str | None = None
@@ -87,7 +87,7 @@ class SetComment:
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """An option of the table."""
+    """Set an option of the table."""
 
     key: str
     value: str
@@ -95,7 +95,7 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption:
-    """Back to an option's default."""
+    """Reset an option to its default."""
 
     key: str
 

@@ -38,18 +38,17 @@ def compact(
     plan: Sequence[CompactionTask] | None = None,
     progress: ProgressOption = None,
 ) -> Snapshot | None:
-    """Compact ``partition`` or ``buckets`` (None: all) on the cluster; None if there was nothing to do.
+    """Compact ``partition`` or ``buckets`` (None: all) as a Spark job; None if there was nothing to do.
 
-    ``plan`` is what ``table.maintenance.plan_compaction`` returned, where the caller has it already; ``partition``,
-    ``full`` and ``buckets`` are not looked at then.
+    ``plan`` is the result of ``table.maintenance.plan_compaction``; with it, ``partition``, ``full`` and ``buckets``
+    are ignored. ``full`` merges each bucket into one sorted run; otherwise the table's strategy chooses the runs.
+    Writers continue. ``tasks_max`` limits the Spark tasks, each of which then compacts several buckets; None: one task
+    per bucket. ``progress`` counts the buckets of the Spark tasks that have ended; on a terminal it shows no bar if
+    Spark shows its own (``spark.ui.showConsoleProgress``).
 
-    ``full`` merges each bucket into one sorted run, otherwise the table's strategy picks. Never blocks a writer.
-    ``tasks_max`` limits the Spark tasks, each of which then has several buckets; None gives every bucket its own.
-    ``progress`` counts the buckets of the Spark tasks that have ended. On a terminal it shows no bar where Spark shows
-    its own (``spark.ui.showConsoleProgress``).
-    Buckets that another compaction or overwrite changed meanwhile are left as they are; raises
-    ``CommitConflictError``, with everything undone, if that goes for all of them, and ``InvalidInputError``, with the
-    others committed, for a bucket whose values can't be merged (a sum too large).
+    Buckets that another compaction or overwrite has changed meanwhile are skipped; if that applies to all of them,
+    ``CommitConflictError`` is raised, and all output is deleted. Raises ``InvalidInputError`` for a bucket whose rows
+    cannot be merged (a sum too large for its column), after the others were committed.
     """
     if plan is None:
         plan = table.maintenance.plan_compaction(partition=partition, full=full, buckets=buckets)

@@ -48,11 +48,11 @@ _LOCAL_SETTINGS = {
 def session(
     app_name: str = "dynamic tables", *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The running session, or a new one, with the sources registered.
+    """Return the running Spark session, or start one, with the data source ``dynamic_table`` registered.
 
-    ``master`` defaults to what Spark is configured with, else all local cores; named and local, its workers begin warm
-    (``warm_daemon``). On a local master Spark listens on loopback only (``loopback``) and has a private
-    ``spark.local.dir`` unless one is configured (``scratch_directory``). ``conf`` overrides our settings.
+    ``master`` defaults to Spark's configuration, or else all local cores. With a local ``master``, Python workers are
+    started in advance (``warm_daemon``), Spark listens on loopback only (``loopback``), and ``spark.local.dir`` is a
+    private directory unless one is configured (``scratch_directory``). ``conf`` overrides these settings.
 
     Raises ``InvalidInputError`` if there is no Java that Spark can run on.
     """
@@ -88,7 +88,7 @@ def _of_a_local_master(master: str | None, settings: Mapping[str, str]) -> dict[
 
 @contextmanager
 def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Jobs that this thread starts in the body, and queries that it starts, run in ``pool``."""
+    """Run the jobs and queries that this thread starts in the body in ``pool``."""
     context = spark.sparkContext
     before = context.getLocalProperty(_POOL_PROPERTY)
     context.setLocalProperty(_POOL_PROPERTY, pool)

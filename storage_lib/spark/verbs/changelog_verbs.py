@@ -28,15 +28,15 @@ def read_changelog(
     rows_per_trigger_max: int | None = None,
     start: LogOffsets | None = None,
 ) -> DataFrame:
-    """A topic of changes as a streaming data frame of the columns in ``schema`` and ``_row_kind``.
+    """Read an external topic of changes as a streaming data frame with the columns of ``schema`` and ``_row_kind``.
 
-    ``schema`` is Spark's, as a struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` hold
-    ``log.kafka.bootstrap.servers``, anything else for the Kafka client, and where to start (``log.scan``: ``full``,
-    ``latest``, ``from-timestamp`` with ``log.scan.timestamp-millis``); ``start``, such as what
-    ``table.inspect.source_offsets(topic)`` says, comes before that. ``log.format`` is ``debezium-json``,
-    ``debezium-json-schema``, ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the
-    columns of the keys in ``primary-key``, and a deletion has no others. ``source`` is what a table remembers the
-    topic by, if not its name.
+    ``schema`` is a Spark struct or DDL (``id BIGINT, ...``), without the row kind. ``options`` are
+    ``log.kafka.bootstrap.servers`` and other settings of the Kafka client, and the start (``log.scan``: ``full``,
+    ``latest``, or ``from-timestamp`` with ``log.scan.timestamp-millis``). ``start`` overrides it, for example with
+    ``table.inspect.source_offsets(topic)``. ``log.format`` is ``debezium-json``, ``debezium-json-schema``,
+    ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the columns of the keys in
+    ``primary-key``, and their deletions have no other columns. ``source`` is the name under which a table stores the
+    topic's offsets; default: the topic.
     """
     register(spark)
     columns = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema

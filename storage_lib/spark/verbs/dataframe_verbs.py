@@ -48,12 +48,11 @@ def read(
     tag: str | None = None,
     timestamp: Moment | None = None,
 ) -> DataFrame:
-    """A snapshot of the table (default: the newest when the query is planned) as a data frame.
+    """Read a snapshot of the table (default: the newest when the query is planned) as a data frame.
 
-    It is named by its id, a tag, or a time, as for ``DynamicTable.read``: the newest committed up to then.
-
-    Only ``columns`` are read: Spark can't tell a Python source which ones a query needs, so naming them pays.
-    Raises ``InvalidInputError`` for an unknown column.
+    Name a snapshot by its id, a tag, or a time, as for ``DynamicTable.read``. Only ``columns`` are read; name them,
+    because Spark cannot pass the columns of a query to a Python data source. Raises ``InvalidInputError`` for an
+    unknown column.
     """
     register(spark)
     options = said.options_of(table)
@@ -87,14 +86,15 @@ def read_stream(
     has_position: bool = False,
     whole_commits: bool = False,
 ) -> DataFrame:
-    """The table's changes as a streaming data frame, the row kind last; an append-only table's rows have none.
+    """Read the table's changes as a streaming data frame with the row kind as its last column.
 
-    ``startup``: ``full`` (a snapshot, then the log), ``latest`` or ``from-timestamp``; ``normalize`` ``lookup`` tells
-    each change with the row before it (``none``: as the log has it), and so does ``state``, out of the rows that the
-    stream keeps for itself in ``state_directory``, a path or URL that is its alone and that all tasks reach;
-    ``on_untracked`` ``warn`` or ``fail`` at a commit that the stream is not told of (``ignore``: neither); default:
-    what the table says. ``has_position`` adds the column ``_row_position``, by which ``write_stream`` puts rows back
-    into order after a join or a repartition. With ``whole_commits`` no micro-batch ends within a commit.
+    The rows of an append-only table have no row kind. ``startup`` is ``full`` (a snapshot, then the log), ``latest`` or
+    ``from-timestamp``. ``normalize`` ``lookup`` adds the pre-image of each change; ``state`` does so from the rows that
+    the stream stores in ``state_directory``, a path or URL that only this stream uses and that all tasks reach;
+    ``none`` returns the log unchanged. ``on_untracked`` ``warn`` or ``fail`` applies at commits without change
+    tracking; ``ignore``: neither. Defaults are the table's options. ``has_position`` adds the column ``_row_position``,
+    by which ``write_stream`` restores the order of rows after a join or a repartition. With ``whole_commits`` no
+    micro-batch ends within a commit.
     """
     register(spark)
     options = said.options_of(table)
@@ -127,20 +127,20 @@ def write(
     based_on: int | None = None,
     write_context: WriteContext | None = None,
 ) -> Snapshot | None:
-    """Write a data frame as one commit; the snapshot, None if there was nothing to write.
+    """Write a data frame as one commit; return the snapshot, or None if there was nothing to write.
 
-    ``mode`` is ``append`` or ``overwrite``; an overwrite replaces ``partition`` (None: the partitions that the rows
-    are in, ``{}``: the whole table). ``change_tracking`` False keeps it out of the log; None: as the table says. With
-    a ``commit_identifier``, a repetition under the same ``commit_user`` returns the snapshot of the first one. What is
-    due is compacted after an append, as a job and a snapshot of its own, unless the table is ``write-only`` or
-    ``compaction`` is False; that never makes the write fail.
+    ``mode`` is ``append`` or ``overwrite``; an overwrite replaces ``partition`` (None: the partitions of the rows,
+    ``{}``: the whole table). ``change_tracking`` False does not write to the log; None: by the table's option. With a
+    ``commit_identifier``, a repeated call under the same ``commit_user`` returns the first call's snapshot. Due
+    compactions run after an append, as a separate job and snapshot, unless the table is ``write-only`` or
+    ``compaction`` is False; they never make the write fail.
 
-    ``based_on``: the rows of this append were computed from this snapshot; ``CommitConflictError`` if the table has
-    changed since (``WriteBuilder.begin``). ``write_context``: continue the commit that ``WriteBuilder.begin`` started
-    with the same ``commit_user``, for rows that are computed while the lease is held.
+    ``based_on``: the rows were computed from this snapshot; ``CommitConflictError`` if the table has changed since
+    (``WriteBuilder.begin``). ``write_context``: the commit was begun by ``begin`` with the same ``commit_user`` and is
+    completed here, for rows that have to be computed under the lease.
 
-    Raises ``InvalidInputError`` before anything is computed for a data frame that does not fit the table, and the
-    other errors of ``DynamicTable.append`` as they are.
+    Raises ``InvalidInputError``, before anything is computed, for a data frame that does not fit the table, and
+    otherwise as ``DynamicTable.append`` does.
     """
     _check_write(df, table, mode, partition=partition, says_base=based_on is not None or write_context is not None)
     check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)

@@ -47,24 +47,25 @@ def write_stream(
     tier_interval_seconds: float | None = None,
     position_column: str | None = None,
 ) -> TableStream:
-    """Start writing a streaming data frame; each micro-batch is one commit of (query id, batch id).
+    """Start writing a streaming data frame into the table; each micro-batch is one commit.
 
-    ``output_mode`` ``append`` takes the rows with their kinds; ``update`` upserts changed results by the table's key;
-    ``complete`` replaces the whole table every time. ``trigger_seconds`` 0 runs batch after batch; ``available_now``
-    stops when all that is there now has been written. Compaction runs during the stream unless the table is
-    ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a micro-batch is in the log at least
-    once, and the files follow every ``tier_interval_seconds`` (default: ``log.tier-interval``) and at the stream's end.
+    ``output_mode`` ``append`` writes the rows by their kinds; ``update`` upserts changed results by the table's key;
+    ``complete`` replaces the whole table in every micro-batch. With ``trigger_seconds`` 0, micro-batches follow each
+    other without a pause; ``available_now`` ends the stream after the data that exists now. Compaction runs during the
+    stream, unless the table is ``write-only`` or ``compaction`` is False. With ``log.consistency=eventual`` a
+    micro-batch is in the log at least once, and the files follow every ``tier_interval_seconds`` (default:
+    ``log.tier-interval``) and at the end of the stream.
 
-    In ``append`` mode the snapshots tell up to where the topics of ``read_changelog`` are in the table, so that a
-    rollback rewinds them: a checkpoint from before it is refused. The other modes, and streams into an eventual log, do
-    not tell it, and are refused where somebody else has: the topic's records would come again.
+    In ``append`` mode the snapshots store the offsets of the topics of ``read_changelog``, so that a rollback also
+    rewinds them: a checkpoint from before the rollback is refused. The other modes, and streams into an eventual log,
+    do not store them, and are refused if another writer has, because the topic's records would be added twice.
 
-    Of several changes of a key in one micro-batch the last one counts. Where a join or a repartition may change their
-    order, they are sorted by ``_row_position`` (``read_stream(..., has_position=True)``), or by ``position_column``, a
-    column of whole numbers that grows with the changes of a key; without either the write is refused. It is refused as
-    well where it would need the row before each change and ``read_stream`` does not give it (``normalize``).
+    Of several changes of a key in one micro-batch, the last one counts. If a join or a repartition may change their
+    order, they are sorted by ``_row_position`` (``read_stream(..., has_position=True)``) or by ``position_column``, an
+    integer column that increases with the changes of a key; without either, the write is refused. It is also refused if
+    it needs the pre-image of each change and ``read_stream`` does not add it (``normalize``).
 
-    Raises ``InvalidInputError`` before anything starts for a data frame or a checkpoint that does not fit the table.
+    Raises ``InvalidInputError``, before anything starts, for a data frame or a checkpoint that does not fit the table.
     """
     _check(df, table, checkpoint_location, output_mode)
     plan = StreamPlan()
@@ -120,7 +121,7 @@ def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: boo
 
 
 class TableStream:
-    """A running stream into a table. Everything that pyspark's ``StreamingQuery`` has is there under the same name."""
+    """A running stream into a table, with all attributes of pyspark's ``StreamingQuery``."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class TableStream:
         return getattr(self.query, name)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  Spark's name
-        """Wait until the stream ends; raises what it failed with as the error of ours that it was, if it was one."""
+        """Wait until the stream ends; raise its error, as an error of this library if it was one."""
         try:
             ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
         except Exception as error:
@@ -168,7 +169,7 @@ class TableStream:
                 work.stop()
 
     def error(self) -> Exception | None:
-        """What the stream failed with, as the error of ours that it was, if it was one; None while all is well."""
+        """The error that ended the stream, as an error of this library if it was one; None without an error."""
         failure = self.query.exception()
         return None if failure is None else storage_error_in(str(failure)) or failure
 

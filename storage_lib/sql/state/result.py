@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Rows, a running stream, or neither.
+    """Result of a statement: rows, a running stream, or neither.
 
-    ``message`` is one line for a person. ``rows`` are what DESCRIBE, SHOW and the like say, ``dataframe`` is a query's
-    answer, not computed yet. ``stream`` is what a streaming INSERT has started. ``snapshot_id`` is the snapshot that a
-    write has made (None: there was nothing to write, or nothing was written), ``row_count`` the records in it.
+    ``message`` is one line of text. ``rows`` are the output of DESCRIBE, SHOW and similar statements; ``dataframe`` is
+    the lazy result of a query; ``stream`` is the stream that a streaming INSERT has started. ``snapshot_id`` is the
+    snapshot of a write (None if it wrote nothing), and ``row_count`` the number of its records.
     """
 
     message: str = ""
@@ -34,11 +34,12 @@ class Result:
 
     @property
     def has_rows(self) -> bool:
-        """Whether ``to_arrow`` gives any columns."""
+        """Whether ``to_arrow`` returns any columns."""
         return self.rows is not None or self.dataframe is not None
 
     def to_arrow(self) -> pa.Table:
-        """The rows, all of them; a query's are computed at each call. An empty table without columns if there are none.
+        """Return all rows; those of a query are computed at each call. An empty table without columns if there are
+        none.
 
         Raises ``InvalidInputError`` for a query that never ends, and the errors of the read.
         """

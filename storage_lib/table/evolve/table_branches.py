@@ -34,7 +34,7 @@ _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 def tag_of_branch(name: str) -> str:
-    """The tag that keeps the first snapshot of a branch where other engines expire snapshots."""
+    """Return the name of the tag that protects a branch's first snapshot if other engines expire snapshots."""
     return f"branch-{name}"
 
 
@@ -42,7 +42,7 @@ TableT = TypeVar("TableT")
 
 
 class TableBranches(Generic[TableT]):
-    """Creates, opens, publishes and deletes the branches of a table. ``open_branch`` opens one as a table."""
+    """Creates, opens, publishes and deletes the branches of a table."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TableBranches(Generic[TableT]):
         self._open_branch = open_branch
 
     def open(self, name: str) -> TableT:
-        """The table as a branch shows it, to be read and written; it has no log.
+        """Return the table as the branch shows it, for reads and writes; it has no log.
 
         Raises ``NotFoundError`` for an unknown branch.
         """
@@ -88,13 +88,13 @@ class TableBranches(Generic[TableT]):
         snapshot_id: int | None = None,
         time_retained: timedelta | str | None = None,
     ) -> None:
-        """Make a branch that begins with a tag's snapshot, a snapshot, or (by default) the newest one.
+        """Create a branch that starts at a tag, a snapshot, or (by default) the newest snapshot.
 
-        It stays until it is deleted, or with ``time_retained`` ("7 d") for so long: ``expire`` deletes it then.
-        Other engines' expiry does not look into branches: where it may happen (``snapshot.num-retained.min`` is not at
-        its maximum), a branch without a tag gets the tag ``branch-<name>``, which is deleted with it.
-        Raises ``AlreadyExistsError`` for a branch of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
-        tag or snapshot, ``InvalidInputError`` for a name that is none.
+        It exists until it is deleted or, with ``time_retained`` ("7 d"), until ``expire`` deletes it after that time.
+        Other engines' expiry ignores branches: if other engines may expire snapshots (``snapshot.num-retained.min`` is
+        not at its maximum), a branch that does not start at a tag gets the tag ``branch-<name>``, which is deleted with
+        it. Raises ``AlreadyExistsError`` if the branch exists, ``NotFoundError`` or ``SnapshotExpiredError`` for the
+        tag or snapshot, and ``InvalidInputError`` for an invalid name.
         """
         self._refuse_on_branch()
         if tag is not None and snapshot_id is not None:
@@ -132,18 +132,18 @@ class TableBranches(Generic[TableT]):
             raise SnapshotExpiredError(message)
 
     def list(self) -> tuple[str, ...]:
-        """The names of all branches, sorted; the table itself is none."""
+        """Return the names of all branches, sorted, without the table itself."""
         return tuple(self._file_store.branches.names())
 
     def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Delete the branches whose time has passed, whatever was written to them, or only tell which; their names."""
+        """Delete, or only list, the branches whose ``time_retained`` has passed; return their names."""
         self._refuse_on_branch()
         names = self._file_store.branches.expired(self._environment.clock.now_millis())
         return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
     @tells_outcome
     def delete(self, name: str) -> None:
-        """Delete a branch, and the files that only it kept; ``NotFoundError`` if there is none."""
+        """Delete a branch, and the files that only it needs; ``NotFoundError`` if it does not exist."""
         self._refuse_on_branch()
         branches, references = self._file_store.branches, self._file_store.references
         deletion = self._file_store.deletion
@@ -169,12 +169,12 @@ class TableBranches(Generic[TableT]):
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Make the table show what the branch shows, in one new snapshot; None if it does so already.
+        """Replace the table's content by the branch's, in one new snapshot; None if they are equal already.
 
-        The table's rows must not have changed since the branch was made, or was last fast-forwarded; compactions are
-        no change. If the branch was altered, the table is altered alike. With ``change_tracking`` (default: where the
-        table has a log or a changelog producer) downstream streams get the net change.
-        Raises ``InvalidInputError`` if the table has moved on, ``NotFoundError`` for an unknown branch.
+        The table's rows must not have changed since the branch was created or last fast-forwarded; compactions do not
+        count. If the branch was altered, the table is altered in the same way. With ``change_tracking`` (default: if
+        the table has a log or a changelog producer) streams see the net change. Raises ``InvalidInputError`` if the
+        table's rows have changed, ``NotFoundError`` for an unknown branch.
         """
         self._refuse_on_branch()
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)

@@ -10,7 +10,7 @@ from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableConsumers:
-    """The consumers of one branch of a table."""
+    """Consumers of a table or of one of its branches: readers whose unread snapshots do not expire."""
 
     def __init__(self, context: TableContext) -> None:
         self._table = context.name
@@ -18,10 +18,10 @@ class TableConsumers:
         self._file_store = context.file_store
 
     def create(self, name: str, next_snapshot_id: int | None = None) -> Consumer:
-        """Register a reader that is going to read ``next_snapshot_id`` next (default: the one after the newest).
+        """Register a reader that reads ``next_snapshot_id`` next (default: the snapshot after the newest).
 
-        Registering it again says where it is now, be it later or earlier. Raises ``SnapshotExpiredError`` for a
-        snapshot that has gone already.
+        Registering it again moves it to ``next_snapshot_id``, forward or backward. Raises ``SnapshotExpiredError`` for
+        an expired snapshot.
         """
         if next_snapshot_id is None:
             next_snapshot_id = (self._file_store.snapshots.latest_id() or 0) + 1
@@ -45,21 +45,21 @@ class TableConsumers:
         return directory.load(name)
 
     def advance(self, name: str, next_snapshot_id: int) -> Consumer:
-        """Say that a consumer has read up to before ``next_snapshot_id``; ``NotFoundError`` for an unknown one."""
+        """Record that a consumer reads ``next_snapshot_id`` next; ``NotFoundError`` for an unknown consumer."""
         self._file_store.consumers.load(name)
         return self.create(name, next_snapshot_id)
 
     def delete(self, name: str) -> None:
-        """Forget a consumer; ``NotFoundError`` if there is none."""
+        """Delete a consumer; ``NotFoundError`` if it does not exist."""
         self._file_store.consumers.load(name)
         self._file_store.consumers.delete(name)
 
     def list(self) -> tuple[Consumer, ...]:
-        """Every consumer, by name."""
+        """Return all consumers, sorted by name."""
         return tuple(self._file_store.consumers.load_all())
 
     def expire(self, *, older_than: timedelta) -> tuple[str, ...]:
-        """Forget consumers that have not said where they are for so long; their names."""
+        """Delete the consumers that have not advanced for this time; return their names."""
         before_ms = self._environment.clock.now_millis() - round(older_than.total_seconds() * 1000)
         names = tuple(consumer.name for consumer in self.list() if consumer.modified_ms < before_ms)
         for name in names:

@@ -26,7 +26,7 @@ _MILLIS_MAX = 2**63
 
 
 class TableTags:
-    """Makes, lists and deletes the tags of one branch of a table."""
+    """Creates, lists and deletes the tags of a table or of one of its branches."""
 
     def __init__(self, context: TableContext) -> None:
         self._table = context.name
@@ -35,10 +35,11 @@ class TableTags:
 
     @tells_outcome
     def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
-        """Keep a snapshot (default: the newest) until the tag is deleted, or for ``time_retained`` ("7 d").
+        """Protect a snapshot (default: the newest) from expiry until the tag is deleted, or for ``time_retained`` ("7
+        d").
 
-        Raises ``AlreadyExistsError`` for a tag of that name, ``NotFoundError`` or ``SnapshotExpiredError`` for the
-        snapshot, ``InvalidInputError`` for a name that is none and for a table without a commit.
+        Raises ``AlreadyExistsError`` if the tag exists, ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot,
+        and ``InvalidInputError`` for an invalid name and for a table without a commit.
         """
         history = self._file_store.snapshots
         snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
@@ -49,7 +50,7 @@ class TableTags:
 
     @tells_outcome
     def delete(self, name: str) -> None:
-        """Delete a tag, and the files that only it kept; ``NotFoundError`` if there is none."""
+        """Delete a tag, and the files that only it needs; ``NotFoundError`` if it does not exist."""
         tag = self._file_store.tags.load(name)
         files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
         self._file_store.tags.delete(name)
@@ -58,29 +59,29 @@ class TableTags:
                 self._delete_unneeded(files)
 
     def exists(self, name: str) -> bool:
-        """Whether there is a tag of this name."""
+        """Return whether a tag exists."""
         return self._file_store.tags.exists(name)
 
     def load(self, name: str) -> Tag:
-        """The tag with its snapshot; ``NotFoundError`` if there is none of this name."""
+        """Return a tag with its snapshot; ``NotFoundError`` if it does not exist."""
         return self._file_store.tags.load(name)
 
     def list(self) -> tuple[Tag, ...]:
-        """Every tag, by name."""
+        """Return all tags, sorted by name."""
         return tuple(self._file_store.tags.load_all())
 
     def expire(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Delete the tags whose time has passed, or only tell which they are; their names."""
+        """Delete, or only list, the tags whose ``time_retained`` has passed; return their names."""
         now_ms = self._environment.clock.now_millis()
         names = [tag.name for tag in self.list() if tag.is_expired(now_ms)]
         return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
     @contextmanager
     def keeping(self, snapshot: Snapshot, *, is_of_branch: bool = False) -> Iterator[None]:
-        """Keep the files of a snapshot while the body works with them, by a tag that is deleted at its end.
+        """Protect the files of a snapshot while the body uses them, by a tag that is deleted afterwards.
 
-        Raises ``SnapshotExpiredError`` if they are not kept any more. A crash leaves the tag for a day
-        (``expire`` removes it then).
+        Raises ``SnapshotExpiredError`` if they have expired. After a crash the tag stays for a day, until ``expire``
+        removes it.
         """
         name = f"restoring-{self._environment.new_name()}"
         self._keep(name, snapshot, _WORK_RETAINED_MS, is_checked=not is_of_branch)
@@ -129,7 +130,7 @@ class TableTags:
 
 
 def is_deleted(delete: Callable[[str], None], name: str) -> bool:
-    """Delete a tag or a branch whose time has passed; whether it was there, for two may look at the same time."""
+    """Delete an expired tag or branch; return whether it existed, because two processes may do so at the same time."""
     try:
         delete(name)
     except NotFoundError:
@@ -138,7 +139,7 @@ def is_deleted(delete: Callable[[str], None], name: str) -> bool:
 
 
 def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
-    """Milliseconds to keep a tag or a branch for; ``InvalidInputError`` for an invalid duration."""
+    """Return the time for which to retain a tag or a branch in milliseconds; ``InvalidInputError`` if it is invalid."""
     if duration is None:
         return None
     if isinstance(duration, timedelta):

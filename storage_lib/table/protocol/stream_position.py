@@ -16,15 +16,15 @@ from storage_lib.log_store.log_offsets import LogOffsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPosition:
-    """One place in a stream; everything before it has been read.
+    """A position in a stream, up to which everything has been read.
 
-    ``snapshot_id`` is the snapshot being read while ``split_index`` is not None, afterwards the newest snapshot
-    whose changes have been read (0: none). ``offsets`` is set once the log is being followed; ``snapshot_id``
-    then stays the one that the stream started from, for records that repair it or an older one are skipped.
-    ``watched_snapshot_id`` is the newest snapshot at which a stream that follows the log has looked whether it was
-    untracked; None where nobody asked (``scan.on-untracked=ignore``). ``table_uuid`` names the table, for a position
-    means nothing in another one, be it of the same name; None in positions that were made by hand. ``layout`` is the
-    number of the table's layout: each has a new log.
+    ``snapshot_id`` is the snapshot that is being read while ``split_index`` is not None, afterwards the newest snapshot
+    whose changes have been read (0: none). ``offsets`` is set while the stream follows the log; ``snapshot_id`` is then
+    the snapshot at which the stream started, because records that repair it or an older one are skipped.
+    ``watched_snapshot_id`` is the newest snapshot that was checked for untracked commits; None with
+    ``scan.on-untracked=ignore``. ``table_uuid`` identifies the table, because a position is invalid in another table of
+    the same name; None in positions that were created by hand. ``layout`` is the number of the table's layout: each has
+    its own log.
     """
 
     snapshot_id: int
@@ -36,11 +36,11 @@ class StreamPosition:
 
     @property
     def reads_snapshot(self) -> bool:
-        """Whether the stream is still inside its first snapshot."""
+        """Whether the stream still reads its first snapshot."""
         return self.split_index is not None
 
     def to_json(self) -> str:
-        """One line of JSON with sorted keys."""
+        """Return the position as one line of JSON with sorted keys."""
         value: dict[str, object] = {"snapshot": self.snapshot_id}
         if self.split_index is not None:
             value["split"] = self.split_index
@@ -58,7 +58,7 @@ class StreamPosition:
 
     @classmethod
     def from_json(cls, text: str) -> StreamPosition:
-        """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
+        """Parse the text of ``to_json``; ``InvalidInputError`` for other text."""
         try:
             value = json.loads(text)
             log = value.get("log")

@@ -32,9 +32,9 @@ _KIND = "\0kind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
-    """What an ``ingest`` did: ``snapshot`` is its last commit, None if there was nothing new.
+    """Result of ``ingest``: ``snapshot`` is its last commit, None if there were no new records.
 
-    ``row_count`` counts changes: an update with the row before it is two.
+    ``row_count`` counts changes; an update with its pre-image counts as two.
     """
 
     row_count: int
@@ -57,24 +57,23 @@ def ingest(
     skip_expired: bool = False,
     progress: ProgressOption = None,
 ) -> IngestResult:
-    """Write the changes that a foreign topic holds now, and the table does not, into the table.
+    """Write the new changes of an external topic into the table, each record exactly once.
 
-    It continues where ``source`` (default: the topic's name) ends by the table's newest snapshot;
-    only where none does, ``startup`` counts: ``full`` (default), ``latest``, or ``from-timestamp`` with
-    ``timestamp``. ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record),
-    ``debezium-avro``, ``upsert-kafka`` (JSON keys and values; no value deletes the row of the key), or
-    ``upsert-kafka-avro``. ``options`` are those of the Kafka client,
-    ``log.kafka.*``, and of a schema registry, ``log.schema-registry.*``. Columns go by name: those that the table lacks
-    are ignored, those that a record lacks are null. A commit holds about ``rows_per_commit`` rows, all that is in
-    memory at a time, and more where the broker returns more at once. With ``skip_expired`` it continues after records
-    that the topic's retention has deleted, and with the beginning of a topic that was deleted and recreated.
-    ``progress`` counts the offsets that were read, those between records included.
+    Reading resumes at the offsets that the newest snapshot stores for ``source`` (default: the topic's name). If it
+    stores none, ``startup`` decides: ``full`` (default), ``latest``, or ``from-timestamp`` with ``timestamp``.
+    ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record), ``debezium-avro``,
+    ``upsert-kafka`` (JSON keys and values; a record without a value deletes the row of its key), or
+    ``upsert-kafka-avro``. ``options`` are those of the Kafka client, ``log.kafka.*``, and of a schema registry,
+    ``log.schema-registry.*``. Columns are matched by name: columns that the table lacks are ignored, and columns that a
+    record lacks are null. A commit has about ``rows_per_commit`` rows, or more if the broker returns more at once; only
+    these are in memory. ``skip_expired`` continues after records that the topic's retention has deleted, and at the
+    beginning of a topic that was deleted and recreated. ``progress`` counts the offsets that were read, including those
+    between records.
 
-    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that is not a change (unless ``options``
-    have ``log.scan.on-corrupt=skip``), ``InvalidInputError``
-    for one that does not fit the table, ``LogOffsetsExpiredError`` for records that are gone; ``UnavailableError``,
-    ``LeaseLostError`` and ``CommitConflictError`` (somebody else reads the same source) are to be retried. What was
-    committed before stays.
+    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that cannot be decoded (unless ``options``
+    have ``log.scan.on-corrupt=skip``), ``InvalidInputError`` for one that does not fit the table,
+    ``LogOffsetsExpiredError`` for deleted records. Repeat the call after ``UnavailableError``, ``LeaseLostError`` and
+    ``CommitConflictError`` (another process reads the same source). Earlier commits of the call stay.
     """
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"

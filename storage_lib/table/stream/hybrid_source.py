@@ -48,11 +48,11 @@ from storage_lib.table.stream.untracked_watch import UntrackedWatch
 
 
 class HybridSource:
-    """One stream over one table.
+    """A stream of one table: a snapshot, then the changes after it.
 
-    ``position`` only matters to ``poll``; the other methods are functions of positions. With a ``normalizer`` the
-    changes after the first snapshot come with the rows before them; with a ``watch`` the stream does not pass
-    untracked commits in silence. With ``whole_commits`` it stops only where a commit ends.
+    Only ``poll`` uses ``position``; the other methods are functions of positions. With a ``normalizer``, changes after
+    the first snapshot have their pre-images; with a ``watch``, the stream reports untracked commits. With
+    ``whole_commits`` it stops only at ends of commits.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class HybridSource:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The table's columns and, last, the row kind (string) if rows have one."""
+        """The table's columns and, last, the row kind (a string) if rows have one."""
         if self._row_kind_column is None:
             return self._schema.arrow_schema
         return self._schema.arrow_schema.append(pa.field(self._row_kind_column, pa.string(), nullable=False))
 
     def initial_position(self) -> StreamPosition:
-        """Where the stream starts, by ``log.scan``."""
+        """Return the position at which the stream starts, by ``log.scan``."""
         self._file_store.check_layout(self._file_store.snapshots.latest())
         layout = layout_of(self._schema)
         return replace(self._initial_position(), table_uuid=self._table_uuid, layout=layout)
@@ -134,9 +134,9 @@ class HybridSource:
         return self._in_log(0, offsets, 0 if self._watch is None else history.last_before(since))
 
     def fix_start(self) -> None:
-        """Let ``poll`` begin here and now where ``log.scan=latest``, rather than where its first call comes to be.
+        """Let ``poll`` start at the current end of the table with ``log.scan=latest``, rather than at its first call.
 
-        The other starts are the same whenever they are looked up.
+        Other starts are the same at any time.
         """
         if self.position is None and self._startup is StartupMode.LATEST:
             self.position = self.initial_position()
@@ -144,13 +144,13 @@ class HybridSource:
     def latest_position(
         self, start: StreamPosition, *, max_rows: int | None = None, until: LogOffsets | None = None
     ) -> StreamPosition:
-        """How far a reader at ``start`` can read now, about ``max_rows`` rows at most; ``start`` if nothing is new.
+        """Return how far a reader at ``start`` can read now, limited to about ``max_rows`` rows; ``start`` if nothing
+        is new.
 
-        ``until``: the whole commits of a log that are to be handed out end before these offsets.
-
-        A snapshot is handed out in whole splits, and a table without a log in whole snapshots, at least one of them.
-        Raises ``UntrackedCommitError`` at an untracked commit, where ``scan.on-untracked=fail``, and
-        ``InvalidInputError`` for a position in another table.
+        ``until``: commits of the log are returned only if they end before these offsets. A snapshot is returned in
+        whole splits, and a table without a log in whole snapshots, at least one of them. Raises
+        ``UntrackedCommitError`` at an untracked commit with ``scan.on-untracked=fail``, and ``InvalidInputError`` for a
+        position in another table.
         """
         self._refuse_others(start)
         if start.split_index is not None:
@@ -160,7 +160,7 @@ class HybridSource:
         return self._latest_snapshot(start, max_rows)
 
     def plan(self, start: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
-        """What lies between two positions, as work for any number of tasks."""
+        """Plan the read between two positions as splits for any number of tasks."""
         self._refuse_others(start)
         if start.split_index is not None:
             splits = self._splits_of(start.snapshot_id)
@@ -187,7 +187,7 @@ class HybridSource:
         ]
 
     def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of one split with their kinds, in order within each bucket."""
+        """Read the rows of one split with their kinds, in order within each bucket."""
         match split:
             case SnapshotSplit():
                 names = [field.name for field in self._schema.fields]
@@ -211,7 +211,7 @@ class HybridSource:
             yield self._with_kinds(rows, kinds)
 
     def poll(self) -> pa.Table | None:
-        """The changes since the last call, at the first call since the start; None if there are none now."""
+        """Return the changes since the last call, or at the first call since the start; None if there are none now."""
         if self.position is None:
             self.position = self.initial_position()
         end = self.latest_position(self.position)
