@@ -1,21 +1,21 @@
 """Exceptions of the library, arranged by what the caller should do next.
 
-StorageError
-├── RetryableError                 run the same call again
-│   ├── CommitConflictError        … after reading again: another writer changed the same files
-│   ├── LeaseLostError             … with a new lease: another writer took this one over
-│   ├── UnavailableError           … when the store, the broker or the lease is available again
-│   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
-└── PermanentError                 running it again fails again
-    ├── InvalidInputError          correct the input, the option or the call
-    ├── NotFoundError              name an object that exists
-    ├── AlreadyExistsError         choose another name, or use "if not exists"
-    ├── SnapshotExpiredError       plan again from a snapshot that still exists
-    ├── SqlSyntaxError             correct the statement at the position in the message
-    ├── CorruptFileError           investigate: a file differs from its metadata
-    ├── LogOffsetsExpiredError     start the reader again from a snapshot (``log.scan = full``)
-    ├── LogRepairError             the log can't be completed from the files: reset it
-    └── UntrackedCommitError       a stream would miss changes: start it again from a snapshot, or let it ignore them
+    StorageError
+    ├── RetryableError                 run the same call again
+    │   ├── CommitConflictError        … after reading again: another writer changed the same files
+    │   ├── LeaseLostError             … with a new lease: another writer took this one over
+    │   ├── UnavailableError           … when the store, the broker or the lease is available again
+    │   └── CommitOutcomeUnknownError  … with the same identity, which finds the commit if it happened
+    └── PermanentError                 running it again fails again
+        ├── InvalidInputError          correct the input, the option or the call
+        ├── NotFoundError              name an object that exists
+        ├── AlreadyExistsError         choose another name, or use "if not exists"
+        ├── SnapshotExpiredError       plan again from a snapshot that still exists
+        ├── SqlSyntaxError             correct the statement at the position in the message
+        ├── CorruptFileError           investigate: a file differs from its metadata
+        ├── LogOffsetsExpiredError     restart the reader from a snapshot (log.scan=full)
+        ├── LogRepairError             the log can't be completed from the files: reset it
+        └── UntrackedCommitError       the stream would miss changes: restart it from a snapshot, or let it ignore them
 
 Errors of operations that change a table have an attribute ``committed``: True if the change was committed, False if
 not, None if unknown (repeating the call under the same identity finds out).
