@@ -102,7 +102,18 @@ def options_page() -> str:
     """docs/options.md as the code makes it today."""
     older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
     ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
-    return OPTIONS_HEAD + ours + FAMILIES + families + FUNCTIONS + functions_documentation() + OPTIONS_OF_OTHERS + older + OF_PAIMON + _paimon()
+    return (
+        OPTIONS_HEAD
+        + ours
+        + FAMILIES
+        + families
+        + FUNCTIONS
+        + functions_documentation()
+        + OPTIONS_OF_OTHERS
+        + older
+        + OF_PAIMON
+        + _paimon()
+    )
 
 
 def _table_of(options: Iterable[OptionDescription]) -> str:
