@@ -31,7 +31,7 @@ def test_the_options_page_lists_the_options_of_the_code() -> None:
 
 def test_a_default_is_written_as_a_user_would_write_it() -> None:
     rows = re.findall(
-        r"^\| `([^`]+)` \| (\S.*?) \|", OPTIONS_PAGE.read_text().partition("\n## Columns")[0], re.MULTILINE
+        r"^\| `([^`]+)` \| (\S.*?) \|", OPTIONS_PAGE.read_text().partition("\n## Columns, ")[0], re.MULTILINE
     )
     assert len(rows) > 20
     assert TableOptions.parse(dict(rows)) == TableOptions()

@@ -41,10 +41,9 @@ OPTIONS_HEAD = """# Options
 
 The options of tables and of their columns. [Choosing buckets and merge engines](choosing.md) and [Tuning](tuning.md)
 say when to change the most important ones; [Catalogs](catalogs.md) and [Stores](stores.md) describe those of a
-connection.
+connection. `dynamic-table options [PREFIX]` and `storage_lib.describe_options(prefix)` show the same.
 
-Generated from the code by `python -m tests.support.format_examples`; do not edit.
-`dynamic-table options [PREFIX]` and `storage_lib.describe_options(prefix)` show the same.
+Generated from `storage_lib/schema/options` by `python -m tests.support.format_examples`; do not edit.
 
 Give options to `create_table(..., options={...})`, or to `WITH (...)` in SQL. A missing option is taken from the
 catalog (`open_catalog(warehouse, options)`, or the connection of Airflow), then from the defaults. CREATE merges the
@@ -67,21 +66,20 @@ def filled_in(page: str) -> str:
 
 
 FAMILIES = """
-Any other key is refused, with the nearest known key, in CREATE TABLE, ALTER TABLE, SET, hints, connections and
-`.option(...)` of Spark. Use the prefixes `x.` and `user.` for your own notes. Tables that other engines created can
-have any options.
-
 ## Columns, clients and buckets
 
-These options name a column, a setting or a note in their key. Those of columns, except `default-value`, are for tables
-with `merge-engine=aggregation` or `partial-update`:
-
+"""
+UNKNOWN = """
+Any other key is refused, with the nearest known key, in CREATE TABLE, ALTER TABLE, SET, hints, connections and
+`.option(...)` of Spark. Tables that other engines created can have any options.
 """
 FUNCTIONS = """
-Aggregate functions:
+## Aggregate functions
+
+Values of `fields.<column>.aggregate-function`:
 
 """
-OPTIONS_OF_OTHERS = """
+OLDER = """
 ## Other spellings
 
 Older names of options, from FLIP-188 and Paimon:
@@ -102,18 +100,8 @@ def options_page() -> str:
     """docs/options.md as the code makes it today."""
     older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
     ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
-    return (
-        OPTIONS_HEAD
-        + ours
-        + FAMILIES
-        + families
-        + FUNCTIONS
-        + functions_documentation()
-        + OPTIONS_OF_OTHERS
-        + older
-        + OF_PAIMON
-        + _paimon()
-    )
+    parts = (OPTIONS_HEAD, ours, FAMILIES, families, UNKNOWN, FUNCTIONS, functions_documentation())
+    return "".join((*parts, OLDER, older, OF_PAIMON, _paimon()))
 
 
 def _table_of(options: Iterable[OptionDescription]) -> str:

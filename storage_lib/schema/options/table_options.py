@@ -615,8 +615,8 @@ class TableOptions:
         "log.scan",
         StartupMode.FULL,
         parse_word(StartupMode),
-        "Where stream reads start: full (the newest snapshot, then the log), latest (the end of the log) or "
-        "from-timestamp.",
+        "Where a stream starts: full (the newest snapshot, then later changes), latest (later changes only) or "
+        "from-timestamp (changes since log.scan.timestamp-millis).",
     )
     log_scan_timestamp_millis: int | None = _option(
         "log.scan.timestamp-millis", None, parse_moment, "For log.scan=from-timestamp: epoch milliseconds."
