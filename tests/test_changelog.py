@@ -42,7 +42,7 @@ def test_each_change_is_one_line_below_a_kind() -> None:
             head = line
         elif line and (head == UNRELEASED or head in KINDS or line.startswith("* ")):
             assert head in KINDS, f"line {number} is below no kind of change; move it below one of {KINDS}"
-            assert line.startswith("* "), f"line {number} is no change; write each in one line that begins with '* '"
+            assert line.startswith("* "), f"line {number} is not a change; write each in one line that begins with '* '"
 
 
 def test_each_change_is_one_short_sentence() -> None:

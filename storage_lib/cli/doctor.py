@@ -108,7 +108,7 @@ def _damage(table: DynamicTable) -> list[str | None]:
 
 
 def _wrong_bytes(table: DynamicTable, entry: ManifestEntry) -> list[str | None]:
-    """What is wrong with the bytes of a file: nothing, a text, or None if its checksum is not known."""
+    """Return the problems with the bytes of a file: none, a text, or None if its checksum is unknown."""
     from storage_lib.file_store.data_file.file_checksum import check_bytes, checksum_in
 
     expected = checksum_in(entry.file.embedded_file_index)

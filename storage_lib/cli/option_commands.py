@@ -1,4 +1,4 @@
-"""The reference of options, for whoever has the package and no documentation at hand."""
+"""``dynamic-table options``: the reference of options, for users without the documentation at hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a callback receives."""
+"""The value that a progress callback receives."""
 
 from __future__ import annotations
 

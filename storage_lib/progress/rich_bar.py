@@ -31,7 +31,7 @@ class _TimeLeft(rich.progress.ProgressColumn):
 
 
 class _RichBar:
-    """One task of rich's, drawn by whoever calls ``draw``."""
+    """One task of rich's, drawn by the caller of ``draw``."""
 
     def __init__(self, first: Progress, elapsed_seconds: float) -> None:
         self._rich = rich.progress.Progress(

@@ -1,1 +1,1 @@
-"""What a table's columns, options, keys and filters mean: values, without files."""
+"""Columns, options, keys and filters of a table, as values without I/O."""

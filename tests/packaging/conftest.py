@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that is built of the unpacked source distribution, which is no git repository."""
+    """The wheel that is built from the unpacked source distribution, outside of a git repository."""
     sdist = build("sdist", CHECKOUT, tmp_path_factory.mktemp("sdist"))
     unpacked = tmp_path_factory.mktemp("unpacked")
     subprocess.run(["tar", "--extract", "--file", sdist, "--directory", unpacked, "--strip-components=1"], check=True)

@@ -1,4 +1,4 @@
-"""What a release consists of: the files of the wheel, and metadata that a package index accepts and can show."""
+"""The contents of a release: the files of the wheel, and metadata that a package index accepts and can show."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from storage_lib.progress.operation import operation
 
 
 class StandardError(io.StringIO):
-    """Says what it is told to about being a terminal."""
+    """A stream that claims to be a terminal, or not."""
 
     answer: bool | Exception = True
 

@@ -1,4 +1,4 @@
-"""What a callback is told of an operation."""
+"""The calls of a progress callback during an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A callback that keeps what it was told."""
+"""A progress callback that records its calls."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a commit needs before its snapshot exists: its changes, its conflicts, its metadata, and copies of files."""
+"""Preparation of a commit before its snapshot exists: changes, conflicts, metadata, and copies of files."""

@@ -54,7 +54,7 @@ def session(
     started in advance (``warm_daemon``), Spark listens on loopback only (``loopback``), and ``spark.local.dir`` is a
     private directory unless one is configured (``scratch_directory``). ``conf`` overrides these settings.
 
-    Raises ``InvalidInputError`` if there is no Java that Spark can run on.
+    Raises ``InvalidInputError`` if Spark finds no suitable Java.
     """
     try:
         return _session(app_name, master, conf or {})
