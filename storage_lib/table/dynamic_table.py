@@ -389,7 +389,7 @@ class DynamicTable:
         ``InvalidInputError`` before any row becomes visible, and ``CommitConflictError`` if the table has changed since
         ``based_on``. Repeat the call after ``LeaseLostError`` and ``UnavailableError``.
         """
-        rows = arrow_rows(self.name, rows)
+        rows = arrow_rows(self.name, rows, self.arrow_schema)
         self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
@@ -421,11 +421,13 @@ class DynamicTable:
 
         ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams
         never see overwrites of an append-only table. ``progress`` counts rows ("overwrite") and then, if the overwrite
-        is tracked, the buckets in which old and new rows are compared ("compare"). Raises as ``append`` does, and
-        ``CommitConflictError`` (untracked only) if another commit has replaced the same files.
+        is tracked, the buckets in which old and new rows are compared ("compare"). Rows have every column without a
+        default. Raises as ``append`` does, and ``CommitConflictError`` (untracked only) if another commit has replaced
+        the same files.
         """
-        rows = arrow_rows(self.name, rows)
+        rows = arrow_rows(self.name, rows, self.arrow_schema)
         self._writes.input.check_columns(rows.schema)
+        self._writes.input.check_complete(rows.schema, "overwrite", "give them null values")
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.new_write().begin(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
         counted = operation("overwrite", self.name, total=row_count(rows), unit="rows")

@@ -263,7 +263,7 @@ class RowVerbs:
                     yield pa.Table.from_batches([batch])
 
     def _whole_table(self, rows: Frame, verb: str) -> pa.Table:
-        given = arrow_rows(self._name, rows)
+        given = arrow_rows(self._name, rows, self._schema.arrow_schema)
         if self._kind_column in given.schema.names:
             message = (
                 f"table {self._name}: {verb} gives each row its kind, so the rows have no column "

@@ -176,10 +176,11 @@ def test_nothing_to_change_makes_no_snapshot_and_frees_the_lease() -> None:
         table.insert(empty),
         table.upsert(empty),
         table.merge(empty),
+        *(verb([]) for verb in (table.append, table.insert, table.upsert, table.merge, table.delete)),
         table.merge(pd.DataFrame({"dt": ["z"], "id": [1], "price": [1]}), not_matched="ignore"),
     ]
 
-    assert done == [None] * 7
+    assert done == [None] * 12
     assert table.inspect.latest_snapshot_id() == 1
     assert table.inspect.lease_holder() is None
 
@@ -216,6 +217,7 @@ REFUSED: dict[str, tuple[Callable[[DynamicTable], Any], str]] = {
         lambda table: table.append([{"dt": "a", "id": 9}]),
         "lack 'price'.*upsert.*partial=True",
     ),
+    "an overwrite that lacks columns": (lambda table: table.overwrite([{"dt": "a", "id": 9}]), "lack 'price'"),
     "an append whose deletion hides the lack": (
         lambda table: table.append([{"dt": "a", "id": 9, "_row_kind": "+I"}, {"dt": "a", "id": 1, "_row_kind": "-D"}]),
         "lack 'price'",

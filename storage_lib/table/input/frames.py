@@ -28,9 +28,10 @@ Frame: TypeAlias = Rows | ArrowStream | Sequence[Mapping[str, object]]
 """Columns by name: Arrow data, a pandas or Polars frame, a DuckDB relation, a list of dicts with equal keys."""
 
 
-def arrow_rows(table: str, rows: object) -> Rows:
+def arrow_rows(table: str, rows: object, columns: pa.Schema) -> Rows:
     """``rows``, a ``Frame``, as Arrow. Batches of a stream (a reader, a relation) are not fetched yet.
 
+    An empty list names no columns: it is no rows of ``columns``, the table's.
     Named levels of a pandas index become columns, an unnamed index is dropped, and NaN in pandas is null. Raises
     ``InvalidInputError`` naming ``table`` for any other object and for values that Arrow can't hold.
     """
@@ -45,7 +46,7 @@ def arrow_rows(table: str, rows: object) -> Rows:
         if isinstance(rows, ArrowStream):
             return pa.RecordBatchReader.from_stream(rows)
         if isinstance(rows, Sequence) and not isinstance(rows, str | bytes):
-            return _of_mappings(table, rows)
+            return _of_mappings(table, rows) if rows else columns.empty_table()
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         message = f"table {table}: the {type(rows).__name__} does not convert to Arrow: {error}"
         raise InvalidInputError(message) from error
