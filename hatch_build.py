@@ -42,7 +42,7 @@ def project_urls(repository: str, version: str) -> dict[str, str]:
     page = _page_of(repository, version)
     return {
         "Repository": repository,
-        "Documentation": f"{page('README.md')}#where-to-go-next",
+        "Documentation": f"{page('README.md')}#documentation",
         "Changelog": page("CHANGELOG.md"),
         "Issues": f"{repository}/issues",
     }

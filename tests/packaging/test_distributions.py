@@ -59,6 +59,9 @@ def test_the_address_of_the_repository_fills_the_urls_and_the_links(tmp_path: Pa
     found = metadata_of(f"{ADDRESS}/", tmp_path)
 
     assert found["urls"] == project_urls(ADDRESS, VERSION)
+    readme, _, heading = project_urls(ADDRESS, VERSION)["Documentation"].partition("#")
+    assert readme == f"{ADDRESS}/blob/v{VERSION}/README.md"
+    assert f"\n## {heading.replace('-', ' ').capitalize()}\n" in (CHECKOUT / "README.md").read_text()
     assert project_urls(ADDRESS, VERSION)["Changelog"] == f"{ADDRESS}/blob/v{VERSION}/CHANGELOG.md"
     text = str(found["readme"]["text"])  # type: ignore[index]  # JSON
     linked = set(re.findall(r"\]\(([^)#]+)", text))
