@@ -38,6 +38,10 @@ from storage_lib.schema.options.table_options import (
 )
 from storage_lib.schema.placing.layout import LayoutChange, checked_layout_options
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.assembly.table_reads import TableReads
+from storage_lib.table.assembly.table_writes import TableWrites
+from storage_lib.table.builders.read_builder import ReadBuilder
+from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.changelog.change_scan import ChangeMode
 from storage_lib.table.changes.change_direction import of_one_direction
 from storage_lib.table.commit.table_overwrite import scope_of
@@ -52,6 +56,8 @@ from storage_lib.table.input.input_rows import Rows, record_batches, row_count
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.shown import shown_schema, shown_table
 from storage_lib.table.inspect.table_statistics import TableStatistics
+from storage_lib.table.namespaces.table_inspection import TableInspection
+from storage_lib.table.namespaces.table_maintenance import TableMaintenance
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import outcome, tells_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
@@ -61,14 +67,8 @@ from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.batch_reads import BatchReads
 from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read.read_as import ReadOf, as_duckdb, as_pandas
-from storage_lib.table.read_builder import ReadBuilder
-from storage_lib.table.row_verbs import Matched, NotMatched, NotMatchedBySource, RowVerbs
 from storage_lib.table.stream.hybrid_source import HybridSource
-from storage_lib.table.table_inspection import TableInspection
-from storage_lib.table.table_maintenance import TableMaintenance
-from storage_lib.table.table_reads import TableReads
-from storage_lib.table.table_writes import TableWrites
-from storage_lib.table.write_builder import WriteBuilder
+from storage_lib.table.verbs.row_verbs import Matched, NotMatched, NotMatchedBySource, RowVerbs
 
 if TYPE_CHECKING:
     import duckdb

@@ -20,8 +20,8 @@ from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
 from storage_lib.progress import report_to
+from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.protocol.outcome import tells_outcome
-from storage_lib.table.table_inspection import TableInspection
 from tests.support.recorded_progress import RecordedProgress
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"

@@ -20,7 +20,7 @@ from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
 from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
-from storage_lib.table.table_inspection import TableInspection
+from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from storage_lib import (
     WarehouseCatalog,
 )
 from storage_lib.io.environment import Environment, new_uuid
-from storage_lib.table.read_builder import ReadBuilder
+from storage_lib.table.builders.read_builder import ReadBuilder
 from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_a_retry_and_a_clear_read_the_same_although_more_was_committed_to_a_cloc
     first = task.execute(in_interval(task_context(task, store=store)))
     orders.append(pa.table({"day": ["c"], "id": [5]}, schema=COLUMNS))
     # Resolving again would now return other snapshots.
-    monkeypatch.setattr("storage_lib.table.read_builder.ReadBuilder.snapshots_between", lambda *_: (0, 5))
+    monkeypatch.setattr("storage_lib.table.builders.read_builder.ReadBuilder.snapshots_between", lambda *_: (0, 5))
 
     again = task.execute(in_interval(task_context(task, store=store)))
     cleared = task.execute(in_interval(task_context(task, store=store, max_tries=9)))

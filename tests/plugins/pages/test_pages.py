@@ -21,7 +21,7 @@ from dynamic_table.sinks.sink_job import open_job_directory
 from storage_lib import open_catalog
 from storage_lib.errors import UnavailableError
 from storage_lib.table.inspect.table_health import TableHealth
-from storage_lib.table.table_inspection import TableInspection
+from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.asgi_client import AsgiClient
 
 if TYPE_CHECKING:

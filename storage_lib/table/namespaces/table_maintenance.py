@@ -13,12 +13,12 @@ from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import report_to
 from storage_lib.progress.progress import ProgressOption
+from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import tells_outcome
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage
-from storage_lib.table.table_writes import TableWrites
 
 
 class TableMaintenance:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage_lib.table.assembly.table_reads import TableReads
+from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
 from storage_lib.table.commit.eventual_commit import EventualCommit
 from storage_lib.table.commit.log_repair import LogRepair
@@ -13,15 +15,13 @@ from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.commit.table_overwrite import TableOverwrite
 from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.commit.writer_leases import WriterLeases
-from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.maintenance.file_maintenance import FileMaintenance
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.table_reads import TableReads
+from storage_lib.table.verbs.direct_writes import DirectWrites
 from storage_lib.table.write.task_writes import TaskWrites
-from storage_lib.table.write_builder import WriteBuilder
 
 
 class TableWrites:

@@ -11,10 +11,10 @@ import pyarrow as pa
 from storage_lib.errors import StorageError, note_outcome
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import Operation
+from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.maintenance.post_commit_compaction import PostCommitCompaction
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.protocol.write_context import WriteContext
-from storage_lib.table.write_builder import WriteBuilder
 
 
 @dataclass(frozen=True)

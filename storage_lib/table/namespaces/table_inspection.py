@@ -10,14 +10,14 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.partition import PartitionCodec
+from storage_lib.table.assembly.table_reads import TableReads
+from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.commit_listing import COMMITS_MAX, CommitListing, CommitSummary
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.system_tables import SystemTables
 from storage_lib.table.inspect.table_description import TableDescription
 from storage_lib.table.inspect.table_health import TableHealth, TableHealthCheck
 from storage_lib.table.protocol.table_context import TableContext
-from storage_lib.table.table_reads import TableReads
-from storage_lib.table.table_writes import TableWrites
 
 
 class TableInspection:

@@ -25,13 +25,13 @@ from storage_lib.schema.types.nested_types import is_nested
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
 from storage_lib.table.changes.row_expression import computed_by_row
 from storage_lib.table.changes.source_matching import places_of, repeated_key, with_stored_values
-from storage_lib.table.direct_writes import DirectWrites
 from storage_lib.table.input.frames import Frame, arrow_rows
 from storage_lib.table.input.input_arrays import conformed, misfit
 from storage_lib.table.input.input_rows import InputRows, record_batches
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.point_lookup import PointLookup
+from storage_lib.table.verbs.direct_writes import DirectWrites
 
 Matched: TypeAlias = Literal["update", "delete", "keep"]
 NotMatched: TypeAlias = Literal["insert", "ignore"]

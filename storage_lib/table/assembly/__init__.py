@@ -1,0 +1,1 @@
+"""The parts that read and write one branch of a table, constructed and connected."""

@@ -1,0 +1,1 @@
+"""Namespaces of ``DynamicTable`` for the verbs that are used less often: maintenance and inspection."""

@@ -1,0 +1,1 @@
+"""Writes by one process: rows as they are given, and changes that depend on the stored rows."""
