@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -98,6 +99,14 @@ def print_json(value: object) -> None:
 def note(text: str) -> None:
     """A line for the person, not part of the answer."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(escape(text))
+
+
+@contextmanager
+def waiting(text: str, file: TextIO | None = None) -> Iterator[None]:
+    """Show ``text`` with a spinner on ``file`` (default: standard error) while the block runs, on a terminal only."""
+    console = Console(file=file or sys.stderr)
+    with console.status(escape(text)) if console.is_terminal else nullcontext():
+        yield
 
 
 def shown(value: object) -> str:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 __all__ = ["children_log_to"]
 
@@ -17,17 +17,19 @@ _TAIL_BYTES = 20_000
 
 
 @contextmanager
-def children_log_to(file: Path | None) -> Iterator[None]:
-    """Processes that start inside write their standard error to ``file``, or to a file that nobody sees.
+def children_log_to(file: Path | None) -> Iterator[TextIO]:
+    """Processes that start inside write their standard error to ``file``, or to a temporary file.
 
-    If the block raises, its last 20 kB are copied to this process's standard error.
+    The context is this process's standard error, which is redirected as well. If the block raises, the last 20 kB of
+    the file are copied to it.
     """
     with file.open("w+b") if file is not None else tempfile.TemporaryFile() as log:
         sys.stderr.flush()
         own = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
-            yield
+            with open(own, "w", closefd=False) as terminal:
+                yield terminal
         except BaseException:
             os.dup2(own, 2)
             _copy_tail(log)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from storage_lib.cli.context import Settings, reporting, settings_of
-from storage_lib.cli.output import note
+from storage_lib.cli.output import note, waiting
 from storage_lib.cli.spark_log import children_log_to
 from storage_lib.cli.sql_output import ResultPrinter
 from storage_lib.cli.statement_file import statements_in
@@ -109,7 +109,7 @@ def _session(
     from storage_lib.spark import session as spark_session
     from storage_lib.sql import Session
 
-    with children_log_to(spark_log):
+    with children_log_to(spark_log) as terminal, waiting("starting Spark", terminal):
         spark = spark_session("dynamic-table sql", master=master, conf=conf)
     try:
         with Session(spark, settings.catalog(may_be_new=True), database=database) as session:

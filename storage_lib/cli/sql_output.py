@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.cli.output import note, print_json, print_rows, python_rows
+from storage_lib.cli.output import note, print_json, print_rows, python_rows, waiting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,8 @@ class ResultPrinter:
     def add(self, result: Result) -> None:
         """Show one result; a query is computed now."""
         started = self._clock.monotonic()
-        rows = self._rows(result) if result.has_rows else None
+        with waiting("running"):
+            rows = self._rows(result) if result.has_rows else None
         if self._as_json:
             self._documents.append(python_rows(rows) if rows is not None else _facts(result))
             return

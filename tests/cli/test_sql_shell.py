@@ -340,6 +340,7 @@ def terminal(catalog: Catalog, tmp_path: Path) -> Iterator[Terminal]:
 @pytest.mark.spark
 @pytest.mark.integration
 def test_a_person_at_a_terminal_makes_fills_and_reads_a_table(terminal: Terminal) -> None:
+    terminal.wait_for("starting Spark")
     terminal.wait_for("type a statement and a semicolon")
     terminal.wait_for(">")
     terminal.type("INSERT INTO ord\t")
@@ -350,6 +351,7 @@ def test_a_person_at_a_terminal_makes_fills_and_reads_a_table(terminal: Terminal
     terminal.type("SELEC item FROM orders;\r")
     terminal.wait_for("SqlSyntaxError")
     terminal.type("SELECT concat(item, '-', order_id) AS said FROM orders;\r")
+    terminal.wait_for("running")
     terminal.wait_for("pen-1")
     terminal.wait_for("1 row")
     terminal.type("\x04")
