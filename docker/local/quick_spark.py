@@ -2,8 +2,9 @@
 
     environment = {**os.environ, **quick_spark()}
 
-The JVM gets two settings. Only C1 compiles: a short session does not regain the cost of the second compiler. And
-Spark's classes are loaded, parsed and verified, from an archive that `make servers` made of a session like ours
+The JVM gets three settings. Only C1 compiles: a short session does not regain the cost of the second compiler. There
+is room for compiled code: with C1 alone the JVM reserves 48 MB, which the classes that Spark generates for each query
+fill within minutes, and then it compiles nothing any more. And Spark's classes are loaded, parsed and verified, from an archive that `make servers` made of a session like ours
 (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that the archive does not fit runs without
 it.
 
@@ -18,7 +19,7 @@ from pathlib import Path
 __all__ = ["ARCHIVE", "archiving_spark", "quick_spark"]
 
 ARCHIVE = Path(__file__).resolve().parents[2] / ".local" / "spark" / "classes.jsa"
-C1_ALONE = "-XX:TieredStopAtLevel=1"
+C1_ALONE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 

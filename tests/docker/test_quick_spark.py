@@ -32,8 +32,8 @@ def test_without_an_archive_they_only_compile_less(archive: Path) -> None:
     archive.unlink()
 
     assert quick_spark() == {
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
-        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1",
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     }
 
 

@@ -33,6 +33,9 @@ HADOOP_CLIENT = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "comm
 JVM = (
     "-Xms64m",
     "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=256m",  # with C1 alone 48 MB, which Flink's generated classes fill
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",  # standard output has the answers only
     "-XX:+UseSerialGC",
     "-Duser.timezone=UTC",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
