@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.progress.automatic_bar import automatic_bar
 from storage_lib.progress.progress import Progress, ProgressCallback, ProgressOption
 
@@ -75,7 +75,7 @@ class Operation:
         self._report = report
         self._lock = threading.Lock()
         if report is not None:
-            report(started)
+            _call(report, started)
 
     def advance(self, steps: int = 1) -> None:
         """Report that more steps are done, except the last one, which ``finish`` reports.
@@ -88,7 +88,7 @@ class Operation:
             self._done += steps
             if self._last.total is None or self._done < self._last.total:
                 self._last = replace(self._last, done=self._done)
-                self._report(self._last)
+                _call(self._report, self._last)
 
     def finish(self) -> None:
         """Report that all steps are done; once, however often it is called."""
@@ -98,4 +98,20 @@ class Operation:
             total = self._done if self._last.total is None else self._last.total
             if self._last.done != self._last.total:
                 self._last = replace(self._last, done=total, total=total)
-                self._report(self._last)
+                _call(self._report, self._last)
+
+
+def _call(report: ProgressCallback, progress: Progress) -> None:
+    """Call ``report``. Its ``StorageError`` becomes the cause of a ``RuntimeError``.
+
+    Otherwise, the error of a callback that uses another table would look like one of this operation, which is retried
+    after a ``CommitConflictError``.
+    """
+    try:
+        report(progress)
+    except StorageError as error:
+        message = (
+            f"table {progress.table}: the progress callback of {progress.operation} raised {type(error).__name__}: "
+            f"{error}"
+        )
+        raise RuntimeError(message) from error

@@ -38,7 +38,8 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 The thread that called the verb calls it, except in ``storage_lib.spark.compact``, where a thread of pyspark does. An
 exception that it raises ends the operation as any other failure would: nothing more is committed, and files that
-were written are deleted.
+were written are deleted. A ``StorageError`` becomes the cause of a ``RuntimeError``, so that nobody takes it for one of
+the operation. A callback must not write to the table, whose lease the operation may hold.
 """
 
 ProgressOption: TypeAlias = ProgressCallback | Literal[False] | None

@@ -52,7 +52,7 @@ from storage_lib.table.evolve.table_rewrite import REWRITE_ATTEMPTS, TableRewrit
 from storage_lib.table.evolve.table_rollback import TableRollback
 from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.input.frames import Frame, arrow_rows
-from storage_lib.table.input.input_rows import Rows, record_batches, row_count
+from storage_lib.table.input.input_rows import ADD_NULLS, Rows, record_batches, row_count
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.shown import shown_schema, shown_table
 from storage_lib.table.inspect.table_statistics import TableStatistics
@@ -427,7 +427,7 @@ class DynamicTable:
         """
         rows = arrow_rows(self.name, rows, self.arrow_schema)
         self._writes.input.check_columns(rows.schema)
-        self._writes.input.check_complete(rows.schema, "overwrite", "give them null values")
+        self._writes.input.check_complete(rows.schema, "overwrite", ADD_NULLS)
         user, identifier = self._identity(commit_user, commit_identifier)
         order = self.new_write().begin(commit_user=user, tracked=change_tracking, overwrite=scope_of(partition))
         counted = operation("overwrite", self.name, total=row_count(rows), unit="rows")

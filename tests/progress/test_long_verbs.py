@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, MemoryCatalog
-from storage_lib.progress import ProgressOption, report_to
+from storage_lib.errors import CommitConflictError
+from storage_lib.progress import Progress, ProgressOption, report_to
 from storage_lib.table.maintenance import file_maintenance
 from tests.support.every_file import data_files, every_file
 from tests.support.fake_environment import fake_environment
@@ -127,6 +128,37 @@ def test_a_callback_that_fails_ends_the_verb_before_its_commit_and_leaves_no_fil
     assert again.operations == expected
 
 
+@EVERY_VERB
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), CommitConflictError("of another table")])
+def test_an_interrupt_and_an_error_of_the_library_end_the_verb_like_any_other(verb: str, error: BaseException) -> None:
+    call, expected = VERBS[verb]
+    table = new_table()
+    before = (table.inspect.latest_snapshot_id(), values(table), data_files(table))
+    told = RecordedProgress(fails_at=expected[-1][1], error=error)
+
+    with pytest.raises(KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RuntimeError) as failed:
+        call(table, told)
+
+    assert isinstance(error, KeyboardInterrupt) or failed.value.__cause__ is error
+    assert (table.inspect.latest_snapshot_id(), values(table), data_files(table)) == before
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_the_last_report_comes_while_the_writer_still_renews_its_lease(*, tracked: bool) -> None:
+    """The writer stores its rows at its end, and renews its lease until then."""
+    table = new_table()
+    files: dict[str, list[object]] = {}
+
+    def look(progress: Progress) -> None:
+        files.setdefault(progress.operation, []).append(data_files(table))
+
+    table.overwrite(rows("x"), partition={}, change_tracking=tracked, progress=look)
+
+    assert set(files) == ({"overwrite", "compare"} if tracked else {"overwrite"})
+    for seen in files.values():
+        assert seen[-1] == seen[0]
+
+
 def test_an_interrupted_rewrite_is_repeated_and_completed() -> None:
     table = new_table(primary_key=[])
     told = RecordedProgress(fails_at=4, error=KeyboardInterrupt())
@@ -194,6 +226,12 @@ def test_a_compaction_after_an_append_is_reported_and_its_callback_can_not_fail_
     with report_to(told), pytest.warns(RuntimeWarning, match="the rows are committed, but the compaction.*display"):
         table.append(rows("e"))
     assert values(table) == {"e"}
+
+    told = RecordedProgress(fails_at=1, error=KeyboardInterrupt())
+    with report_to(told), pytest.raises(KeyboardInterrupt) as interrupted:
+        table.append(rows("f"))
+    assert interrupted.value.committed is True  # type: ignore[attr-defined]
+    assert values(table) == {"f"}
 
 
 def test_an_orphan_cleanup_counts_the_files_it_finds_and_those_it_deletes() -> None:

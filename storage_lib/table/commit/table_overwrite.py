@@ -84,7 +84,7 @@ class TableOverwrite:
             else:
                 replaced = self._replaced(write_context, scope, files)
                 old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(write_context, replaced, files)))
-        except Exception:
+        except BaseException:
             with suppress(StorageError):
                 self._commit.abort(write_context, messages)
             raise
@@ -164,6 +164,8 @@ class TableOverwrite:
                         ):
                             write.write(self._with_kinds(rows, kinds))
                         buckets.advance()
+                    # The lease is not renewed after the writer's end, so that a slow callback could lose it.
+                    buckets.finish()
                     message = write.prepare_commit()
             except BaseException:
                 write.abort()

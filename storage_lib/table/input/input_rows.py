@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.default_values import default_scalar, default_text
+from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.schema.placing.partition import DIRECTORY_NAME_BYTES_MAX, too_long_value
 from storage_lib.schema.table_schema import DataField, TableSchema
 from storage_lib.schema.types.nested_types import is_nested
@@ -20,6 +21,7 @@ from storage_lib.table.input.input_arrays import conformed, fits_exactly, misfit
 from storage_lib.table.input.moment_range import find_out_of_range, holds_moments
 
 _SHOWN = 40
+ADD_NULLS = "Add the columns, with nulls where there are no values"
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 """What users may hand in: columns by name, in any order, the row kind column optional."""
 
@@ -91,17 +93,18 @@ class InputRows:
         self._accepted(schema)
 
     def whole_rows(self, batches: Iterable[pa.RecordBatch], verb: str) -> Iterator[pa.RecordBatch]:
-        """The same batches; ``InvalidInputError`` for one with a new row that lacks a column without a default.
+        """Return the same batches; ``InvalidInputError`` for one with a row that lacks a column without a default.
 
-        Rows that only delete need no more than the primary key.
+        Of a table with a primary key, batches of deletions only need no more than the key.
         """
-        remedy = (
-            "keep the stored values with upsert(rows, partial=True)"
-            if self._schema.primary_keys
-            else "leave them null with insert(rows, partial=True)"
-        )
+        if not self._schema.primary_keys:
+            remedy = "Add the columns, or leave them null with insert(rows, partial=True)"
+        elif self._schema.options.get("merge-engine", MergeEngine.DEDUPLICATE) == MergeEngine.DEDUPLICATE:
+            remedy = "Add the columns, or keep the stored values with upsert(rows, partial=True)"
+        else:
+            remedy = ADD_NULLS
         for batch in batches:
-            if not self._only_deletes(batch):
+            if not (self._schema.primary_keys and self._only_deletes(batch)):
                 self.check_complete(batch.schema, verb, remedy)
             yield batch
 
@@ -114,7 +117,7 @@ class InputRows:
         ]
         if lacking:
             names = ", ".join(map(repr, lacking))
-            message = f"table {self._table}: {verb}: the rows lack {names}. Add the columns, or {remedy}"
+            message = f"table {self._table}: {verb}: the rows lack {names}. {remedy}"
             raise InvalidInputError(message)
 
     def _accepted(self, schema: pa.Schema) -> _Columns:

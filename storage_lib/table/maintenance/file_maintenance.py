@@ -111,7 +111,7 @@ class FileMaintenance:
                     for task in tasks:
                         run(task)
                         buckets.advance()
-        except Exception:
+        except BaseException:
             self.abort_compaction(messages)
             raise
         messages.sort(key=lambda message: (message.partition, message.bucket))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError
+from storage_lib.errors import NotFoundError, RetryableError, SnapshotExpiredError, note_outcome
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.after_commit import after_commit, warn_after_commit
 from storage_lib.table.maintenance.file_maintenance import FileMaintenance
@@ -126,5 +126,8 @@ class PostCommitCompaction:
                 f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
             )
             return _Round(may_help_again=False, was_raced=False)
+        except BaseException as interrupt:
+            note_outcome(interrupt, committed=True)
+            raise
         # A commit in between may have replaced the files of some of the buckets.
         return _Round(may_help_again=bool(tasks), was_raced=made is not None and made.id != snapshot.id + 1)

@@ -43,6 +43,9 @@ class DirectWrites:
             try:
                 with progress or nullcontext() as rows:
                     task.write_all(batches if rows is None else _counted(batches, rows))
+                    if rows is not None:
+                        # The lease is not renewed after the writer's end, so that a slow callback could lose it.
+                        rows.finish()
                     message = task.prepare_commit()
             except BaseException:
                 task.abort()

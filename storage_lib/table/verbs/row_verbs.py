@@ -71,7 +71,7 @@ class RowVerbs:
         given = self._whole_table(rows, "insert")
         self._input.check_columns(given.schema)
         if not partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
-            self._input.check_complete(given.schema, "insert", "leave them null with partial=True")
+            self._input.check_complete(given.schema, "insert", "Add the columns, or leave them null with partial=True")
         keys = self._schema.primary_keys
         if keys:
             self._refuse_repeated(given, "insert")
@@ -107,12 +107,10 @@ class RowVerbs:
         merges = self._context.options.merge_engine is MergeEngine.PARTIAL_UPDATE
         if partial and lacking and not merges:
             return self.merge(rows, identity, tracked, verb="upsert")
-        if lacking and not merges:
-            message = (
-                f"table {self._name}: upsert: the rows lack {', '.join(map(repr, lacking))}. Add the columns, or keep "
-                "the stored values with partial=True"
+        if not merges:
+            self._input.check_complete(
+                given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
             )
-            raise InvalidInputError(message)
         self._input.check_columns(given.schema)
         if self._tells_before:
             return self.merge(rows, identity, tracked, verb="upsert")

@@ -45,7 +45,7 @@ ALTER TABLE t ADD x INT NOT NULL;
 ALTER TABLE t ADD v STRING;
 --> InvalidInputError: table default.t: column 'v' is there already; choose another name
 ALTER TABLE t MODIFY number INT;
---> InvalidInputError: table default.t: column 'number' is BIGINT, of which INT does not hold every value; only a wider type of the same kind will do (docs/format.md). Add a column of the new type, and fill it
+--> InvalidInputError: table default.t: column 'number' is BIGINT, of which INT does not hold every value; only a wider type of the same kind will do. Add a column of the new type, and fill it
 ALTER TABLE t ALTER COLUMN v SET NOT NULL;
 --> InvalidInputError: table default.t: column 'v' may hold nulls already, so it can't be made NOT NULL; add a column, fill it, and drop this one
 ALTER TABLE t ADD x INTT;

@@ -185,6 +185,42 @@ def test_nothing_to_change_makes_no_snapshot_and_frees_the_lease() -> None:
     assert table.inspect.lease_holder() is None
 
 
+def test_a_deletion_lacks_no_column_where_the_whole_row_is_the_key() -> None:
+    table = MemoryCatalog().create_table(NAME, {"id": "BIGINT", "item": "STRING"}, options={"log.system": "none"})
+    table.append([{"id": 1, "item": "tea"}])
+
+    with pytest.raises(InvalidInputError, match="lack 'item'"):
+        table.append([{"id": 1, "_row_kind": "-D"}])
+
+    table.append([{"id": 1, "item": None}])
+    assert table.to_arrow().sort_by("item").to_pylist() == [{"id": 1, "item": "tea"}, {"id": 1, "item": None}]
+
+
+def test_a_column_with_a_default_may_be_missing() -> None:
+    columns = {"id": "BIGINT", "item": "STRING"}
+    options = {"log.system": "none", "fields.item.default-value": "tea"}
+    table = MemoryCatalog().create_table(NAME, columns, primary_key=["id"], options=options)
+
+    table.append([{"id": 1}])
+    table.insert([{"id": 2}])
+    table.upsert([{"id": 3}])
+    table.overwrite([{"id": 4}])
+
+    assert table.to_arrow().to_pylist() == [{"id": 4, "item": "tea"}]
+
+
+@pytest.mark.parametrize("engine", ["aggregation", "first-row"])
+def test_an_engine_that_merges_names_a_remedy_that_it_takes(engine: str) -> None:
+    columns = {"id": "BIGINT", "item": "STRING"}
+    options = {"log.system": "none", "merge-engine": engine}
+    table = MemoryCatalog().create_table(NAME, columns, primary_key=["id"], options=options)
+
+    with pytest.raises(InvalidInputError, match=r"lack 'item'\. Add the columns, with nulls"):
+        table.append([{"id": 1}])
+
+    table.append([{"id": 1, "item": None}])
+
+
 def test_the_same_change_commits_once() -> None:
     table = orders()
     table.append(rows("+I a 1 10"))
