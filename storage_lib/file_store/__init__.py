@@ -1,1 +1,1 @@
-"""The files of one table: its verbs here, what they work on in the folders."""
+"""File store of one table: operations in this package, their building blocks in its subpackages."""

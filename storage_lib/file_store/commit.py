@@ -1,4 +1,4 @@
-"""Optimistic commit without locks: the writer that creates the next snapshot has committed."""
+"""Optimistic commit without locks: the writer that creates the next snapshot file wins."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ from storage_lib.io.environment import Environment
 from storage_lib.schema.filter.predicate import Predicate
 
 Guard: TypeAlias = Callable[[Snapshot | None], None]
-"""Called with the snapshot about to be followed, right before each attempt to create the next; may raise."""
+"""Check called with the current newest snapshot right before each attempt to create the next; may raise."""
 
 PropertiesOf: TypeAlias = Callable[[Snapshot | None], Mapping[str, str]]
-"""The properties of the snapshot about to be created, from the one before it."""
+"""Return the properties of the next snapshot, given the one before it (None for a table without a commit)."""
 
 ChangesOf: TypeAlias = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 
@@ -61,18 +61,18 @@ _PAUSE_SECONDS_MAX = 0.1
 
 
 class FileStoreCommit:
-    """Makes commit messages a snapshot.
+    """Commits messages by creating snapshots.
 
-    1. Is there a snapshot with this (user, identifier)? Then that is the answer.
+    1. If a snapshot with this (user, identifier) exists, return it.
     2. Read the newest snapshot N. Check the changes against its live files (``conflict.py``).
-    3. Write the manifest of the changes, the delta list, and the base list (N's base and delta, now and then folded).
+    3. Write the manifest of the changes, the delta list, and the base list (N's base and delta, occasionally folded).
     4. Check the guard, then create ``snapshot-<N+1>`` if absent: committed, or another writer was faster.
     5. If another writer was faster: back off, restart at 1; only the base manifest list has to be rewritten.
     6. If the response was lost: check whether the snapshot exists and is ours before deciding anything.
 
-    A commit that fails leaves no manifest behind, one whose outcome stays unknown leaves all; data files are the
-    caller's to abort. Messages with new rows and a compaction become two snapshots, the rows first; a compaction
-    that then proves late is dropped with its files, not the rows. Safe to use from several threads.
+    A failed commit deletes its manifests; a commit of unknown outcome keeps them. Data files are left for the caller to
+    abort. Messages with new rows and a compaction become two snapshots, the rows first; if the compaction then
+    conflicts, it is dropped with its files, and the rows stay. Safe to use from several threads.
     """
 
     def __init__(
@@ -113,12 +113,14 @@ class FileStoreCommit:
     ) -> Snapshot:
         """Commit an append, a compaction or both; without messages, a snapshot that only carries properties.
 
-        ``is_overwrite``: set for an overwrite even if it replaces nothing, since its files are not of level 0.
-        Returns the new snapshot, or the one that this identity was committed as before. Every snapshot gets
-        ``properties_of(previous)``; the committable's own go on top in the one that carries the rows.
-        Raises ``CommitConflictError`` when files that it deletes are no longer live, ``UnavailableError`` when others
-        commit too fast or storage is out, ``CommitOutcomeUnknownError`` when it can't be found out whether it
-        happened, and whatever ``guard`` raises.
+        Set ``is_overwrite`` for an overwrite even if it replaces nothing, since its files are not at level 0.
+        Returns the new snapshot, or the one committed earlier under this identity. Every snapshot gets
+        ``properties_of(previous)``; the snapshot with the rows also gets the committable's own properties, which take
+        precedence.
+
+        Raises ``CommitConflictError`` if files to delete are no longer live, ``UnavailableError`` if other writers
+        commit too fast or storage is unavailable, ``CommitOutcomeUnknownError`` if the outcome cannot be determined,
+        and whatever ``guard`` raises.
         """
         appended = appended_by(committable.messages)
         compacted = compacted_by(committable.messages)
@@ -153,11 +155,11 @@ class FileStoreCommit:
         properties_of: PropertiesOf | None = None,
         identifiers_ascend: bool = False,
     ) -> Snapshot:
-        """Put the messages' files in place of whatever is live in some partitions; without messages, drop these.
+        """Replace all live files of some partitions by those of the messages; without messages, drop the partitions.
 
         The partitions are given by their serialized rows, or by a predicate on partition columns; default: all.
-        The live files are determined when the snapshot is made, so this never conflicts with appends or compactions.
-        Raises as ``commit``, and ``InvalidInputError`` for a message outside of the named partitions.
+        The live files are determined for each attempt, so this never conflicts with appends or compactions.
+        Raises as ``commit``, and ``InvalidInputError`` for a message outside the given partitions.
         """
         appended = appended_by(committable.messages)
         self._refuse_outside(appended, partitions, partition_filter)
@@ -185,12 +187,11 @@ class FileStoreCommit:
         guard: Guard | None = None,
         properties_of: PropertiesOf | None = None,
     ) -> Snapshot | None:
-        """Make the table show what ``target`` shows, in a new snapshot; None if it does so already.
+        """Restore the content of ``target`` in a new snapshot; return None if the table has that content already.
 
-        ``target`` may be older, or of another branch; its files have to be kept from being deleted by the caller.
-        Messages bring changelog files only.
-        The live files are determined when the snapshot is made, so this never conflicts. Otherwise raises as
-        ``commit``.
+        ``target`` may be older, or of another branch; the caller has to protect its files from deletion.
+        Messages carry changelog files only.
+        The live files are determined for each attempt, so this never conflicts. Otherwise raises as ``commit``.
         """
         files = self._new_restore(target)
         if not files.differ(self._scan.live_files(self._snapshots.latest())):
@@ -208,7 +209,7 @@ class FileStoreCommit:
         try:
             restored, is_new = self._create_or_find(request)
         except CommitOutcomeUnknownError:
-            # A snapshot may name the copies: they have to stay.
+            # A snapshot may name the copies: keep them.
             raise
         except Exception:
             with suppress(StorageError):
@@ -221,7 +222,7 @@ class FileStoreCommit:
     def add_statistics(
         self, committable: Committable, statistics: str, *, properties_of: PropertiesOf | None = None
     ) -> Snapshot:
-        """Name a file of statistics in a snapshot that changes nothing else. Raises as ``commit``."""
+        """Commit a snapshot that names a statistics file and changes nothing else. Raises as ``commit``."""
         return self._create(
             _Request(
                 committable=committable,
@@ -239,12 +240,12 @@ class FileStoreCommit:
         return snapshot
 
     def _create_or_find(self, request: _Request) -> tuple[Snapshot, bool]:
-        """The snapshot, and whether it was made just now."""
+        """Return the snapshot, and whether this call created it."""
         draft = self._new_draft()
         uuid = self._environment.new_name()
         try:
             for attempt in range(_ATTEMPTS):
-                # Looked up in, and built upon, the same newest snapshot: else a replay could slip in between.
+                # Search and build on the same newest snapshot: otherwise a retry of this commit could slip in between.
                 latest = self._snapshots.latest()
                 known = self._committed(request, latest)
                 if known is not None:
@@ -252,12 +253,12 @@ class FileStoreCommit:
                     return known, False
                 created = self._attempt(request, latest, draft, uuid)
                 if created is not None:
-                    if attempt:  # what the first attempt wrote is all named by its snapshot
+                    if attempt:  # the snapshot of a first attempt names everything it wrote
                         self._tidy(draft, created)
                     return created, True
                 self._pause(attempt)
         except CommitOutcomeUnknownError:
-            # Whether a snapshot names these files is not known: they have to stay.
+            # A snapshot may name these files: keep them.
             raise
         except Exception:
             with suppress(StorageError):
@@ -301,8 +302,8 @@ class FileStoreCommit:
     def _put(self, snapshot: Snapshot) -> bool:
         """Create the snapshot; if the store's response is uncertain, the stored snapshot decides.
 
-        A store may repeat a conditional put whose answer was lost and so lose against itself: False doesn't mean
-        that another writer won before the snapshot that is there has been compared.
+        A store may retry a conditional put whose response was lost, and then fail on its own file. So a False does not
+        mean that another writer won until the stored snapshot has been compared.
         """
         error: StorageError | None = None
         for attempt in range(_LOOKUPS):
@@ -314,7 +315,7 @@ class FileStoreCommit:
             try:
                 return self._snapshots.load(snapshot.id).uuid == snapshot.uuid
             except NotFoundError:
-                # The answer was lost and the file is not there: not done yet, so ask again under the same id.
+                # The response was lost and the file does not exist: not created yet, so try again under the same id.
                 self._pause(attempt)
             except SnapshotExpiredError:
                 if error is None:
@@ -391,7 +392,7 @@ class FileStoreCommit:
         return lost
 
     def _compact_after(self, request: _Request) -> None:
-        """Commit the compaction that came with new rows. If it fails, the rows remain committed, but unmerged."""
+        """Commit the compaction that came with new rows. If it fails, the rows stay committed, uncompacted."""
         with after_commit(f"table {self._table}: committing the compaction that came with the rows"):
             try:
                 self._create(replace(request, carries_identity=False))
@@ -436,7 +437,7 @@ class FileStoreCommit:
             raise InvalidInputError(message)
 
     def _pause(self, attempt: int) -> None:
-        # New names are random, so they tell racing writers apart without another source of chance.
+        # New names are random, so racing writers back off differently without another source of randomness.
         chance = crc32(self._environment.new_name().encode()) / 2**32
         longest = min(_PAUSE_SECONDS_MAX, _PAUSE_SECONDS_MIN * 2**attempt)
         self._environment.clock.sleep(longest * (0.5 + chance / 2))
@@ -448,7 +449,7 @@ class FileStoreCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """One snapshot to be made. The compaction that follows an append doesn't carry the identity's properties."""
+    """One snapshot to create. The compaction after an append does not carry the identity's properties."""
 
     committable: Committable
     kind: CommitKind
@@ -458,28 +459,28 @@ class _Request:
     identifiers_ascend: bool
     carries_identity: bool = True
     restored_of: Callable[[], Restored] | None = None
-    """To be called once the changes are known."""
+    """Called once the changes are known."""
     statistics: str | None = None
     changelog: Sequence[ManifestEntry] = ()
 
     @property
     def looked_up(self) -> Sequence[ManifestEntry]:
-        """Files that a compaction has read and not replaced."""
+        """Files that a compaction has read but not replaced."""
         return looked_up_by(self.committable.messages) if self.kind is CommitKind.COMPACT else ()
 
     @property
     def hash_indexes(self) -> Mapping[Bucket, HashIndexChange]:
-        """Changes of the hash indexes of dynamic buckets, which only appends carry."""
+        """Hash index changes of dynamic buckets; empty for a compaction, since only appends carry them."""
         return {} if self.kind is CommitKind.COMPACT else _hash_indexes_of(self.committable.messages)
 
     @property
     def vectors(self) -> Mapping[Bucket, BucketVectors]:
-        """The deletion vectors that a compaction brings, by bucket."""
+        """New deletion vectors of a compaction, by bucket."""
         return _vectors_of(self.committable.messages) if self.kind is CommitKind.COMPACT else {}
 
 
 def _hash_indexes_of(messages: Sequence[CommitMessage]) -> Mapping[Bucket, HashIndexChange]:
-    """By bucket; an overwrite has a second message of a bucket, of what it deletes."""
+    """Return the hash index changes by bucket; an overwrite has a second message per bucket, for its deletions."""
     brought = (((message.partition, message.bucket), message.hash_index) for message in messages)
     return {bucket: change for bucket, change in brought if change is not None}
 

@@ -1,4 +1,4 @@
-"""Commit messages from writers to the committer: one per (partition, bucket), gathered into one committable.
+"""Commit messages from writers to the committer: one per (partition, bucket), collected into one committable.
 
 Both are plain frozen values, so any engine can pickle them between its tasks and its driver.
 """
@@ -12,14 +12,14 @@ from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.merge_tree.increment import Increment
 
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
-"""The identifier of batch jobs without one of their own: never deduplicated (docs/format.md)."""
+"""Identifier of batch jobs that have none of their own: never deduplicated (docs/format.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """The changes of one bucket: ``partition`` is the serialized BinaryRow of the partition columns.
+    """Changes of one bucket; ``partition`` is the serialized BinaryRow of the partition columns.
 
-    ``watermark`` is that of all rows which its writer has taken, in epoch milliseconds.
+    ``watermark`` covers all rows that its writer has received, in epoch milliseconds.
     """
 
     partition: bytes
@@ -32,10 +32,10 @@ class CommitMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committable:
-    """All messages of one commit, its identity, and what the snapshot has to remember about it.
+    """All messages of one commit, its identity, and data to store in the snapshot.
 
-    ``properties`` go into the snapshot as they are; the file store does not know what they mean.
-    ``watermark`` is in epoch milliseconds; the newest of it, the messages' and the previous snapshot's is stored.
+    ``properties`` are stored in the snapshot unchanged; the file store does not interpret them.
+    ``watermark`` is in epoch milliseconds; the newest of this one, the messages' and the previous snapshot's is stored.
     """
 
     commit_user: str
@@ -46,6 +46,6 @@ class Committable:
 
     @property
     def newest_watermark(self) -> int | None:
-        """The newest watermark given here or by a message; None without any."""
+        """The newest watermark of the committable and its messages; None if none has one."""
         told = (self.watermark, *(message.watermark for message in self.messages))
         return max((each for each in told if each is not None), default=None)

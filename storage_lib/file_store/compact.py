@@ -1,4 +1,4 @@
-"""Compacts buckets: chooses what is due, carries it out, hands out commit messages."""
+"""Compaction of buckets: plan tasks, run them, and return commit messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CompactionTask:
 
 
 class FileStoreCompact:
-    """Plans on one machine, runs anywhere, is committed like any other change; losing a race costs the work only."""
+    """Plans on one machine, runs tasks on any, commits like any other change; a lost race costs only the work."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FileStoreCompact:
         partition_filter: Predicate | None = None,
         buckets: Collection[int] | None = None,
     ) -> tuple[CompactionTask, ...]:
-        """The buckets where something is due by the table's options, or with ``full`` everything that can be joined."""
+        """Plan the buckets that need compaction by the table's options; with ``full``, all that can be compacted."""
         plan = self._scan.plan(snapshot, partition_filter=partition_filter, buckets=buckets)
         counts = {(entry.partition, entry.bucket): entry.total_buckets for entry in plan.entries}
         return tuple(
@@ -61,7 +61,7 @@ class FileStoreCompact:
     def plan_buckets(
         self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]], *, full: bool = False
     ) -> tuple[CompactionTask, ...]:
-        """As ``plan`` for just these buckets (partition and number); costs what they hold, not what the table holds."""
+        """Same as ``plan`` for some (partition, bucket) pairs; the cost depends on their files, not on the table's."""
         live = self._scan.live_files(snapshot, partitions={partition for partition, _ in buckets})
         tasks: list[CompactionTask] = []
         for partition, bucket in sorted(buckets):
@@ -74,7 +74,7 @@ class FileStoreCompact:
     def crowded(
         self, snapshot: Snapshot, buckets: Collection[tuple[bytes, int]], run_count: int
     ) -> set[tuple[bytes, int]]:
-        """Those of the buckets that have at least ``run_count`` sorted runs."""
+        """Return the buckets that have at least ``run_count`` sorted runs."""
         live = self._scan.live_files(snapshot, partitions={partition for partition, _ in buckets})
         return {
             (partition, bucket)
@@ -83,7 +83,7 @@ class FileStoreCompact:
         }
 
     def run(self, task: CompactionTask) -> CommitMessage | None:
-        """Carry one task out; its files are durable when this returns. None if all files may stay as they are."""
+        """Run one task; its files are durable when this returns. None if no file has to change."""
         compactor = self._new_compactor(task.partition, task.bucket)
         increment = compactor.compact(task.unit)
         self._file_io.sync(compactor.take_unsynced())

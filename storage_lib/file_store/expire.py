@@ -1,6 +1,6 @@
-"""Drops old snapshots and the files only they need; data that the newest snapshot shows never expires.
+"""Expiry of old snapshots and the files only they need; data of the newest snapshot never expires.
 
-Where the table's options keep changelogs for longer than snapshots, that of an expired snapshot is kept aside.
+If the table's options retain changelogs for longer than snapshots, the changelog of an expired snapshot is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ExpireResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogRetention:
-    """How many snapshots, and of what age, keep their changelogs."""
+    """How many changelogs are retained, at least and at most, and for how many milliseconds."""
 
     count_min: int
     count_max: int
@@ -40,14 +40,14 @@ class ChangelogRetention:
 class FileStoreExpire:
     """Expires the oldest snapshots, never one in the middle.
 
-    0. Copy the snapshots that are about to expire to where their changelogs are kept, if they are.
-    1. Choose the first snapshot to keep, F. Tags and branches keep their files, consumers everything they have
+    0. If changelogs are retained for longer, copy the snapshots that are about to expire to the changelog directory.
+    1. Choose the first snapshot to keep, F. Tags and branches protect their files, consumers every snapshot they have
        yet to read.
-    2. Write F into EARLIEST: from now on everything below counts as expired, whatever files are still there.
-    3. Delete the data files that snapshots up to F took out, unless somebody needs them (``references``).
+    2. Write F into EARLIEST: from now on every snapshot below F counts as expired, even while its files exist.
+    3. Delete the data files that snapshots up to F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
-    5. Delete the expired snapshot files, oldest first. While one is there its work may be unfinished: so a crash
-       anywhere is finished by the next run, and never takes a file from a snapshot that still counts.
+    5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
+       completes it after a crash, and never deletes a file of a snapshot that still counts.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class FileStoreExpire:
         changelog_retention: ChangelogRetention | None,
         now_millis: Callable[[], int],
     ) -> None:
-        """``changelog_retention`` is None where changelogs expire with their snapshots."""
+        """``changelog_retention`` is None if changelogs expire with their snapshots."""
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
         self._now_millis = now_millis
@@ -83,10 +83,10 @@ class FileStoreExpire:
     ) -> ExpireResult:
         """Expire snapshots made before ``older_than_millis`` (epoch), and all beyond the newest ``retain_max``.
 
-        The newest ``retain_min`` stay in any case, and so do those from the id ``keep_from`` on, and those that a
+        The newest ``retain_min`` are always kept, and so are snapshots from the id ``keep_from`` on and those that a
         consumer has yet to read.
-        ``snapshot_count_max`` bounds the work of one run. Without age and ``retain_max`` nothing new is expired, but
-        what an interrupted run left is cleaned up. Raises ``InvalidInputError`` for counts below 1.
+        ``snapshot_count_max`` limits how many snapshots one run expires. Without age and ``retain_max`` nothing new
+        expires, but leftovers of an interrupted run are cleaned up. Raises ``InvalidInputError`` for counts below 1.
         """
         for name, count in (("retain_min", retain_min), ("retain_max", retain_max)):
             if count is not None and count < 1:
@@ -105,7 +105,7 @@ class FileStoreExpire:
                     first_kept = min(first_kept, earliest_id + snapshot_count_max)
                 return self._expire_up_to(first_kept, latest_id)
             except (NotFoundError, SnapshotExpiredError):
-                # Another expiry went further meanwhile: what it has left is looked at.
+                # A concurrent expiry has removed more: start over with the remaining snapshots.
                 if self._snapshots.earliest_id() == earliest_id:
                     raise
         return ExpireResult()
@@ -135,7 +135,7 @@ class FileStoreExpire:
         try:
             return self._cleaned_up(expired_ids, first_kept)
         except BaseException as error:
-            # They count as expired; the next run deletes what is left of them.
+            # These snapshots count as expired; the next run deletes their remaining files.
             note_outcome(error, committed=True)
             raise
 
@@ -144,7 +144,7 @@ class FileStoreExpire:
         expired = [snapshot for snapshot in loaded if snapshot is not None]
         if not expired:
             return ExpireResult(earliest_id=first_kept)
-        # What others need is read before what this branch needs: see ``references``.
+        # Read the needs of other branches before those of this one: see ``references``.
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_kept)
         unneeded = self._taken_out(expired, self._snapshots.load(first_kept)) - needed
@@ -159,7 +159,7 @@ class FileStoreExpire:
         )
 
     def _taken_out(self, expired: Sequence[Snapshot], first_kept: Snapshot) -> Files:
-        """Files removed by deltas from the first expired snapshot to the first kept one, and the expired metadata.
+        """Return the files removed up to the first kept snapshot by expired deltas, and the expired metadata.
 
         A move to another level removes and adds the same file, so kept files are identified by path, not by identity.
         """
@@ -207,5 +207,5 @@ class FileStoreExpire:
         return min(first, stop)
 
     def _next_of_consumers(self) -> list[int]:
-        """The next snapshot that each consumer is going to read."""
+        """Return the next snapshot id of each consumer."""
         return [consumer.next_snapshot_id for consumer in self._consumers.load_all()]

@@ -31,7 +31,7 @@ _LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 5
 _LISTED_AT_ONCE = 1000
 _ENTROPY = (4, 4, 4, 8)
-"""Digits of the directories in a bucket's, one in the other, of data-file.external-paths.strategy=entropy-inject."""
+"""Digits of the nested directories of data-file.external-paths.strategy=entropy-inject in a bucket's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class OrphanResult:
 
 
 class OrphanFiles:
-    """Looks through the directory of one table, all of its branches included."""
+    """Finds orphan files in the directory of one table, including all of its branches."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class OrphanFiles:
         if not candidates and not outside:
             return OrphanResult()
         needed = self._needed()
-        # By name, which no two files share: a directory may have had another spelling when the file was written.
+        # Compare names, which are unique: the directory may have had another spelling when the file was written.
         names = {path.rpartition("/")[2] for path in needed}
         orphans = sorted(
             {*(candidates.keys() - needed), *(path for path in outside if path.rpartition("/")[2] not in names)}
@@ -101,7 +101,7 @@ class OrphanFiles:
             try:
                 files = self._references.of_table()
             except (NotFoundError, SnapshotExpiredError):
-                # A snapshot expired while it was read. Never guess: start over.
+                # A snapshot expired during the read. Never guess: start over.
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
@@ -144,9 +144,9 @@ class OrphanFiles:
             yield from self._files(directory, lambda name, prefixes=prefixes: name.startswith(prefixes))  # type: ignore[misc]
 
     def _in_buckets(self, directory: str, depth: int, *, entropy: bool = False) -> Iterator[tuple[str, FileStatus]]:
-        """Every file of every bucket; partitions are as deep as there are partition columns.
+        """Yield every file of every bucket; partition directories are nested once per partition column.
 
-        With ``entropy``, also those in a bucket's directories of binary digits, where there are some.
+        With ``entropy``, also files in a bucket's directories of binary digits, if it has any.
         """
         for entry in self._file_io.list_directory(directory):
             if not entry.is_directory or entry.is_link:
@@ -169,7 +169,7 @@ class OrphanFiles:
                 yield from self._in_entropy(f"{directory}/{entry.name}", depth - 1)
 
     def _in_history(self, paths: TablePaths, *, is_whole: bool) -> Iterator[tuple[str, FileStatus]]:
-        """Temporary files of crashed writers and entries of crashed lease waiters; everything if not a branch."""
+        """Yield temporary files of crashed writers and entries of crashed lease waiters; all files if not a branch."""
         directories = (
             paths.schema_directory,
             paths.snapshot_directory,
@@ -184,7 +184,7 @@ class OrphanFiles:
             yield from self._files(directory, is_ticket if is_whole else lambda _: True)
 
     def _is_behind_link(self, directory: str) -> bool:
-        """Whether one of the directories from the table's to this one is a link."""
+        """Return whether any directory from below the table's down to this one is a symbolic link."""
         place = self._paths.root
         for part in directory.removeprefix(f"{place}/").split("/"):
             if place not in self._links:
@@ -202,7 +202,7 @@ class OrphanFiles:
 
 
 def _counted(found: Iterator[tuple[str, FileStatus]], files: Operation) -> Iterator[tuple[str, FileStatus]]:
-    """The same files, reported in steps of about one request of an object store."""
+    """Yield the same files, reporting progress in steps of about one object store request."""
     count = 0
     for each in found:
         yield each
@@ -214,5 +214,5 @@ def _counted(found: Iterator[tuple[str, FileStatus]], files: Operation) -> Itera
 
 
 def _is_written_aside(name: str) -> bool:
-    """Whether a file was to be renamed or linked when it was complete."""
+    """Return whether this is the name of a temporary file, to be renamed or linked once complete."""
     return name.startswith(".") and name.endswith(".tmp")

@@ -1,4 +1,4 @@
-"""A split's files -> rows: merged for a batch reader, or change by change for a stream."""
+"""Reads the rows of a split: merged for a batch reader, or change by change for a stream."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from storage_lib.schema.filter.predicate import Predicate
 
 
 class FileStoreRead:
-    """Reads splits; holds no state, so threads may share it.
+    """Reads splits; stateless, so threads may share it.
 
-    Both ways of reading raise ``SnapshotExpiredError`` if the split's snapshot was expired under the reader, and
-    ``CorruptFileError`` for a file that is not what its manifest says.
+    Both read methods raise ``SnapshotExpiredError`` if the split's snapshot expired during the read, and
+    ``CorruptFileError`` for a file that differs from what its manifest says.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class FileStoreRead:
         *,
         ordered: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the split that match, with ``columns`` (default: all) in the order asked.
+        """Yield the matching rows of the split, with ``columns`` (default: all) in the given order.
 
-        They are merged as the kind of table asks. ``predicate`` should be the one the split was planned with.
+        Rows are merged by the rules of the table's kind. ``predicate`` should be the one the split was planned with.
         ``ordered`` sorts the split's rows by key.
         """
         schema = self._kind.layout.schema
@@ -75,12 +75,12 @@ class FileStoreRead:
             )
 
     def changes(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows and kinds (int8) that were written into the files, file after file, unmerged."""
+        """Yield the rows and kinds (int8) stored in the files, file after file, unmerged."""
         with self._expiry_explained(split):
             yield from self._kind.changes(split.files, self.reader(split.partition, split.bucket))
 
     def reader(self, partition: bytes, bucket: int) -> DataFileReader:
-        """Of the files of one bucket."""
+        """Return a reader for the data files of one bucket."""
         return DataFileReader(
             layout=self._kind.layout,
             schemas=self._schemas,
@@ -95,7 +95,7 @@ class FileStoreRead:
 
     @contextmanager
     def _expiry_explained(self, split: Split) -> Iterator[None]:
-        """A file that is gone means an expired snapshot, or a broken table; only the history tells which."""
+        """Explain a missing file: its snapshot expired, or the table is damaged; the history tells which."""
         try:
             yield
         except NotFoundError as error:

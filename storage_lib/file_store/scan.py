@@ -1,4 +1,4 @@
-"""Snapshot -> manifests -> live files -> splits, pruned by predicate."""
+"""Planning: from a snapshot and its manifests to live files and splits, pruned by predicate."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _CHEAP_ENTRIES_MAX = 2_000
 
 
 class FileStoreScan:
-    """Tells which files make up a snapshot. Safe to use from several threads.
+    """Finds the files that make up a snapshot. Safe to use from several threads.
 
-    The live files of the last few snapshots are cached and updated from commit to commit, so that the cost of planning
+    The live files of the last few snapshots are cached and updated from commit to commit, so the cost of planning
     after a commit depends on its changes, not on the table's size. If a plan needs a small part of a table with many
     files, manifests of other partitions are not opened.
     """
@@ -61,15 +61,15 @@ class FileStoreScan:
         partitions: Collection[bytes] | None = None,
         only_compacted: bool = False,
     ) -> Plan:
-        """The files of ``snapshot`` that may hold rows matching; None (a table without a commit) plans nothing.
+        """Plan the files of ``snapshot`` that may have matching rows; empty if it is None (a table without a commit).
 
-        ``partition_filter`` speaks of partition columns only, ``partitions`` are serialized. Files are left out by
-        partition, by bucket where the predicate fixes the bucket key, by the bounds of their keys, and by those of
-        their values where they hide no other file's rows. Rows still have to be filtered. ``only_compacted`` leaves
-        level 0 out.
+        ``partition_filter`` may use partition columns only; ``partitions`` are serialized. Files are skipped by
+        partition, by bucket if the predicate fixes the bucket key, by the bounds of their keys, and by the bounds of
+        their values if they hide no row of another file. Rows still have to be filtered. ``only_compacted`` skips
+        level 0.
 
-        Raises ``SnapshotExpiredError`` if the snapshot's metadata is gone, ``InvalidInputError`` for filters with
-        unknown columns or values of other types.
+        Raises ``SnapshotExpiredError`` if the snapshot's metadata no longer exists, ``InvalidInputError`` for filters
+        with unknown columns or values of other types.
         """
         pruning = self._pruning(
             partition_filter=partition_filter, predicate=predicate, buckets=buckets, partitions=partitions
@@ -81,7 +81,7 @@ class FileStoreScan:
         return Plan(snapshot=snapshot, entries=entries, grouping=self.grouping)
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
-        """All live files; with ``partitions`` it has to be complete for those only."""
+        """Return all live files; with ``partitions``, the result need only be complete for those."""
         if snapshot is None:
             return LiveFiles.empty()
         return self._live_of(snapshot, lambda: self._pruning(partitions=partitions))
@@ -93,7 +93,7 @@ class FileStoreScan:
         partitions: Collection[bytes] | None = None,
         partition_filter: Predicate | None = None,
     ) -> list[ManifestEntry]:
-        """The live entries of exactly those partitions, in a fixed order; filters as in ``plan``."""
+        """Return the live entries of exactly the matching partitions, in a fixed order; filters as in ``plan``."""
         pruning = self._pruning(partitions=partitions, partition_filter=partition_filter)
         if snapshot is None:
             return []
@@ -107,28 +107,28 @@ class FileStoreScan:
         ]
 
     def delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
-        """What this snapshot alone added and deleted."""
+        """Return the entries that this snapshot alone added and deleted."""
         manifests = self._list(snapshot, snapshot.delta_manifest_list)
         return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
 
     def changelog(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
-        """The changelog files of this snapshot."""
+        """Return the changelog files of this snapshot; empty if it has none."""
         if snapshot.changelog_manifest_list is None:
             return ()
         manifests = self._list(snapshot, snapshot.changelog_manifest_list)
         return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
-        """The manifests that make up a snapshot, in commit order."""
+        """Return the manifests of a snapshot, in commit order."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         return tuple(manifest for name in lists for manifest in self._list(snapshot, name))
 
     def matching_partitions(self, partitions: Collection[bytes], partition_filter: Predicate) -> set[bytes]:
-        """Which of the serialized partitions match; exact."""
+        """Return the serialized partitions that match exactly."""
         return self._pruning(partition_filter=partition_filter).matching_partitions(partitions)
 
     def partition_text(self, partition: bytes) -> str:
-        """A serialized partition for messages."""
+        """Format a serialized partition for messages."""
         values = self._partitions.decode(partition)
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "(none)"
 
@@ -143,18 +143,18 @@ class FileStoreScan:
         return self._marked(snapshot, self._files_of(snapshot, new_pruning))
 
     def _files_of(self, snapshot: Snapshot, new_pruning: Callable[[], FilePruning]) -> LiveFiles:
-        """The live files; a filter is made only if manifests have to be read."""
+        """Return the live files; the filter is only built if manifests have to be read."""
         is_in_history = self._is_in_history(snapshot)
         known = self._followed(snapshot) if is_in_history else None
         if known is not None:
             return known
         pruning = new_pruning()
         manifests = self.manifests(snapshot)
-        # A DELETE is in the same partition and bucket as its ADD, so manifests of others can stay closed: what isn't
-        # pruned here is complete for what is asked.
+        # A DELETE is in the same partition and bucket as its ADD, so manifests of other buckets need not be read: the
+        # result is complete for all that the pruning keeps.
         wanted = tuple(manifest for manifest in manifests if pruning.manifest_may_match(manifest))
         count, wanted_count = (sum(each.num_entries for each in some) for some in (manifests, wanted))
-        # Live files that are complete can be remembered and followed; not worth it if most of them are not wanted.
+        # Complete live files can be cached and followed; not worth it if most of them are not wanted.
         complete = count <= _LIVE_ENTRIES_MAX and (count <= _CHEAP_ENTRIES_MAX or 2 * wanted_count > count)
         if not complete:
             manifests = wanted
@@ -165,7 +165,7 @@ class FileStoreScan:
         return live
 
     def _is_in_history(self, snapshot: Snapshot) -> bool:
-        """Whether the id means this snapshot: that of a tag may be expired, or of another branch."""
+        """Return whether the history has this very snapshot: a tagged one may be expired, or of another branch."""
         try:
             known = self._snapshots.load(snapshot.id)
         except (NotFoundError, SnapshotExpiredError):
@@ -173,7 +173,7 @@ class FileStoreScan:
         return known.delta_manifest_list == snapshot.delta_manifest_list
 
     def _followed(self, snapshot: Snapshot) -> LiveFiles | None:
-        """The live files, if they are remembered or follow from remembered ones by a few snapshots' changes."""
+        """Return cached live files, or advance cached ones by a few snapshots' changes; None if not possible."""
         with self._lock:
             if snapshot.id in self._live:
                 self._live.move_to_end(snapshot.id)
@@ -199,7 +199,7 @@ class FileStoreScan:
                 self._live.popitem(last=False)
 
     def _marked(self, snapshot: Snapshot, live: LiveFiles) -> LiveFiles:
-        """The live files with their deletion vectors: which rows of a file count is a matter of the snapshot."""
+        """Return the live files with their deletion vectors, which depend on the snapshot."""
         if snapshot.index_manifest is None:
             return live
         try:
@@ -221,7 +221,7 @@ class FileStoreScan:
             raise self._gone(snapshot, error) from error
 
     def _gone(self, snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError | CorruptFileError:
-        """Metadata goes with an expired snapshot; that of the newest, which nobody expires, was lost."""
+        """Return the error for missing metadata: damage for the newest snapshot, which never expires; else expiry."""
         if snapshot.id == self._snapshots.latest_id():
             message = (
                 f"snapshot {snapshot.id} is the newest and its metadata is gone ({error}): the table is damaged, or "

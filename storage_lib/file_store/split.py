@@ -1,4 +1,4 @@
-"""One reader's share of a snapshot: files of one bucket whose keys no other split of the plan touches."""
+"""Part of a snapshot for one reader: files of one bucket whose keys no other split of the plan contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Read by one task; frozen and picklable. ``partition`` is the serialized BinaryRow."""
+    """Unit of reading for one task; frozen and picklable. ``partition`` is the serialized BinaryRow."""
 
     snapshot_id: int
     partition: bytes
@@ -18,10 +18,10 @@ class Split:
 
     @property
     def row_count(self) -> int:
-        """Physical rows, an upper bound of what a merge read yields."""
+        """Number of physical rows, an upper bound of the rows that a merge read yields."""
         return sum(file.row_count for file in self.files)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on storage."""
+        """Total file size on storage, in bytes."""
         return sum(file.file_size for file in self.files)

@@ -1,4 +1,4 @@
-"""History: the files of every bucket, made visible by snapshots. Hands out the verbs for one table."""
+"""Storage of one table: files in buckets, made visible by snapshots. Entry point to all operations on it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import TableSchema
 
 _SEQUENCE_BLOCK = 1 << 32
-"""Rows that one task of a commit may give sequence numbers to."""
+"""Sequence numbers reserved for each task of a commit."""
 
 
 class FileStore:
-    """Write, commit, scan, read, compact, expire. ``table`` is the name to use in messages.
+    """Write, commit, scan, read, compact and expire one table. ``table`` is its name in messages.
 
-    One object may serve several threads and many commits: it remembers what it has read of the table's metadata.
-    Raises ``InvalidInputError`` for a table of another engine whose options ask for what this library lacks.
+    One object may serve several threads and many commits; it caches the table's metadata.
+    Raises ``InvalidInputError`` for a table of another engine whose options require unsupported features.
     """
 
     def __init__(
@@ -110,18 +110,18 @@ class FileStore:
         self._schemas.check_still_there(self._table)
 
     def of_newest_schema(self) -> FileStore:
-        """This store, or one with the table's newest schema, to rewrite rows that were written under that schema."""
+        """Return this store, or one with the table's newest schema, to rewrite rows written under that schema."""
         if self._schemas.is_newest():
             return self
         newest = schema_in_force(self._environment.file_io, self._paths)
         return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)
 
     def version(self, schema_id: int) -> TableSchema:
-        """One version of the table's schema; raises as ``SchemaHistory.load``."""
+        """Return one version of the table's schema; raises as ``SchemaHistory.load``."""
         return self._schemas.of(schema_id)
 
     def check_layout(self, snapshot: Snapshot | None) -> None:
-        """Refuse a snapshot (the newest, as a rule) made after the table was rewritten under another layout.
+        """Refuse a snapshot (usually the newest) made after the table was rewritten under another layout.
 
         Raises ``CommitConflictError``: the caller has to load the table again.
         """
@@ -132,7 +132,7 @@ class FileStore:
             raise rewritten_since(self._table, self._schema, newer)
 
     def of_schema(self, schema_id: int) -> FileStore:
-        """The same table under another version of its schema; raises as ``SchemaHistory.load``."""
+        """Return a store for the same table under another version of its schema; raises as ``SchemaHistory.load``."""
         schema = self._schemas.of(schema_id)
         return FileStore(
             table=self._table,
@@ -144,14 +144,14 @@ class FileStore:
 
     @property
     def schema(self) -> TableSchema:
-        """What rows are read and written as."""
+        """Schema in which rows are read and written."""
         return self._schema
 
     def new_write(self, base: Snapshot | None, *, overwrite: bool = False, sequence_block: int = 0) -> FileStoreWrite:
-        """A writer for one commit whose rows are newer than all of ``base`` (None: of a table without a commit).
+        """Return a writer for one commit whose rows are newer than all of ``base`` (None: a table without a commit).
 
-        Writers of one commit that may have rows of the same bucket each number them in a ``sequence_block`` of their
-        own. With ``overwrite`` its rows are older than whatever is committed afterwards: for ``commit.overwrite``.
+        If several writers of one commit may write to the same bucket, each numbers its rows in its own
+        ``sequence_block``. With ``overwrite`` its rows are older than all later commits: for ``commit.overwrite``.
         """
 
         def new_writer(partition: bytes, bucket: int) -> BucketWriter:
@@ -159,7 +159,7 @@ class FileStore:
             if overwrite:
                 return self._kind.overwriter(data_files, self.read.reader(partition, bucket))
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
-            # Rows of an overwrite have 0, and whatever is appended has to be newer than those.
+            # Rows of an overwrite have sequence number 0, and later rows have to be newer.
             newest = max((entry.file.max_sequence_number for entry in live), default=0)
             return self._kind.writer(data_files, next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK)
 
@@ -178,7 +178,7 @@ class FileStore:
 
     @cached_property
     def commit(self) -> FileStoreCommit:
-        """Makes commit messages a snapshot."""
+        """Creates snapshots from commit messages."""
         merge = ManifestMerge(
             target_file_size=self._options.manifest_target_file_size_bytes,
             merge_min_count=self._options.manifest_merge_min_count,
@@ -243,7 +243,7 @@ class FileStore:
 
     @cached_property
     def hash_indexes(self) -> HashIndexes:
-        """Where the keys of dynamic buckets are."""
+        """Index of the keys in dynamic buckets."""
 
         def read_hashes(split: Split) -> npt.NDArray[np.int32]:
             names = [field.name for field in self._schema.key_fields]
@@ -261,7 +261,7 @@ class FileStore:
 
     @cached_property
     def compact(self) -> FileStoreCompact:
-        """Joins the files of buckets; its messages go to ``commit``."""
+        """Compacts buckets; its messages go to ``commit``."""
 
         def new_compactor(partition: bytes, bucket: int) -> BucketCompactor:
             return self._kind.compactor(self._data_file_writer(partition, bucket), self.read.reader(partition, bucket))
@@ -275,7 +275,7 @@ class FileStore:
 
     @cached_property
     def expire(self) -> FileStoreExpire:
-        """Drops old snapshots and the files only they need."""
+        """Expires old snapshots and the files only they need."""
         return FileStoreExpire(
             snapshots=self.snapshots,
             consumers=self.consumers,
@@ -300,7 +300,7 @@ class FileStore:
 
     @cached_property
     def references(self) -> FileReferences:
-        """What snapshots, tags and branches need."""
+        """Files that snapshots, tags and branches need."""
         return FileReferences(
             paths=self._paths,
             manifests=self._manifests,
@@ -311,7 +311,7 @@ class FileStore:
 
     @cached_property
     def orphans(self) -> OrphanFiles:
-        """Finds what nobody needs."""
+        """Finds files that nothing needs."""
         return OrphanFiles(
             table=self._table,
             file_io=self._environment.file_io,
@@ -325,17 +325,17 @@ class FileStore:
 
     @property
     def tells_changes(self) -> bool:
-        """Whether the table's snapshots say what they changed, in changelog files."""
+        """Whether the table's snapshots record their changes in changelog files."""
         return bool(self._schema.primary_keys) and self._options.changelog_producer is not ChangelogProducer.NONE
 
     def told(self, files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-        """The files whose rows a stream of the changelog has by now."""
+        """Return the files whose rows have already been published in the changelog."""
         return published_files(files, self._options)
 
     def changelog_message(
         self, partition: bytes, bucket: int, bucket_count: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]]
     ) -> CommitMessage:
-        """Changes (rows, int8 kinds) of one bucket as changelog files, durable, for the commit that makes them."""
+        """Write changes (rows, int8 kinds) of one bucket to durable changelog files, for the commit that makes them."""
         layout = self._kind.layout
         assert isinstance(layout, KeyValueSchema)  # noqa: S101  ``tells_changes``
         data_files = self._data_file_writer(partition, bucket)
@@ -345,15 +345,15 @@ class FileStore:
         return CommitMessage(partition=partition, bucket=bucket, bucket_count=bucket_count, increment=increment)
 
     def path_of(self, entry: ManifestEntry) -> str:
-        """Where the data file of an entry is."""
+        """Return the path of an entry's data file."""
         return self._data_files.of(entry)[0]
 
     def abort(self, messages: Sequence[CommitMessage], *, committed: Snapshot | None = None) -> None:
         """Delete the data files of messages that were not, and will not be, committed.
 
-        Files that are live all the same stay: a caller may repeat a commit that had already happened with the very
-        same messages. If it knows the snapshot that this commit became, ``committed``, that one's files stay too.
-        Not to be called after ``CommitOutcomeUnknownError``.
+        Live files are kept: a caller may have repeated a commit that had already succeeded with the very same messages.
+        If it knows the snapshot of that commit, ``committed``, the files of that snapshot are kept as well.
+        Must not be called after ``CommitOutcomeUnknownError``.
         """
         partitions = {message.partition for message in messages}
         live = self.scan.live_files(self.snapshots.latest(), partitions=partitions)
@@ -389,7 +389,7 @@ class FileStore:
 
     @cached_property
     def _external_paths(self) -> ExternalPaths:
-        """Where new files go. Raises ``InvalidInputError`` for another table's directory."""
+        """Directories for new files. Raises ``InvalidInputError`` if one belongs to another table."""
         external = external_paths_of(self._schema.options)
         claims = ExternalClaims(self._environment.file_io, self._paths.root)
         for directory in external.directories:
@@ -398,7 +398,7 @@ class FileStore:
 
     @cached_property
     def _layout_of_files(self) -> FileLayout:
-        """The columns of new files. Raises ``InvalidInputError`` naming one whose type a format can't hold."""
+        """Columns of new files. Raises ``InvalidInputError`` naming a column whose type a format can't store."""
         layout = self._kind.layout
         for each in (self._format, *self._formats_by_level.values()):
             each.refuse_unsupported(layout.file_arrow_schema)

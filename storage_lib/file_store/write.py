@@ -1,4 +1,4 @@
-"""One writer per (partition, bucket): takes rows, hands out commit messages."""
+"""Buffers rows in one writer per (partition, bucket) and returns commit messages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SIDE_BY_SIDE_BYTES_MIN = 8 * 1024 * 1024
 
 
 class FileStoreWrite:
-    """Good for one commit, one thread at a time. Ends with ``prepare_commit`` or ``abort``.
+    """Writer for one commit and one thread at a time. Ends with ``prepare_commit`` or ``abort``.
 
-    All its memtables together stay below ``memtable_bytes_max``, however many buckets there are.
+    The total size of its memtables stays below ``memtable_bytes_max``, regardless of the number of buckets.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class FileStoreWrite:
         kinds: pa.Int8Array,
         rows_selected: Indices | None = None,
     ) -> None:
-        """Take rows of one bucket, all or (in that order) the selected ones; a later row of a key wins.
+        """Add rows of one bucket, all or the selected ones in the given order; a later row of a key wins.
 
-        Raises ``InvalidInputError`` for a null in a NOT NULL column; nothing is taken then.
+        Raises ``InvalidInputError`` for a null in a NOT NULL column; no row is added then.
         """
         key = (partition, bucket)
         writer = self._writers.get(key)
@@ -69,7 +69,7 @@ class FileStoreWrite:
             self._flush_largest()
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Everything written so far as durable files, one message per bucket that got rows."""
+        """Write all rows so far to durable files; return one message per bucket that received rows."""
         writers = list(self._writers.items())
         if len(writers) > 1 and self._memtable_bytes > _SIDE_BY_SIDE_BYTES_MIN:
             with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as threads:
@@ -92,7 +92,7 @@ class FileStoreWrite:
         return self._prepared
 
     def abort(self) -> None:
-        """Delete every file of this write, also of messages handed out: not after a commit of unknown outcome."""
+        """Delete every file of this write, even of returned messages: not after a commit of unknown outcome."""
         for writer in self._writers.values():
             writer.abort()
         self._writers.clear()
@@ -107,7 +107,7 @@ class FileStoreWrite:
             self._watermark = told if self._watermark is None else max(self._watermark, told)
 
     def _flush_largest(self) -> None:
-        """Flush the largest memtables until half of the memory is free, so that few files come out large."""
+        """Flush the largest memtables until half of the memory is free, which makes few, large files."""
         for writer in sorted(self._writers.values(), key=lambda each: each.memtable_bytes, reverse=True):
             if self._memtable_bytes <= self._memtable_bytes_max // 2:
                 return
