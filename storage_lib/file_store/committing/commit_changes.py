@@ -12,7 +12,7 @@ from storage_lib.file_store.merge_tree.increment import Increment
 
 
 def appended_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
-    """Files of new rows, and files that a rewrite of rows took out."""
+    """Return the files of new rows, and the files removed by a rewrite of rows."""
     return tuple(
         _entry(message, kind, file)
         for message in messages
@@ -25,7 +25,7 @@ def appended_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
 
 
 def compacted_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
-    """Inputs and outputs of compactions: the same rows in other files."""
+    """Return the inputs and outputs of compactions: the same rows in other files."""
     return tuple(
         _entry(message, kind, file)
         for message in messages
@@ -38,7 +38,7 @@ def compacted_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]
 
 
 def changelog_of(messages: Iterable[CommitMessage], *, of_compactions: bool) -> tuple[ManifestEntry, ...]:
-    """The changelog files of compactions, or those of new rows."""
+    """Return the changelog files of compactions, or those of new rows."""
     return tuple(
         _entry(message, FileKind.ADD, file)
         for message in messages
@@ -47,17 +47,17 @@ def changelog_of(messages: Iterable[CommitMessage], *, of_compactions: bool) -> 
 
 
 def looked_up_by(messages: Iterable[CommitMessage]) -> tuple[ManifestEntry, ...]:
-    """The files that compactions took into account and left where they are."""
+    """Return the files that compactions read but did not replace."""
     return tuple(_entry(message, FileKind.ADD, file) for message in messages for file in message.increment.looked_up)
 
 
 def deleted(entry: ManifestEntry) -> ManifestEntry:
-    """The entry that takes a live file out; it repeats the original values exactly, as the format asks."""
+    """Return the entry that deletes a live file; it repeats the original values exactly, as the format requires."""
     return replace(entry, kind=FileKind.DELETE)
 
 
 def only_compaction(message: CommitMessage) -> CommitMessage:
-    """The message without its new rows."""
+    """Return the message without its new rows."""
     increment = Increment(
         compact_before=message.increment.compact_before,
         compact_after=message.increment.compact_after,

@@ -1,14 +1,14 @@
-"""When may a commit not happen on top of what others committed first; pure rules (docs/format.md, 1.15).
+"""Conflict rules: when a commit may not follow the commits before it; pure functions (docs/format.md, 1.15).
 
-    1  a file that is deleted must be live, with the same   else somebody compacted or overwrote it
-       rows marked as deleted                               or marked rows that would come back
-    2  a file that is added must not be live already        else the same messages are committed twice
-    3  a partition keeps its number of buckets              else rows sit where nobody looks; an overwrite may change it
-    4  at each level from 1 up, key ranges are disjoint     else readers would show duplicates
-    5  a compaction that marks rows knew the whole bucket  else rows that it should have marked come back
-    6  files that a compaction looked rows up in are live   else an overwrite took away what it merged with
+    1  a deleted file must be live, with the same         else another commit compacted or overwrote it,
+       rows marked as deleted                             or marked rows that would reappear
+    2  an added file must not be live already             else the same messages are committed twice
+    3  a partition keeps its number of buckets            else readers would miss rows; an overwrite may change it
+    4  at each level from 1 up, key ranges are disjoint   else readers would show duplicates
+    5  a compaction that marks rows knew the whole bucket else rows that it should have marked would reappear
+    6  files that a compaction looked rows up in are live else an overwrite removed rows that it merged with
 
-An append only adds files at level 0, so rules 1 and 4 to 6 can't hit it: it never fails because of a compaction.
+An append only adds files at level 0, so rules 1 and 4 to 6 never apply to it: it never fails because of a compaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from storage_lib.file_store.merge_tree.increment import BucketVectors
 from storage_lib.file_store.planning.live_files import LiveFiles
 
 ComparableKeyOf: TypeAlias = Callable[[bytes], Any]
-"""Turns a serialized key into something that compares as keys are ordered."""
+"""Convert a serialized key to a value that compares in key order."""
 
 
 def check_no_conflict(
@@ -38,9 +38,9 @@ def check_no_conflict(
 ) -> None:
     """Raise if ``changes`` may not follow the snapshot whose files are ``live``; ``subject`` names both in messages.
 
-    Without ``comparable_key`` runs may overlap, and rule 4 is left out. ``live`` has to be right for the partitions
+    Without ``comparable_key`` runs may overlap, and rule 4 is skipped. ``live`` has to be complete for the partitions
     that ``changes`` touch; it may lack others.
-    Raises ``CommitConflictError`` for what others did, ``InvalidInputError`` for what the caller did.
+    Raises ``CommitConflictError`` for changes by other commits, ``InvalidInputError`` for mistakes of the caller.
     """
     _check_deleted_are_live(live, changes, subject)
     added = [entry for entry in changes if entry.kind is FileKind.ADD]
@@ -58,9 +58,9 @@ def check_no_conflict(
 
 
 def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVectors], *, subject: str) -> None:
-    """Raise ``CommitConflictError`` if a compaction that marked rows did not know all files in which to mark them.
+    """Raise ``CommitConflictError`` if a compaction that marked rows did not know all files of its bucket.
 
-    A file that came to level 1 or deeper meanwhile, or a vector that changed, is another compaction's.
+    A new file at level 1 or deeper, or a changed deletion vector, comes from another compaction.
     """
     for (partition, bucket), each in vectors.items():
         there = {(e.file.identity, e.file.deletion_file) for e in live.of(partition, bucket) if e.file.level > 0}
@@ -73,7 +73,7 @@ def check_vectors_are_whole(live: LiveFiles, vectors: Mapping[Bucket, BucketVect
 
 
 def check_looked_up_are_live(live: LiveFiles, looked_up: Sequence[ManifestEntry], *, subject: str) -> None:
-    """Raise ``CommitConflictError`` if a compaction merged rows with those of a file that is no longer as it was."""
+    """Raise ``CommitConflictError`` if a file whose rows a compaction looked up is no longer live or has changed."""
     for entry in live.changed(looked_up):
         message = (
             f"{subject}, bucket {entry.bucket}: the compaction merged its rows with those of "

@@ -1,4 +1,4 @@
-"""Data files and index files under new names, for the one commit that adds them."""
+"""Copies of data files and index files under new names, for the one commit that adds them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NUMBERED = re.compile(r".*-\d+\.(?P<extension>.+)")
 
 
 def extension_of(file_name: str) -> str:
-    """What follows the number and a dot in the name of a data file: ``parquet``, ``parquet-counts``.
+    """Return the part of a data file's name after its number and a dot: ``parquet``, ``parquet-counts``.
 
-    In a name without a number, what follows the last dot.
+    In a name without a number, the part after the last dot.
     """
     numbered = _NUMBERED.fullmatch(file_name)
     return file_name.rpartition(".")[2] if numbered is None else numbered["extension"]
@@ -46,7 +46,7 @@ class _Copying:
 
 @dataclass(kw_only=True)
 class FileCopies:
-    """Of one commit, however often it is attempted. Copies lie where new files of the table do."""
+    """Copies for one commit, across all its attempts. They are written where the table's new files are."""
 
     environment: Environment
     paths: TablePaths
@@ -59,10 +59,10 @@ class FileCopies:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        """The entries of durable copies, in the same order; a file is copied once.
+        """Return the entries of durable copies, in the same order; a file is copied only once.
 
-        Raises ``CorruptFileError`` for a file that is no longer what was written, ``NotFoundError`` for one that is
-        gone, and what storage raises.
+        Raises ``CorruptFileError`` for a file that was changed after it was written, ``NotFoundError`` for a missing
+        one, and any storage error.
         """
         missing = {entry.identity: entry for entry in entries if entry.identity not in self._made}
         if missing:
@@ -72,7 +72,7 @@ class FileCopies:
         return [self._made[entry.identity] for entry in entries]
 
     def of_indexes(self, manifest: IndexManifest, *, but: Collection[str]) -> IndexManifest:
-        """The same with durable copies of its index files, of all ``but`` those of these names. Raises as ``of``."""
+        """Return the manifest with durable copies of its index files, except those in ``but``. Raises as ``of``."""
         sources = {path.file_name: self._index_path(path) for path in manifest.index_paths}
         sources = {name: path for name, path in sources.items() if name not in but}
         missing = [name for name in sources if name not in self._indexes]
@@ -83,9 +83,7 @@ class FileCopies:
         return manifest.with_files({name: self._indexes[name] for name in sources})
 
     def discard(self, *, but: Sequence[ManifestEntry] = (), indexes: IndexManifest = NO_INDEXES) -> None:
-        """Delete what was copied, whole or in part, and no snapshot names: all ``but`` the files of these entries and
-        ``indexes``.
-        """
+        """Delete all copies, partial ones included, except the files of the entries ``but`` and of ``indexes``."""
         kept = {path for entry in but for path in self.data_files.of(entry)}
         kept |= {self.paths.index_path(name) for name in indexes.file_names}
         for path in self._written:
@@ -99,7 +97,7 @@ class FileCopies:
         file = entry.file
         extension = extension_of(file.file_name)
         name = self.paths.new_data_file_name(self.environment.new_name(), 0, extension)
-        # What belongs to a file begins with its name, as a rule, and ends with what it is.
+        # The name of a file's companion usually begins with the file's name and ends with its own type.
         stem, new_stem = (each.removesuffix(f".{extension}") for each in (file.file_name, name))
         extra = tuple(
             new_stem + each.removeprefix(stem) if each.startswith(stem) else f"{new_stem}.{each}"

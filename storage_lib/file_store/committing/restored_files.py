@@ -1,18 +1,18 @@
-"""Changes that turn a table's live files into those of another snapshot, so that every engine sees them.
+"""Changes that turn a table's live files into those of another snapshot, such that every engine sees them.
 
 Readers of the format take an ADD for deleted if any manifest of the snapshot has a DELETE of the same identity, in
-whatever order they were written. A restore therefore folds all manifests, after which they hold no DELETE but its own.
-One of those may still meet an ADD of the same identity that comes later:
+any order. A restore therefore folds all manifests, after which they hold no DELETE but its own.
+One of those may still match a later ADD of the same identity:
 
     snapshot 1   ADD x level 0
-    snapshot 2   DELETE x level 0, ADD x level 5          an engine moved x up without rewriting it
-    snapshot 3   DELETE x level 5, ADD x level 0          restored snapshot 1
-    snapshot 4   DELETE x level 0, ADD x level 5          the engine does the same again: x is taken for deleted
+    snapshot 2   DELETE x level 0, ADD x level 5    an engine moved x up without rewriting it
+    snapshot 3   DELETE x level 5, ADD x level 0    restored snapshot 1
+    snapshot 4   DELETE x level 0, ADD x level 5    the engine does the same again: x is taken for deleted
 
 A file whose own name the restore deletes is therefore restored as a copy under another name. All others
-come back as they were, at the cost of metadata only, where no other engine expires snapshots: an expiry of theirs
-deletes what the expired snapshots took out, and does not look whether it came back. Where one may, all that comes back
-is a copy, with its indexes.
+are added again unchanged, at the cost of metadata only, if no other engine expires snapshots: their expiry deletes
+the files that expired snapshots removed, without checking whether they were added again. If another engine may expire
+snapshots, all restored files and their indexes are copies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 
 
 class RestoredFiles:
-    """Of one restore, upon each snapshot that it tries to follow; what was copied for one serves the next."""
+    """Computes the changes of one restore for each snapshot that it tries to follow; attempts share the copies."""
 
     def __init__(
         self,
@@ -51,15 +51,15 @@ class RestoredFiles:
 
     @property
     def indexes(self) -> IndexManifest:
-        """The index manifest's content after the changes that were asked for last."""
+        """Content of the index manifest after the most recent ``upon``."""
         return self._indexes_now
 
     def differ(self, live: LiveFiles) -> bool:
-        """Whether the wanted rows may be others: by their files, or by which rows of a file are marked as deleted."""
+        """Return whether the wanted rows may differ from the live ones: by files, or by rows marked as deleted."""
         return bool(self._wanted.missing(live)) or bool(live.changed(self._wanted))
 
     def upon(self, latest: Snapshot | None, live: LiveFiles) -> Sequence[ManifestEntry]:
-        """The changes that turn ``live``, the files of ``latest``, into the wanted ones. What they name is durable.
+        """Return the changes that turn ``live``, the files of ``latest``, into the wanted ones; all are durable.
 
         Raises as ``FileCopies.of``.
         """
@@ -80,7 +80,7 @@ class RestoredFiles:
         return self._changes
 
     def tidy(self, *, is_committed: bool) -> None:
-        """Delete the copies that no snapshot names: all of them, or those of lost attempts."""
+        """Delete the copies that no snapshot names: all of them, or if committed, those of lost attempts."""
         if is_committed:
             self._copies.discard(but=self._changes, indexes=self._indexes_now)
         else:
@@ -88,10 +88,10 @@ class RestoredFiles:
 
 
 def those_to_copy(come: Sequence[ManifestEntry], gone: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries that come of which an engine may later add what the DELETEs of ``gone`` take out.
+    """Return the entries to add that another engine may later give an identity that ``gone`` deletes.
 
-    Engines move files up and give them other indexes, without a new name. A file that the restore moves up, and does
-    not change otherwise, never becomes again what it was.
+    Engines move files up and replace their indexes, without a new name. A file that the restore only moves up never
+    returns to its former identity.
     """
     deletions = {(entry.partition, entry.bucket, entry.file.file_name): entry.file for entry in gone}
     pairs = ((entry, deletions.get((entry.partition, entry.bucket, entry.file.file_name))) for entry in come)

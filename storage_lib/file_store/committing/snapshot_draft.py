@@ -1,4 +1,4 @@
-"""The metadata of one commit, written aside before its snapshot names it: manifests, base list, delta list."""
+"""Metadata of one commit, written before its snapshot names it: manifests, base list, delta list."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from storage_lib.io.table_directory.table_paths import TablePaths
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A snapshot whose content comes back, with the indexes of the files that are restored.
+    """Snapshot whose content is restored, with the indexes of the restored files.
 
-    ``shares_files``: the files that ``snapshot`` names may be named again.
+    ``shares_files``: the new snapshot may name the same files as ``snapshot``.
     """
 
     snapshot: Snapshot
@@ -39,7 +39,7 @@ class SnapshotDraft:
     """Rebuilt for each base snapshot that the commit tries; files that do not depend on it are written only once.
 
     The manifest of the changes survives a lost race; the base list is rewritten, since it begins with the
-    snapshot that won. Everything written and not named in the end is deleted by ``discard``.
+    snapshot that won. ``discard`` deletes every file that the final snapshot does not name.
     """
 
     def __init__(
@@ -72,14 +72,15 @@ class SnapshotDraft:
         changelog: Sequence[ManifestEntry] = (),
         hash_indexes: Mapping[Bucket, HashIndexChange] | None = None,
     ) -> Snapshot:
-        """The snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
+        """Return the snapshot that follows ``previous`` with ``changes``; its lists are durable when this returns.
 
-        ``template`` brings identity, kind, schema and time; its id, lists and record counts are filled in.
-        ``restored`` is the snapshot whose content comes back, if any. Since a file that was deleted may not be added
-        again next to its DELETE, all manifests are folded then, and where a file moves to a level that it has left
-        before, as it can in tables that an earlier release rolled back. ``vectors`` are new deletion vectors of some
-        buckets, ``hash_indexes`` changes of theirs, ``changelog`` the changelog files that come with ``changes``.
-        Raises ``NotFoundError`` if the lists of ``previous`` are gone: it has been expired, so there is a newer one.
+        ``template`` has identity, kind, schema and time; the id, lists and record counts are filled in here.
+        ``restored`` is the snapshot whose content is restored, if any. A deleted file must not be added again next to
+        its DELETE, so all manifests are folded for a restore, and if a file moves back to a level that it has left
+        before, as it can in tables that an earlier release rolled back. ``vectors`` are the new deletion vectors and
+        ``hash_indexes`` the hash index changes of some buckets, ``changelog`` the changelog files of ``changes``.
+
+        Raises ``NotFoundError`` if the lists of ``previous`` are missing: it has expired, so a newer one exists.
         """
         delta_name, delta_size, _ = self._delta_list(changes)
         base = self._base_of(previous)
@@ -107,7 +108,7 @@ class SnapshotDraft:
         )
 
     def discard(self, keep: Snapshot | None) -> None:
-        """Delete what was written but is not part of ``keep`` (of anything, if None)."""
+        """Delete the written files that are not part of ``keep``; all of them if None."""
         named: set[str] = set()
         if keep is not None:
             lists = lists_of(keep)
@@ -124,7 +125,7 @@ class SnapshotDraft:
         return self._delta
 
     def _changelog_list(self, changelog: Sequence[ManifestEntry]) -> tuple[str, int, int] | None:
-        """Name and size of the list of changelog manifests, and their rows; written once, whatever is followed."""
+        """Return name and size of the changelog manifest list, and its row count; written only once per commit."""
         if self._changelog is None and changelog:
             rows = sum(entry.file.row_count for entry in changelog)
             self._changelog = (*self._stage_list(self._stage_run(changelog)), rows)
@@ -137,7 +138,7 @@ class SnapshotDraft:
         return [manifest for name in lists for manifest in self._manifests.read_list(name)]
 
     def _have_left_before(self, base: Sequence[ManifestFileMeta], changes: Sequence[ManifestEntry]) -> bool:
-        """Whether ``base`` says of a file that changes its level that it was taken away from where it goes now."""
+        """Return whether ``base`` has a DELETE of a moved file at the level that ``changes`` move it to."""
         gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
         moved = [entry for entry in changes if entry.kind is FileKind.ADD and entry.file.file_name in gone]
         if not moved:
@@ -167,9 +168,9 @@ class SnapshotDraft:
         *,
         is_overwrite: bool,
     ) -> str | None:
-        """The index manifest after ``changes``.
+        """Return the name of the index manifest after ``changes``; None if it has no records.
 
-        The deletion vectors of files that go are left out, and of partitions that are overwritten the hash indexes.
+        It omits the deletion vectors of deleted files and the hash indexes of overwritten partitions.
         """
         name = None if previous is None else previous.index_manifest
         manifest = NO_INDEXES if name is None else self._manifests.read_index(name)
@@ -197,7 +198,7 @@ class SnapshotDraft:
         )
 
     def _folded(self, base: list[ManifestFileMeta], *, everything: bool) -> list[ManifestFileMeta]:
-        """The base list with small manifests folded; a fold made for an earlier attempt is used again."""
+        """Return the base list with small manifests folded; a fold made for an earlier attempt is reused."""
         names = [manifest.file_name for manifest in base]
         for inputs, result in self._folds:
             start = names.index(inputs[0]) if inputs[0] in names else len(names)
@@ -206,7 +207,7 @@ class SnapshotDraft:
                 return [*base[:start], *result, *base[start + len(inputs) :]]
         chosen = range(len(base)) if everything else self._merge.choose(base)
         manifests = [base[index] for index in chosen]
-        # Rows that other writers track by id have fields that this library would not write back.
+        # Other writers' row tracking adds fields that this library would not write back.
         if not manifests or any(manifest.min_row_id is not None for manifest in manifests):
             return base
         read = self._manifests.read_manifests(manifests)
@@ -215,7 +216,7 @@ class SnapshotDraft:
         return [*base[: chosen.start], *result, *base[chosen.stop :]]
 
     def _stage_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Manifests of at most about the target size."""
+        """Stage manifests of at most about the target size."""
         if not entries:
             return []
         data = encode_manifest(entries)
@@ -227,7 +228,7 @@ class SnapshotDraft:
         return [self._stage_manifest(entries, data)]
 
     def _stage_run(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Manifests that each hold other partitions, so that a reader of one partition opens one of them.
+        """Stage manifests with disjoint partitions, so that a reader of one partition opens only one of them.
 
         Entries of one partition keep their order.
         """
@@ -267,13 +268,13 @@ class SnapshotDraft:
 
 
 def lists_of(snapshot: Snapshot) -> tuple[str, ...]:
-    """The manifest lists that a snapshot names."""
+    """Return the manifest lists that a snapshot names."""
     names = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
     return tuple(name for name in names if name is not None)
 
 
 def _gone_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
-    """The names of the files that are taken out; not of those that only change their level."""
+    """Return the names of the deleted files by bucket, without files that only change their level."""
     gone: dict[Bucket, set[str]] = {}
     for entry in changes:
         if entry.kind is FileKind.DELETE:
@@ -298,10 +299,10 @@ def _filled_in(
     index_manifest: str | None,
     changelog: tuple[str, int, int] | None,
 ) -> Snapshot:
-    """Add what a snapshot carries forward: row count, index manifest, watermark, statistics, row ids, order in time."""
+    """Fill in the values carried over: row count, index manifest, watermark, statistics, row ids and time order."""
     base_name, base_size, delta_name, delta_size = lists
     changelog_name, changelog_size, changelog_rows = changelog or (None, None, None)
-    # Deletion vectors and statistics are of files and rows: they come back with these.
+    # Statistics describe rows: a restore takes those of the restored snapshot, if their file may be shared.
     carried = None if previous is None else previous.statistics
     if restored is not None and restored.snapshot.statistics != carried:
         carried = restored.snapshot.statistics if restored.shares_files else None
