@@ -1,9 +1,9 @@
-"""The branches of a table: histories that began at one of its snapshots and go on by themselves.
+"""Branches of a table: independent histories that start at one of its snapshots.
 
-    branch/branch-<name>/{schema, snapshot, tag, consumer, lease}     data files and manifests stay in the table
+    branch/branch-<name>/{schema, snapshot, tag, consumer, lease}  data files and manifests stay in the table
 
-A branch is there as soon as its newest schema is: that file is written last, and deleted first. What lies in the
-directory of a branch without it was left by a crash, and is nobody's.
+A branch exists as soon as its newest schema does: that file is written last, and deleted first. Without it, the
+content of the branch's directory is left over from a crash and belongs to no branch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEPT_BY_TAG = "keptByTag"
 
 
 class BranchDirectory:
-    """Makes and deletes branches of one table; ``paths`` may be those of any of its branches."""
+    """Creates and deletes branches of one table; ``paths`` may be those of any of its branches."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None = None) -> None:
         """Without a ``clock``, tags and hints that another engine is overwriting are not read again."""
@@ -39,13 +39,13 @@ class BranchDirectory:
         self._paths = paths
 
     def names(self) -> list[str]:
-        """Every branch but the main one, sorted."""
+        """Return every branch except the main one, sorted."""
         entries = self._file_io.list_directory(self._paths.branches_directory)
         names = (self._paths.branch_of_directory(entry.name) for entry in entries if entry.is_directory)
         return sorted(name for name in names if name is not None and self.exists(name))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a whole branch of that name."""
+        """Return whether a complete branch of that name exists."""
         schema_id = SchemaHistory(self._file_io, self._paths.of_branch(name)).latest_id()
         if schema_id is None:
             return False
@@ -57,7 +57,7 @@ class BranchDirectory:
             return True
 
     def check_exists(self, name: str) -> None:
-        """Raise ``NotFoundError`` listing the branches there are, if this is none."""
+        """Raise ``NotFoundError`` listing the existing branches if this one does not exist."""
         if not self.exists(name):
             path = self._paths.of_branch(name).history_directory
             known = ", ".join(self.names()) or "none"
@@ -65,15 +65,15 @@ class BranchDirectory:
             raise NotFoundError(message)
 
     def history(self, name: str) -> SnapshotHistory:
-        """The snapshots of a branch."""
+        """Return the snapshots of a branch."""
         return SnapshotHistory(self._file_io, self._paths.of_branch(name), self._clock)
 
     def tags(self, name: str) -> TagDirectory:
-        """The tags of a branch."""
+        """Return the tags of a branch."""
         return TagDirectory(self._file_io, self._paths.of_branch(name), self._clock)
 
     def changelogs(self, name: str) -> list[Snapshot]:
-        """The expired snapshots of which another engine keeps the changelog: snapshots in form."""
+        """Return the expired snapshots whose changelogs are kept, in snapshot form."""
         directory = self._paths.of_branch(name).changelog_directory
         paths = [f"{directory}/{entry.name}" for entry in self._file_io.list_directory(directory)]
         return [
@@ -83,7 +83,7 @@ class BranchDirectory:
         ]
 
     def all_names(self) -> list[str]:
-        """The main branch, and every other."""
+        """Return the main branch and every other one."""
         return [MAIN_BRANCH, *self.names()]
 
     def create(
@@ -96,9 +96,9 @@ class BranchDirectory:
         retained_until_ms: int | None = None,
         is_kept_by_tag: bool = False,
     ) -> None:
-        """Make a branch that begins with ``snapshot`` (None: empty), ``schemas`` being all up to its newest, ascending.
+        """Create a branch that starts with ``snapshot`` (None: empty); ``schemas`` are all up to its newest, ascending.
 
-        Raises ``AlreadyExistsError`` for a branch of that name. The rest of an interrupted creation is replaced.
+        Raises ``AlreadyExistsError`` if the branch exists. Leftovers of an interrupted creation are replaced.
         """
         check_reference_name("branch", name)
         if name == MAIN_BRANCH:
@@ -124,16 +124,16 @@ class BranchDirectory:
             history.append(schema)
 
     def origin(self, name: str) -> int | None:
-        """The snapshot that a branch was made from, 0 if it began empty; None if another engine made it."""
+        """Return the snapshot id that a branch started from, 0 if it was empty; None if another engine made it."""
         snapshot_id: int | None = self._origin(name).get("snapshot")
         return snapshot_id
 
     def is_kept_by_tag(self, name: str) -> bool:
-        """Whether a tag of the table was made with the branch, to keep the snapshot that it began with."""
+        """Return whether a tag of the table was created with the branch, to protect its first snapshot."""
         return bool(self._origin(name).get(_KEPT_BY_TAG))
 
     def expired(self, now_ms: int) -> list[str]:
-        """The branches that were to be kept until now, or less."""
+        """Return the branches whose retention has ended by ``now_ms``."""
         return [name for name in self.names() if self._origin(name).get(_RETAINED_UNTIL, now_ms + 1) <= now_ms]
 
     def _origin(self, name: str) -> dict[str, int]:
@@ -149,11 +149,11 @@ class BranchDirectory:
         )
 
     def delete(self, name: str) -> None:
-        """Delete what a branch has of its own; its data files are left to the caller.
+        """Delete the branch's own files; the caller deletes its data files.
 
         Raises ``InvalidInputError`` if `branch` is a symbolic link.
         """
         paths = self._paths.of_branch(name)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
-        # If this is a link itself, that goes.
+        # If this is itself a link, only the link is deleted.
         delete_surely(self._file_io, paths.history_directory, what=f"branch {name!r}", below=paths.root, is_tree=True)

@@ -1,6 +1,6 @@
-"""Long-lived changelogs: of an expired snapshot, a copy of its JSON that says where its changes are.
+"""Long-lived changelogs: for each expired snapshot, a copy of its JSON, which names its changelog files.
 
-``changelog/changelog-<id>``, with the hints LATEST and EARLIEST, as Paimon has it (docs/format.md, 1.16). A stream
+``changelog/changelog-<id>``, with the hints LATEST and EARLIEST, as in Paimon (docs/format.md, 1.16). A stream
 whose next snapshot has expired continues there.
 """
 
@@ -18,18 +18,18 @@ from storage_lib.io.table_directory.table_paths import TablePaths
 
 
 class ChangelogHistory:
-    """The changelogs of one branch."""
+    """Changelogs of one branch."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
         self._file_io = file_io
         self._files = NumberedFiles(file_io, paths.changelog_directory, "changelog-", hints=True)
 
     def ids(self) -> list[int]:
-        """Of all changelogs, ascending."""
+        """Return the ids of all changelogs, ascending."""
         return self._files.ids()
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Keep the changelog of a snapshot that is about to expire; fine if it is kept already. Durable."""
+        """Keep the changelog of a snapshot that is about to expire; no-op if it is already kept. Durable."""
         self._files.create(snapshot.id, encode_snapshot(snapshot))
 
     def load(self, snapshot_id: int) -> Snapshot | None:
@@ -41,11 +41,11 @@ class ChangelogHistory:
         return decode_snapshot(data, self._files.path(snapshot_id), snapshot_id=snapshot_id)
 
     def give_up_below(self, snapshot_id: int) -> None:
-        """Move EARLIEST to this id, before older changelogs are deleted."""
+        """Move EARLIEST to this id, before older changelogs are deleted. Storage errors are ignored: it is a hint."""
         with suppress(StorageError):
             self._files.write_earliest(snapshot_id)
 
     def delete(self, snapshot_ids: Collection[int]) -> None:
-        """Remove changelogs; their files are to be deleted before."""
+        """Delete changelogs, after the caller has deleted their files."""
         for snapshot_id in sorted(snapshot_ids):
             self._file_io.delete(self._files.path(snapshot_id))

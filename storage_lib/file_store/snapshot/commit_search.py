@@ -1,4 +1,4 @@
-"""Which snapshot a commit became: the look-up behind "the same (user, identifier) commits once"."""
+"""Search for the snapshot of a commit, so that the same (user, identifier) commits only once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BATCH = 64
 
 
 class CommitSearch:
-    """Looks at every snapshot once, newest first, and remembers whose it was.
+    """Reads every snapshot once, newest first, and remembers its identity.
 
-    So the first look-up of a process may cost the whole history, every later one only what was committed since.
+    The first search of a process may read the whole history; later ones only read snapshots committed since.
     Not thread-safe.
     """
 
@@ -29,7 +29,7 @@ class CommitSearch:
         self._high = 0
 
     def find(self, commit_user: str, commit_identifier: int, latest_id: int, *, ascending: bool) -> int | None:
-        """The id of the snapshot with this identity, at most ``latest_id``; see ``SnapshotHistory.find_commit``."""
+        """Return the id of this identity's snapshot, at most ``latest_id``; see ``SnapshotHistory.find_commit``."""
         if self._low is None:
             self._low, self._high = latest_id + 1, latest_id
         bottom = self._earliest_id() or 1
@@ -64,7 +64,7 @@ class CommitSearch:
         try:
             return self._load_all(snapshot_ids)
         except (SnapshotExpiredError, NotFoundError):
-            # The oldest ones were expired while we looked: take what is still there.
+            # The oldest ones expired meanwhile: use those that still exist.
             kept = []
             for snapshot_id in snapshot_ids:
                 try:

@@ -1,4 +1,4 @@
-"""Readers that need old snapshots: each names the next one that it is going to read (docs/format.md, 1.16)."""
+"""Consumers: readers that protect snapshots they have yet to read; each stores its next one (docs/format.md, 1.16)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage_lib.schema.encoding.json_document import decode_json, int64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """``modified_ms`` is when it last said where it is, by the storage's clock (epoch milliseconds)."""
+    """A reader and its next snapshot; ``modified_ms`` is its last update by the storage's clock (epoch)."""
 
     name: str
     next_snapshot_id: int
@@ -24,7 +24,7 @@ class Consumer:
 
 
 class ConsumerDirectory:
-    """The consumers of one branch."""
+    """Consumers of one branch."""
 
     def __init__(self, environment: Environment, paths: TablePaths) -> None:
         self._file_io = environment.file_io
@@ -32,14 +32,14 @@ class ConsumerDirectory:
         self._paths = paths
 
     def put(self, name: str, next_snapshot_id: int) -> None:
-        """Say where a consumer is, new or known; durable."""
+        """Store the next snapshot of a consumer, new or existing; durable."""
         check_reference_name("consumer", name)
         path = self._paths.consumer_path(name)
         self._file_io.replace(path, json.dumps({"nextSnapshot": next_snapshot_id}).encode())
         self._file_io.sync([path])
 
     def load(self, name: str) -> Consumer:
-        """One consumer; ``NotFoundError`` listing those there are."""
+        """Return one consumer; raises ``NotFoundError`` listing the existing ones."""
         known = self.load_all()
         for consumer in known:
             if consumer.name == name:
@@ -49,10 +49,10 @@ class ConsumerDirectory:
         raise NotFoundError(message)
 
     def load_all(self) -> list[Consumer]:
-        """Every consumer, by name.
+        """Return every consumer, sorted by name.
 
         A file that another engine is overwriting is read again. Raises ``CorruptFileError`` for one that stays
-        unreadable: whatever it protects must not expire.
+        unreadable, since the snapshots that it protects must not expire.
         """
         consumers = []
         for entry in self._file_io.list_directory(self._paths.consumer_directory):
@@ -68,7 +68,7 @@ class ConsumerDirectory:
         return sorted(consumers, key=lambda consumer: consumer.name)
 
     def delete(self, name: str) -> None:
-        """Remove a consumer, if it exists."""
+        """Delete a consumer, if it exists."""
         self._file_io.delete(self._paths.consumer_path(name), below=self._paths.root)
 
     def _next_id(self, path: str) -> int:

@@ -1,4 +1,4 @@
-"""Which version of a table's schema counts: the newest, unless it waits for the rewriting that it was made for."""
+"""Schema in force: the newest, unless it still waits for the rewrite that it was made for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 def schema_in_force(file_io: FileIO, paths: TablePaths) -> TableSchema | None:
-    """Schema for reads and writes; None if the table does not exist. Raises as ``SchemaHistory.load``."""
+    """Return the schema for reads and writes; None if the table does not exist. Raises as ``SchemaHistory.load``."""
     history = SchemaHistory(file_io, paths)
     newest = history.latest()
     if newest is None or not begins_layout(newest):
@@ -21,12 +21,12 @@ def schema_in_force(file_io: FileIO, paths: TablePaths) -> TableSchema | None:
     snapshot = SnapshotHistory(file_io, paths).latest()
     if not waits_for_rewriting(newest, snapshot):
         return newest
-    # A rewriting that was begun earlier may have come into force after the newest was begun.
+    # An earlier rewrite may have been committed after the newest one started.
     return history.load(max(schema_id_before(newest), 0 if snapshot is None else snapshot.schema_id))
 
 
 def waits_for_rewriting(newest: TableSchema, snapshot: Snapshot | None) -> bool:
-    """Whether the layout of the newest schema still has no snapshot; ``snapshot`` is the newest one."""
+    """Return whether the layout of the newest schema still has no snapshot; ``snapshot`` is the newest one."""
     return begins_layout(newest) and (snapshot is None or snapshot.schema_id < newest.id)
 
 

@@ -1,4 +1,4 @@
-"""The entrance to all data committed at one moment; its JSON is in docs/format.md."""
+"""Root of all data committed at one moment; its JSON is described in docs/format.md."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class CommitKind(StrEnum):
 class Snapshot:
     """Version ``id`` of a table.
 
-    ``unknown`` keeps fields of other writers that we carry but don't read. ``source`` is the file that the snapshot was
-    read from, for errors; it is not part of the snapshot.
+    ``unknown`` keeps fields of other writers that are preserved but not interpreted. ``source`` is the file that the
+    snapshot was read from, for errors; it is not part of the snapshot.
     """
 
     id: int

@@ -1,6 +1,6 @@
-"""The snapshots of a table in order: latest, earliest, load, append if absent (docs/format.md, 1.4).
+"""Snapshots of a table in order: latest, earliest, load, append if absent (docs/format.md, 1.4).
 
-Creating ``snapshot-<N>`` is the one commit point. A snapshot below EARLIEST is expired, even while its file is there.
+Creating ``snapshot-<N>`` is the only commit point. A snapshot below EARLIEST is expired, even while its file exists.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOADS_AT_ONCE = 8
 
 
 class SnapshotHistory:
-    """Snapshots are never changed, so each is read once and remembered. Safe to use from several threads."""
+    """Snapshots are immutable, so each is read once and cached. Safe to use from several threads."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None = None) -> None:
-        """Without a ``clock``, a hint that another engine is overwriting counts as missing at once."""
+        """Without a ``clock``, a hint that another engine is overwriting immediately counts as missing."""
         self._file_io = file_io
         self._paths = paths
         self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True, clock=clock)
@@ -39,23 +39,23 @@ class SnapshotHistory:
         self._search_lock = threading.Lock()
 
     def latest_id(self) -> int | None:
-        """The id of the newest snapshot; None for a table without a commit."""
+        """Return the id of the newest snapshot; None for a table without a commit."""
         return self._files.latest_id()
 
     def earliest_id(self) -> int | None:
-        """The id of the oldest snapshot that has not been expired."""
+        """Return the id of the oldest snapshot that has not expired; None for a table without a commit."""
         return self._files.earliest_id()
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None for a table without a commit."""
+        """Return the newest snapshot; None for a table without a commit."""
         latest_id = self.latest_id()
         return None if latest_id is None else self.load(latest_id)
 
     def load(self, snapshot_id: int) -> Snapshot:
-        """Snapshot ``snapshot_id``.
+        """Return snapshot ``snapshot_id``.
 
-        Raises ``SnapshotExpiredError`` if it is older than the earliest one kept, ``NotFoundError`` if it has
-        not been made yet.
+        Raises ``SnapshotExpiredError`` if it is older than the earliest one kept, ``NotFoundError`` if it does not
+        exist yet.
         """
         with self._lock:
             cached = self._cache.get(snapshot_id)
@@ -67,16 +67,16 @@ class SnapshotHistory:
         return snapshot
 
     def load_all(self, snapshot_ids: Sequence[int]) -> list[Snapshot]:
-        """Several snapshots in the order asked for, loaded side by side; errors as ``load``."""
+        """Return several snapshots in the given order, loaded in parallel; raises as ``load``."""
         if len(snapshot_ids) <= _LOADS_AT_ONCE:
             return [self.load(snapshot_id) for snapshot_id in snapshot_ids]
         with ThreadPoolExecutor(_LOADS_AT_ONCE) as threads:
             return list(threads.map(self.load, snapshot_ids))
 
     def at(self, timestamp_millis: int) -> Snapshot:
-        """The newest snapshot made at or before a moment (epoch milliseconds).
+        """Return the newest snapshot made at or before a time (epoch milliseconds).
 
-        Raises ``SnapshotExpiredError`` if that one has been expired, ``NotFoundError`` if there never was one.
+        Raises ``SnapshotExpiredError`` if that one has expired, ``NotFoundError`` if there never was one.
         """
         found = self.last_before(timestamp_millis + 1)
         earliest_id = self.earliest_id()
@@ -96,9 +96,9 @@ class SnapshotHistory:
         raise SnapshotExpiredError(message)
 
     def last_before(self, timestamp_millis: int) -> int:
-        """The id of the newest snapshot made before a moment, the one before the earliest kept if there is none.
+        """Return the id of the newest snapshot made before a time, or the earliest kept id minus one if none was.
 
-        Zero for a table without a commit. Times never fall from snapshot to snapshot.
+        Returns zero for a table without a commit. Times never decrease from snapshot to snapshot.
         """
         newest, earliest = self.latest_id(), self.earliest_id()
         if newest is None or earliest is None:
@@ -109,7 +109,7 @@ class SnapshotHistory:
             try:
                 is_before = self.load(middle).time_millis < timestamp_millis
             except SnapshotExpiredError:
-                is_before = True  # expired while we looked: whatever comes after it is what counts
+                is_before = True  # expired meanwhile: only newer snapshots count
             if is_before:
                 low = middle + 1
             else:
@@ -128,12 +128,14 @@ class SnapshotHistory:
     def find_commit(
         self, commit_user: str, commit_identifier: int, *, ascending: bool = False, up_to: int | None = None
     ) -> Snapshot | None:
-        """The snapshot that the commit of this identity became; None if it has not been committed.
+        """Return the snapshot committed under this identity; None if it has not been committed.
 
-        Looks at least at every snapshot up to id ``up_to`` (default: the newest).
-        Of a commit that became an append and a compaction it is the append. The first look-up may read the whole
-        history; ``ascending`` promises that this user's identifiers grow from commit to commit (a stream's batch
-        ids), so that it may end at the user's newest smaller one.
+        Searches at least every snapshot up to id ``up_to`` (default: the newest).
+        For a commit that became an append and a compaction, returns the append. The first search may read the whole
+        history; ``ascending`` promises that this user's identifiers increase from commit to commit (a stream's batch
+        ids), so that the search may stop at the user's newest smaller one.
+
+        Raises ``SnapshotExpiredError`` if that snapshot has expired.
         """
         latest_id = self.latest_id() if up_to is None else up_to
         if latest_id is None:
@@ -149,10 +151,10 @@ class SnapshotHistory:
             raise SnapshotExpiredError(message) from error
 
     def expire_below(self, snapshot_id: int) -> list[int]:
-        """Make ``snapshot_id`` the earliest; everything below counts as expired when this returns.
+        """Make ``snapshot_id`` the earliest; every snapshot below counts as expired when this returns.
 
-        Returns the ids below whose files are still there, also those that an earlier, interrupted expiry left.
-        Their files are removed by ``delete_expired``, after whatever else they stand for has been cleaned up.
+        Returns the lower ids whose files still exist, including leftovers of an earlier, interrupted expiry.
+        ``delete_expired`` removes their files, after the files that only they name have been deleted.
         """
         self._files.write_earliest(snapshot_id)
         with self._lock:
@@ -165,7 +167,7 @@ class SnapshotHistory:
             raise
 
     def ids(self) -> list[int]:
-        """The ids of all snapshots whose files are there, expired ones too, ascending."""
+        """Return the ids of all snapshots whose files exist, expired ones included, ascending."""
         return self._files.ids()
 
     def load_expired(self, snapshot_id: int) -> Snapshot | None:
@@ -177,13 +179,13 @@ class SnapshotHistory:
         return decode_snapshot(data, self._paths.snapshot_path(snapshot_id), snapshot_id=snapshot_id)
 
     def delete_expired(self, snapshot_id: int) -> None:
-        """Remove the file of an expired snapshot, if it exists."""
+        """Delete the file of an expired snapshot, if it exists."""
         self._file_io.delete(self._paths.snapshot_path(snapshot_id), below=self._paths.root)
 
     def append_if_absent(self, snapshot: Snapshot) -> bool:
-        """Make this the next snapshot; False if another writer has taken its id.
+        """Create the next snapshot; False if another writer has taken its id.
 
-        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        Raises ``CommitOutcomeUnknownError`` if the store's response was lost.
         """
         if not self._files.create(snapshot.id, encode_snapshot(snapshot)):
             return False

@@ -1,4 +1,4 @@
-"""A snapshot's JSON and back (docs/format.md, 1.4): keys in the order of the format, null ones left out."""
+"""JSON encoding of a snapshot (docs/format.md, 1.4): keys in the order of the format, null ones omitted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEYS: Mapping[str, str] = {
     "nextRowId": "next_row_id",
     "operation": "operation",
 }
-"""JSON key to field of ``Snapshot``, in the order in which they are written."""
+"""JSON keys and their fields of ``Snapshot``, in the order in which they are written."""
 
 _REQUIRED: dict[str, type] = {
     "id": int,
@@ -68,7 +68,7 @@ _OPTIONAL: dict[str, type] = {
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The file's bytes. Keys that we don't know come last, as they were read."""
+    """Return the content of the file. Unknown keys come last, as they were read."""
     document: dict[str, object] = {}
     for key, attribute in _KEYS.items():
         value = getattr(snapshot, attribute)
@@ -80,10 +80,10 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def decode_snapshot(data: bytes, source: str, *, snapshot_id: int | None = None) -> Snapshot:
-    """The snapshot; ``CorruptFileError`` naming ``source`` and the key that is wrong.
+    """Decode a snapshot; raises ``CorruptFileError`` naming ``source`` and the invalid key.
 
-    ``snapshot_id`` is the id in the file's name, if it has one: a snapshot that claims another would be committed
-    upon, and expired, in the place of the other. Record counts that very old writers left out become 0, a missing
+    ``snapshot_id`` is the id in the file's name, if it has one: a snapshot that claims another id would be the base of
+    commits, and expire, in place of the other. Record counts that very old writers omitted become 0, a missing
     version 1.
     """
     document = _parse(data, source)

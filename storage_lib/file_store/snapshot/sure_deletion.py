@@ -1,4 +1,4 @@
-"""Deleting what names a snapshot: data files are given up after it, so it must not be there any more."""
+"""Deletion of files that name a snapshot: its data files are deleted next, so it must no longer exist."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from storage_lib.io.file_io import FileIO
 
 
 def delete_surely(file_io: FileIO, path: str, *, what: str, below: str, is_tree: bool = False) -> None:
-    """Delete a file or a tree; fine if it is gone. ``what`` begins the message.
+    """Delete a file or a tree; no-op if it does not exist. ``what`` begins the message.
 
-    Raises ``InvalidInputError`` if it is still there: nothing is deleted through a symbolic link (``local_deletion``).
+    Raises ``InvalidInputError`` if it still exists: nothing is deleted through a symbolic link (``local_deletion``).
     """
     if is_tree:
         file_io.delete_tree(path, below=below)

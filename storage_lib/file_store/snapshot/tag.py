@@ -1,4 +1,4 @@
-"""A snapshot kept by name, however old it is: the snapshot's JSON with two more keys (docs/format.md, 1.16)."""
+"""Snapshot kept under a name, however old it is: the snapshot's JSON with extra keys (docs/format.md, 1.16)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """``create_time_ms`` is epoch milliseconds; a tag without ``time_retained_ms`` stays until it is deleted."""
+    """Named snapshot; ``create_time_ms`` is in epoch milliseconds. Without ``time_retained_ms`` it never expires."""
 
     name: str
     snapshot: Snapshot
@@ -29,7 +29,7 @@ class Tag:
     time_retained_ms: int | None = None
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether its time has passed."""
+        """Return whether its retention has ended."""
         if self.create_time_ms is None or self.time_retained_ms is None:
             return False
         return self.create_time_ms + self.time_retained_ms <= now_ms
@@ -46,7 +46,7 @@ def check_reference_name(what: str, name: str) -> None:
 
 
 def encode_tag(tag: Tag) -> bytes:
-    """The file's bytes. The time stands there twice: as other engines write it, without a zone, and as it is."""
+    """Return the content of the file. It has the time twice: as other engines write it, without a zone, and exactly."""
     more: dict[str, object] = {}
     if tag.create_time_ms is not None:
         local = datetime.fromtimestamp(tag.create_time_ms / 1000, UTC).astimezone()
@@ -59,7 +59,7 @@ def encode_tag(tag: Tag) -> bytes:
 
 
 def decode_tag(name: str, data: bytes, source: str) -> Tag:
-    """The tag; ``CorruptFileError`` naming ``source`` for what is none."""
+    """Decode a tag; raises ``CorruptFileError`` naming ``source`` if it is invalid."""
     snapshot = decode_snapshot(data, source)
     more = {key: snapshot.unknown[key] for key in _KEYS if key in snapshot.unknown}
     rest = {key: value for key, value in snapshot.unknown.items() if key not in _KEYS}
@@ -79,7 +79,7 @@ def decode_tag(name: str, data: bytes, source: str) -> Tag:
 
 
 def _millis_of(value: object) -> int | None:
-    """A time as Java's JSON has it, ``[2024, 5, 14, 1, 2, 3, 456000000]`` or ISO text, in this machine's zone."""
+    """Convert a time in Java's JSON form, ``[2024, 5, 14, 1, 2, 3, 456000000]``, or ISO text, in the local zone."""
     if value is None:
         return None
     if isinstance(value, str):

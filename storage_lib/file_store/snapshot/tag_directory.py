@@ -1,4 +1,4 @@
-"""The tags of one branch: create, load, list, delete. A tag is never changed."""
+"""Tags of one branch: create, load, list, delete. A tag is immutable."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from storage_lib.io.table_directory.table_paths import TablePaths
 
 
 class TagDirectory:
-    """Files by name; one that another engine is writing is read again.
+    """Stores one file per tag; a file that another engine is writing is read again.
 
-    Whether what a tag names is still there is its maker's business (``TableTags``).
+    Whether the files that a tag needs still exist is checked where it is created (``TableTags``).
     """
 
     def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None) -> None:
@@ -25,12 +25,12 @@ class TagDirectory:
         self._paths = paths
 
     def create(self, tag: Tag) -> bool:
-        """Make the tag; False if there is one of that name."""
+        """Create the tag; False if one of that name exists."""
         check_reference_name("tag", tag.name)
         return self._file_io.create_if_absent(self._paths.tag_path(tag.name), encode_tag(tag))
 
     def load(self, name: str) -> Tag:
-        """The tag; ``NotFoundError`` listing those there are."""
+        """Return the tag; raises ``NotFoundError`` listing the existing ones."""
         path = self._paths.tag_path(name)
         try:
             return read_overwritten(self._clock, partial(self._decoded, name))
@@ -40,16 +40,16 @@ class TagDirectory:
             raise NotFoundError(message) from None
 
     def exists(self, name: str) -> bool:
-        """Whether there is a tag of that name."""
+        """Return whether a tag of that name exists."""
         return self._file_io.exists(self._paths.tag_path(name))
 
     def names(self) -> list[str]:
-        """Sorted."""
+        """Return the names of all tags, sorted."""
         entries = self._file_io.list_directory(self._paths.tag_directory)
         return sorted(name for entry in entries if (name := self._paths.tag_of_file(entry.name)) is not None)
 
     def load_all(self) -> list[Tag]:
-        """Every tag by name; one deleted meanwhile is left out."""
+        """Return every tag, sorted by name; one deleted meanwhile is omitted."""
         tags = []
         for name in self.names():
             try:
@@ -59,7 +59,7 @@ class TagDirectory:
         return tags
 
     def delete(self, name: str) -> None:
-        """Delete the tag's file; fine if it is gone, ``InvalidInputError`` if it lies behind a symbolic link."""
+        """Delete the tag's file, if it exists. Raises ``InvalidInputError`` if it is behind a symbolic link."""
         delete_surely(self._file_io, self._paths.tag_path(name), what=f"tag {name!r}", below=self._paths.root)
 
     def _decoded(self, name: str) -> Tag:
