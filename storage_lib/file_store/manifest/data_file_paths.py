@@ -1,4 +1,4 @@
-"""Where the files of manifest entries lie: it follows from partition, bucket and name, unless an entry says where."""
+"""Paths of manifest entries' files: given by partition, bucket and name, unless the entry has a path of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage_lib.schema.placing.partition import PartitionCodec
 
 
 class DataFilePaths:
-    """Paths as storage knows them, also of files in data directories apart from the table's own."""
+    """Computes storage paths, including those of files in external data directories."""
 
     def __init__(self, paths: TablePaths, partitions: PartitionCodec) -> None:
         self._paths = paths
@@ -18,18 +18,18 @@ class DataFilePaths:
         self._directories: dict[bytes, str] = {}
 
     def partition_path(self, partition: bytes) -> str:
-        """``dt=2024-05-14/`` of a serialized partition; empty without partitions."""
+        """Return the directory of a serialized partition, ``dt=2024-05-14/``; empty without partitions."""
         path = self._directories.get(partition)
         if path is None:
             path = self._directories[partition] = self._partitions.path(partition)
         return path
 
     def of(self, entry: ManifestEntry) -> list[str]:
-        """The data file of an entry and what belongs to it."""
+        """Return the data file of an entry, followed by its extra files."""
         return self.of_file(entry.partition, entry.bucket, entry.file)
 
     def of_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> list[str]:
-        """A data file and what belongs to it, which lies in the same directory; the data file is the first."""
+        """Return a data file, followed by its extra files, which are in the same directory."""
         data_file = data_file_path(self._paths, self.partition_path(partition), bucket, file)
         if not file.extra_files:
             return [data_file]
@@ -38,7 +38,7 @@ class DataFilePaths:
 
 
 def data_file_path(paths: TablePaths, partition_path: str, bucket: int, file: DataFileMeta) -> str:
-    """The path of one data file."""
+    """Return the path of one data file."""
     if file.external_path is not None:
         return io_path(file.external_path)
     return paths.data_file_path(partition_path, bucket, file.file_name)

@@ -1,6 +1,6 @@
-"""Hash indexes: which keys lie in which bucket of a table with dynamic buckets (docs/format.md, 1.13). Only the codec.
+"""Codec of hash indexes: the keys in each bucket of a table with dynamic buckets (docs/format.md, 1.13).
 
-One file for each bucket: the hashes of its keys, four bytes each, the most significant first.
+One file per bucket: the hashes of its keys, four bytes each, big-endian.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from storage_lib.errors import CorruptFileError
 
 HASH = "HASH"
-"""The type of these files in an index manifest."""
+"""Type of these files in an index manifest."""
 
 _STORED = np.dtype(">i4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashIndexFile:
-    """The new index file of a bucket, with the hashes of all of its keys."""
+    """New index file of a bucket, with the hashes of all its keys."""
 
     file_name: str
     size_bytes: int
@@ -40,12 +40,12 @@ class HashIndexChange:
 
 
 def encode_hashes(hashes: npt.NDArray[np.int32]) -> bytes:
-    """The file's bytes."""
+    """Return the content of the file."""
     return hashes.astype(_STORED).tobytes()
 
 
 def decode_hashes(data: bytes, source: str) -> npt.NDArray[np.int32]:
-    """``CorruptFileError`` naming ``source`` if the file was cut short."""
+    """Decode the hashes; raises ``CorruptFileError`` naming ``source`` if the file was truncated."""
     if len(data) % _STORED.itemsize:
         message = f"{source} has {len(data)} bytes, which is not a multiple of the size of a hash: it is truncated"
         raise CorruptFileError(message)

@@ -1,7 +1,7 @@
-"""The index manifest: every index file of a table at one snapshot (docs/format.md, 1.13). Only the codec.
+"""Codec of the index manifest: every index file of a table at one snapshot (docs/format.md, 1.13).
 
-Deletion vectors and hash indexes are what matters here; records of other kinds, and fields of other releases, are kept
-as they are.
+Only deletion vectors and hash indexes are interpreted; records of other kinds, and fields of other releases, are
+preserved unchanged.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ DELETION_VECTORS = "DELETION_VECTORS"
 _RANGES = "_DELETIONS_VECTORS_RANGES"
 
 Bucket: TypeAlias = tuple[bytes, int]
-"""Serialized partition, and number."""
+"""Serialized partition and bucket number."""
 
 DeletionFiles: TypeAlias = Mapping[Bucket, Mapping[str, DeletionFile]]
-"""By bucket and name of the data file."""
+"""Deletion vectors by bucket and name of the data file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPath:
-    """Where an index file is: below the table, unless another engine put it elsewhere."""
+    """Location of an index file: below the table, unless another engine put it elsewhere."""
 
     file_name: str
     external_path: str | None = None
@@ -37,26 +37,26 @@ class IndexPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexManifest:
-    """Its records, and the Avro schema that they are written with."""
+    """Records of an index manifest, and the Avro schema that they are written with."""
 
     schema_json: str
     records: tuple[Record, ...]
 
     @property
     def file_names(self) -> list[str]:
-        """The index files that it names."""
+        """Names of its index files."""
         return [record["_FILE_NAME"] for record in self.records]
 
     @property
     def index_paths(self) -> list[IndexPath]:
-        """The index files that it names, and where they are."""
+        """Names and locations of its index files."""
         return [
             IndexPath(file_name=record["_FILE_NAME"], external_path=record.get("_EXTERNAL_PATH"))
             for record in self.records
         ]
 
     def deletion_files(self) -> DeletionFiles:
-        """Where the deletion vector of each data file that has one is."""
+        """Return the location of every data file's deletion vector, if it has one."""
         found: dict[Bucket, dict[str, DeletionFile]] = {}
         for record in self.records:
             if record["_INDEX_TYPE"] == DELETION_VECTORS:
@@ -71,7 +71,7 @@ class IndexManifest:
         return found
 
     def hash_files(self, partition: bytes) -> Mapping[int, IndexPath]:
-        """The hash index of each bucket of a partition that has one."""
+        """Return the hash index files of a partition, by bucket."""
         return {
             record["_BUCKET"]: IndexPath(file_name=record["_FILE_NAME"], external_path=record.get("_EXTERNAL_PATH"))
             for record in self.records
@@ -79,7 +79,7 @@ class IndexManifest:
         }
 
     def without_hashes(self, partitions: Collection[bytes]) -> IndexManifest:
-        """Without the hash indexes of these partitions."""
+        """Return the manifest without the hash indexes of these partitions."""
         return replace(
             self,
             records=tuple(
@@ -90,7 +90,7 @@ class IndexManifest:
         )
 
     def with_hashes(self, changes: Mapping[Bucket, HashIndexChange]) -> IndexManifest:
-        """With new hash indexes in place of those that the buckets, or the whole partitions, have had."""
+        """Return the manifest with new hash indexes instead of the previous ones of those buckets or partitions."""
         changed = self.without_hashes(
             {partition for (partition, _), each in changes.items() if each.replaces_partition}
         )
@@ -117,7 +117,7 @@ class IndexManifest:
         return replace(self, records=(*kept, *added))
 
     def without(self, gone: Mapping[Bucket, Collection[str]]) -> IndexManifest:
-        """Without the vectors of these data files; itself if it has none of them."""
+        """Return the manifest without the vectors of these data files; itself if it has none of them."""
         records: list[Record] = []
         for record in self.records:
             names = gone.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), ())
@@ -134,7 +134,7 @@ class IndexManifest:
         )
 
     def with_names(self, renamed: Mapping[Bucket, Mapping[str, str]]) -> IndexManifest:
-        """With the vectors of some data files under other names of these; itself if none of them has one."""
+        """Return the manifest with vectors of some data files under new file names; itself if none has a vector."""
         records: list[Record] = []
         for record in self.records:
             names = renamed.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), {})
@@ -147,7 +147,7 @@ class IndexManifest:
         return self if records == list(self.records) else replace(self, records=tuple(records))
 
     def with_files(self, copies: Mapping[str, str]) -> IndexManifest:
-        """With copies of some index files, which are in the table, by the names of these; itself without copies."""
+        """Return the manifest with index files replaced by copies in the table, by name; itself without copies."""
         records: list[Record] = []
         for record in self.records:
             name = copies.get(record["_FILE_NAME"])
@@ -158,7 +158,7 @@ class IndexManifest:
     def with_vectors(
         self, bucket: Bucket, index_file: str | None, size_bytes: int, ranges: Mapping[str, DeletionRange]
     ) -> IndexManifest:
-        """With these vectors in place of all that the bucket has had; without ``index_file`` it has none."""
+        """Return the manifest with these vectors instead of the bucket's; none if ``index_file`` is None."""
         records = [
             record
             for record in self.records
@@ -185,16 +185,16 @@ class IndexManifest:
 
 
 NO_INDEXES = IndexManifest(schema_json=INDEX_MANIFEST_SCHEMA, records=())
-"""Of a table without index files."""
+"""Index manifest of a table without index files."""
 
 
 def encode_index_manifest(manifest: IndexManifest) -> bytes:
-    """The file's bytes."""
+    """Return the content of the file."""
     return encode_container(manifest.schema_json, manifest.records)
 
 
 def decode_index_manifest(data: bytes, source: str) -> IndexManifest:
-    """``CorruptFileError`` naming ``source`` if this is not an Avro file."""
+    """Decode an index manifest; raises ``CorruptFileError`` naming ``source`` if it is not one."""
     manifest = IndexManifest(schema_json=container_schema(data, source), records=tuple(decode_container(data, source)))
     try:
         "".join(

@@ -1,4 +1,4 @@
-"""The table's ``manifest/`` folder. Its files are never changed, so what was parsed once is remembered."""
+"""The table's ``manifest/`` directory. Its files are immutable, so parsed ones are cached."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ManifestDirectory:
         self._indexes: _Remembered[IndexManifest] = _Remembered(_CACHED_ENTRIES_MAX)
 
     def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
-        """The manifests named by one list, in commit order; ``NotFoundError`` if the list is gone."""
+        """Return the manifests of one list, in commit order; raises ``NotFoundError`` if the list is missing."""
         known = self._lists.get(name)
         if known is None:
             path = self._paths.manifest_path(name)
@@ -40,7 +40,10 @@ class ManifestDirectory:
         return known
 
     def read_manifest(self, manifest: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
-        """The entries of one manifest; ``NotFoundError`` if it is gone, ``CorruptFileError`` if some are missing."""
+        """Return the entries of one manifest.
+
+        Raises ``NotFoundError`` if it is missing, ``CorruptFileError`` if it is truncated.
+        """
         known = self._manifests.get(manifest.file_name)
         if known is None:
             path = self._paths.manifest_path(manifest.file_name)
@@ -55,14 +58,14 @@ class ManifestDirectory:
         return known
 
     def read_manifests(self, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
-        """Several manifests in the order asked for, read side by side."""
+        """Return several manifests in the given order, read in parallel."""
         if len(manifests) <= _READS_AT_ONCE:
             return [self.read_manifest(manifest) for manifest in manifests]
         with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
             return list(threads.map(self.read_manifest, manifests))
 
     def read_index(self, name: str) -> IndexManifest:
-        """An index manifest; ``NotFoundError`` if it is gone."""
+        """Return an index manifest; raises ``NotFoundError`` if it is missing."""
         known = self._indexes.get(name)
         if known is None:
             path = self._paths.manifest_path(name)
@@ -71,11 +74,11 @@ class ManifestDirectory:
         return known
 
     def index_file_names(self, name: str) -> list[str]:
-        """The index files that an index manifest names."""
+        """Return the index files that an index manifest names."""
         return self.read_index(name).file_names
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Make new files by name, all durable when this returns: one round of syncs for all of them."""
+        """Create new files by name, all durable when this returns: one round of syncs for all of them."""
         if not files:
             return
         paths = []
@@ -87,15 +90,15 @@ class ManifestDirectory:
         self._file_io.sync(paths)
 
     def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
-        """Keep what is being written, so that the next commit of this process reads nothing back."""
+        """Cache a manifest that is being written, so that the next commit of this process need not read it."""
         self._manifests.put(name, tuple(entries), len(entries))
 
     def remember_list(self, name: str, manifests: Sequence[ManifestFileMeta]) -> None:
-        """As ``remember_manifest``, for a list."""
+        """Cache a manifest list, as ``remember_manifest``."""
         self._lists.put(name, tuple(manifests), len(manifests))
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files; fine if they are gone."""
+        """Delete files, if they exist."""
         for name in names:
             self._file_io.delete(self._paths.manifest_path(name), below=self._paths.root)
 
@@ -104,7 +107,7 @@ _Value = TypeVar("_Value")
 
 
 class _Remembered(Generic[_Value]):
-    """The most recently used values, up to a total weight."""
+    """Cache of the most recently used values, up to a total weight."""
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max

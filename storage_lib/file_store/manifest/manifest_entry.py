@@ -1,4 +1,4 @@
-"""One data file added to, or deleted from, one bucket; a manifest is a list of these (docs/format.md, 1.7)."""
+"""Addition or deletion of one data file of a bucket; a manifest is a list of these (docs/format.md, 1.7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FileKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """``partition`` is a serialized BinaryRow; ``total_buckets`` the bucket count when the file was written."""
+    """Change of one file; ``partition`` is a serialized BinaryRow, ``total_buckets`` its bucket count when written."""
 
     kind: FileKind
     partition: bytes
@@ -27,12 +27,12 @@ class ManifestEntry:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Equal for the ADD and the DELETE that cancel each other."""
+        """Identity shared by the ADD and the DELETE that cancel each other."""
         return (self.partition, self.bucket, *self.file.identity)
 
 
 def cancel_out(entries: list[ManifestEntry]) -> list[ManifestEntry]:
-    """Drop every ADD whose DELETE is among ``entries``, and that DELETE; the rest keeps its order.
+    """Drop every ADD whose DELETE is among ``entries``, and that DELETE; the others keep their order.
 
     The result may still contain DELETEs of files that were added by manifests outside of ``entries``.
     A file moved back to a level it has had before is not supported by the format (docs/format.md, 1.7).

@@ -1,6 +1,6 @@
-"""A manifest: the file that holds entries, and what a manifest list says of it (docs/format.md, 1.6 and 1.7).
+"""Codec of a manifest and of its metadata in a manifest list (docs/format.md, 1.6 and 1.7).
 
-Only the codec: ``ManifestDirectory`` reads and writes the files. Fields that other releases lack or add do no harm.
+``ManifestDirectory`` reads and writes the files. Missing or extra fields of other releases are accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from storage_lib.format.avro_container import decode_container, encode_container
 class ManifestFileMeta:
     """Metadata of a manifest in a manifest list; bounds are None if another writer omitted them.
 
-    ``partition_stats`` bounds each partition column by itself over all entries, added and deleted.
+    ``partition_stats`` bounds each partition column separately, over all entries, added and deleted.
     """
 
     file_name: str
@@ -38,17 +38,17 @@ class ManifestFileMeta:
 
     @property
     def num_entries(self) -> int:
-        """Entries in the file."""
+        """Number of entries in the file."""
         return self.num_added_files + self.num_deleted_files
 
 
 def encode_manifest(entries: Sequence[ManifestEntry]) -> bytes:
-    """The file's bytes; the same entries give the same bytes."""
+    """Return the content of the file; equal entries give equal bytes."""
     return encode_container(MANIFEST_SCHEMA, [_entry_to_record(entry) for entry in entries])
 
 
 def decode_manifest(data: bytes, source: str) -> tuple[ManifestEntry, ...]:
-    """The entries in file order; ``CorruptFileError`` naming ``source`` if this is not a manifest."""
+    """Return the entries in file order; raises ``CorruptFileError`` naming ``source`` if this is not a manifest."""
     records = decode_container(data, source)
     try:
         return tuple(_entry_from_record(record) for record in records)
@@ -63,7 +63,7 @@ def describe_manifest(
     entries: Sequence[ManifestEntry],
     partition_stats_of: Callable[[Sequence[bytes]], SimpleStats],
 ) -> ManifestFileMeta:
-    """What the manifest list has to say of a manifest of these entries (at least one).
+    """Return the metadata, for the manifest list, of a manifest of these entries (at least one).
 
     ``partition_stats_of`` gets the serialized partition of every entry.
     """
@@ -84,7 +84,7 @@ def describe_manifest(
 
 
 def stats_to_record(stats: SimpleStats) -> dict[str, object]:
-    """The Avro record of SimpleStats."""
+    """Convert SimpleStats to an Avro record."""
     return {
         "_MIN_VALUES": stats.min_values,
         "_MAX_VALUES": stats.max_values,
@@ -93,7 +93,7 @@ def stats_to_record(stats: SimpleStats) -> dict[str, object]:
 
 
 def stats_from_record(record: Mapping[str, Any]) -> SimpleStats:
-    """SimpleStats from their Avro record; missing null counts become an empty tuple."""
+    """Convert an Avro record to SimpleStats; missing null counts become an empty tuple."""
     counts = record.get("_NULL_COUNTS")
     return SimpleStats(
         min_values=record["_MIN_VALUES"],
@@ -103,7 +103,7 @@ def stats_from_record(record: Mapping[str, Any]) -> SimpleStats:
 
 
 def check_version(record: Mapping[str, Any]) -> None:
-    """Refuse records of a format version that we don't know."""
+    """Raise ``ValueError`` for a record of an unknown format version."""
     version = record["_VERSION"]
     if version != FORMAT_VERSION:
         message = f"format version {version}, but only version {FORMAT_VERSION} can be read"
@@ -153,7 +153,7 @@ def _entry_to_record(entry: ManifestEntry) -> dict[str, object]:
 def _entry_from_record(record: Mapping[str, Any]) -> ManifestEntry:
     check_version(record)
     file: Mapping[str, Any] = record["_FILE"]
-    # Fields from _CREATION_TIME on came with later releases: an older file's header doesn't have them.
+    # Fields from _CREATION_TIME on were added in later releases: the schema of an older file lacks them.
     source = file.get("_FILE_SOURCE")
     return ManifestEntry(
         kind=FileKind(record["_KIND"]),

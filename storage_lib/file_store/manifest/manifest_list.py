@@ -1,4 +1,4 @@
-"""A list of manifests, in the order of the commits that wrote them (docs/format.md, 1.6). Only the codec."""
+"""Codec of a list of manifests, in the order of the commits that wrote them (docs/format.md, 1.6)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from storage_lib.format.avro_container import decode_container, encode_container
 
 
 def encode_manifest_list(manifests: Sequence[ManifestFileMeta]) -> bytes:
-    """The file's bytes; an empty list gives an empty but readable file."""
+    """Return the content of the file; an empty list gives a readable file without records."""
     return encode_container(MANIFEST_LIST_SCHEMA, [_to_record(manifest) for manifest in manifests])
 
 
 def decode_manifest_list(data: bytes, source: str) -> tuple[ManifestFileMeta, ...]:
-    """The manifests in commit order; ``CorruptFileError`` naming ``source`` if this is not a manifest list."""
+    """Return the manifests in commit order; raises ``CorruptFileError`` naming ``source`` if this is not a list."""
     records = decode_container(data, source)
     try:
         return tuple(_from_record(record) for record in records)

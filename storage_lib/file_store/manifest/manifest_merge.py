@@ -1,12 +1,12 @@
-"""Chooses which manifests of a base list to fold into one run, so that commits stay fast as history grows; pure.
+"""Choice of the manifests of a base list to fold into one run, so that commits stay fast as history grows; pure.
 
     base list   run of 8 MB | run of 8 MB | 4000 entries | 1700 | 600 | 9 | 4 | 4 | 8 | ... 30 below the target size
                                                                └ newest half, forced ─────────────────────────────┘
                                         └ older ones join while they hold no more entries than all newer together ┘
 
 Folding cancels adds against deletes. Sizes double from fold to fold, so an entry is rewritten O(log n) times and a
-commit hardly ever pays for much of the table. What a fold writes is a *run*: manifests that each hold other
-partitions, so that a reader of one partition opens one of them. A run counts as one manifest here, told by its name.
+commit rarely rewrites much of the table. A fold writes a *run*: manifests without common partitions, so that a
+reader of one partition opens one of them. Here a run, recognised by its name, counts as one manifest.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from dataclasses import dataclass
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
 
 _DELETED_SHARE_MAX = 4
-"""Everything is folded once deletes are more than one in so many adds: then that is paid for by what it drops."""
+"""Fold everything once there is more than one delete per this many adds: the dropped entries pay for it."""
 
 RUN_ENTRIES = 1000
-"""A manifest of a run is closed after the partition that brings it to so many entries."""
+"""A manifest of a run is closed after the partition that brings it to this many entries."""
 
 _OPENED_ENTRIES_MAX = 5 * RUN_ENTRIES
-"""So many entries a reader of one partition may have to look at before runs are folded for that alone."""
+"""If a reader of one partition may have to read more entries than this, runs are folded for that reason alone."""
 
 _OF_RUN = re.compile(r"(.*-run)-\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestMerge:
-    """Sizes in bytes. ``merge_min_count`` manifests below ``target_file_size`` start a fold."""
+    """Settings of the choice, sizes in bytes. ``merge_min_count`` manifests below ``target_file_size`` start a fold."""
 
     target_file_size: int
     merge_min_count: int
     full_threshold_bytes: int
 
     def choose(self, manifests: Sequence[ManifestFileMeta]) -> range:
-        """Positions of the manifests to fold, adjacent in the list; empty if there is nothing to gain."""
+        """Return the positions of the manifests to fold, adjacent in the list; empty if a fold gains nothing."""
         runs = _runs(manifests)
         small = [run for run in runs if run.size < self.target_file_size]
         if self._holds_many_deletes(runs):
@@ -70,7 +70,7 @@ class ManifestMerge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Adjacent manifests of one fold, or a single one of a commit; ``start`` is the first one's position."""
+    """Adjacent manifests of one fold, or a single manifest of a commit; ``start`` is the position of the first."""
 
     start: int
     size: int

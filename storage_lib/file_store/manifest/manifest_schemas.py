@@ -1,6 +1,7 @@
-"""The Avro schemas of manifests and manifest lists as we write them (docs/format.md, 1.5 to 1.7).
+"""Avro schemas of manifests and manifest lists as this library writes them (docs/format.md, 1.5 to 1.7).
 
-Other writers' files are read by their own schemas. Order, names and the null-first unions matter to other readers.
+Files of other writers are read with their own schemas. Other readers rely on the order, the names and the null-first
+unions.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ MANIFEST_LIST_SCHEMA = json.dumps(
     ),
     separators=(",", ":"),
 )
-"""One manifest of a list; the row ids are only carried for tables whose other writers track rows."""
+"""One manifest of a list; row ids are preserved only for tables whose other writers track rows."""
 
 INDEX_FORMAT_VERSION = 1
 
@@ -142,4 +143,4 @@ INDEX_MANIFEST_SCHEMA = json.dumps(
     ),
     separators=(",", ":"),
 )
-"""One index file; for deletion vectors with the place of each in it."""
+"""One index file; for deletion vectors, with the range of each vector in it."""

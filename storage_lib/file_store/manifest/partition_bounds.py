@@ -1,4 +1,4 @@
-"""The bounds of the partitions in one manifest, so that a reader can leave the manifest unopened."""
+"""Bounds of the partitions in one manifest, so that a reader can skip the manifest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from storage_lib.schema.types.data_types import DataType
 
 
 class PartitionBounds:
-    """Computes ``_PARTITION_STATS``: minimum, maximum and null count of each partition column by itself.
+    """Computes ``_PARTITION_STATS``: minimum, maximum and null count of each partition column separately.
 
-    Every value counts in full (nothing is truncated): partition pruning relies on true bounds.
+    Values are never truncated: partition pruning relies on exact bounds.
     """
 
     def __init__(self, partition_types: Sequence[DataType]) -> None:
@@ -21,7 +21,7 @@ class PartitionBounds:
         self._decoded: dict[bytes, tuple[object, ...]] = {}
 
     def of(self, partitions: Sequence[bytes]) -> SimpleStats:
-        """Bounds of the serialized ``partitions``, one per manifest entry, so equal ones count each time."""
+        """Return the bounds of the serialized ``partitions``, one per manifest entry; equal ones count each time."""
         distinct = set(partitions)
         if len(distinct) == 1:
             (only,) = distinct
@@ -46,7 +46,7 @@ class PartitionBounds:
         )
 
     def comparable(self, partition: bytes) -> tuple[object, ...]:
-        """Compares as partitions are ordered, column by column, null first."""
+        """Return a tuple that compares in partition order, column by column, null first."""
         values = zip(self._values(partition), self._types, strict=True)
         return tuple(
             (value is not None, None if value is None else comparable_value(value, of)) for value, of in values

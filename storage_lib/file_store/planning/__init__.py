@@ -1,1 +1,1 @@
-"""Which files of a snapshot a read concerns: live files, pruned by a filter, shared out in a plan."""
+"""Planning of reads: live files of a snapshot, pruned by a filter and divided into splits."""

@@ -1,6 +1,6 @@
-"""Which partitions, buckets, manifests and files can hold rows that match a filter; pure.
+"""Pruning: partitions, buckets, manifests and files that may have rows matching a filter; pure functions.
 
-It errs on one side only: what is left out can't hold a matching row, nor a version of one that hides another.
+It is conservative: a skipped file has no matching row, and no version of a row that hides a matching one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.schema.table_schema import DataField
 
 _BUCKET_KEYS_MAX = 1000
-"""A filter that names more keys than this looks into every bucket."""
+"""A filter with more keys than this reads every bucket."""
 
 
 class FilePruning:
-    """One filter, prepared. ``predicate`` may speak of all columns, ``partition_filter`` of partition columns only.
+    """Prepared filter. ``predicate`` may use all columns, ``partition_filter`` only partition columns.
 
     ``partitions`` (serialized) and ``buckets`` narrow it further; None means all.
     """
@@ -56,7 +56,7 @@ class FilePruning:
         self._buckets_of_count: dict[int, frozenset[int] | None] = {}
 
     def manifest_may_match(self, manifest: ManifestFileMeta) -> bool:
-        """Whether a manifest can have entries of matching partitions and buckets, by what its list says."""
+        """Return whether a manifest may have matching partitions and buckets, by its bounds in the manifest list."""
         if self._partitions is not None and len(self._partitions) == 0:
             return False
         low, high = manifest.min_bucket, manifest.max_bucket
@@ -73,7 +73,7 @@ class FilePruning:
         return any(_within(decode_row(each, [f.type for f in fields]), fields, stats) for each in self._partitions)
 
     def matching_partitions(self, partitions: Iterable[bytes]) -> set[bytes]:
-        """Exactly those partitions that match."""
+        """Return exactly the matching partitions."""
         wanted = list(partitions) if self._partitions is None else [p for p in partitions if p in self._partitions]
         if self._on_partitions is None or not wanted:
             return set(wanted)
@@ -88,7 +88,7 @@ class FilePruning:
         return {partition for partition, matches in zip(wanted, mask, strict=True) if matches}
 
     def bucket_may_match(self, bucket: int, total_buckets: int) -> bool:
-        """Whether rows of this bucket can match, where a partition was written with ``total_buckets``."""
+        """Return whether rows of this bucket may match in a partition written with ``total_buckets``."""
         if self._buckets is not None and bucket not in self._buckets:
             return False
         if total_buckets not in self._buckets_of_count:
@@ -97,28 +97,28 @@ class FilePruning:
         return fixed is None or bucket in fixed
 
     def files_that_may_match(self, entries: Sequence[ManifestEntry]) -> Sequence[ManifestEntry]:
-        """Of all files of one bucket those to read, in the order given.
+        """Return those files of one bucket that have to be read, in the given order; ``entries`` are all its files.
 
-        Bounds of keys decide for each file alone. Bounds of values only for a file that hides no other's rows: an
-        older version of a row may match when its newest, in a file left out, does not.
+        Bounds of keys apply to each file alone. Bounds of values only apply to a file that hides no row of another: an
+        older version of a row may match when its newest one, in a skipped file, does not.
         """
         if self._on_values is None:
             return entries
         kept = [entry for entry in entries if self._keys_may_match(entry.file)]
         not_values = frozenset(field.name for field in (*self._schema.key_fields, *self._schema.partition_fields))
         if self._on_values.columns <= not_values:
-            return kept  # nothing is asked of values
+            return kept  # the predicate uses no value columns
         independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
         return [entry for entry in kept if entry.file.identity not in independent or self._values_may_match(entry.file)]
 
     def _buckets_of_keys(self, total_buckets: int) -> frozenset[int] | None:
-        """The buckets of the keys that the predicate names one by one; None if it doesn't."""
+        """Return the buckets of the keys that the predicate names one by one; None if it does not name them."""
         if self._on_values is None or total_buckets < 1:
             return None
         fields = self._schema.bucket_key_fields
-        # 0.0 and -0.0 are equal, yet hashed apart.
+        # 0.0 and -0.0 are equal but have different hashes.
         has_floats = any(pa.types.is_floating(field.type.arrow) for field in fields)
-        # Without keys the whole row was hashed, of whatever columns it had then.
+        # Without a key the whole row was hashed, with the columns that existed then.
         has_keys = bool(self._schema.primary_keys) or "bucket-key" in self._schema.options
         if has_floats or not has_keys:
             return None
@@ -140,7 +140,7 @@ class FilePruning:
             batch = pa.RecordBatch.from_arrays(columns, names=[each.name for each in fields])
             return frozenset(bucket_of(batch, with_count).tolist())
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidInputError):
-            # A literal that the column can't hold, or a bucket function of another engine: don't guess.
+            # A literal that the column can't store, or a bucket function of another engine: don't guess.
             return None
 
     def _keys_may_match(self, file: DataFileMeta) -> bool:
@@ -160,7 +160,7 @@ class FilePruning:
 
 
 def _decoded(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
-    """Statistics by column; other writers leave them out altogether (rows of arity 0), then nothing is known."""
+    """Return statistics by column; empty if another writer omitted them (rows of arity 0)."""
     if int.from_bytes(stats.min_values[:4], "big") != len(fields):
         return {}
     return decode_stats(stats, fields, row_count)
@@ -189,14 +189,14 @@ def _both(left: Predicate | None, right: Predicate | None) -> Predicate | None:
 
 
 def _fixed_values(predicate: Predicate) -> Mapping[str, tuple[object, ...]]:
-    """Columns that can only have certain values in a matching row, and these values."""
+    """Return the columns that can only have certain values in a matching row, and these values."""
     match predicate:
         case Equal(column=column, value=value):
             return {column: (value,)}
         case In(column=column, values=values):
             return {column: tuple(dict.fromkeys(values))}
         case And(left=left, right=right):
-            # With both sides naming values of a column, the smaller set will do: it is a superset of the answer.
+            # If both sides name values of a column, use the smaller set: it is a superset of the intersection.
             first, second = _fixed_values(left), _fixed_values(right)
             smaller = {column: min(first[column], second[column], key=len) for column in first.keys() & second.keys()}
             return {**first, **second, **smaller}

@@ -1,7 +1,7 @@
-"""The data files that make up a table at one snapshot, by bucket; a value: applying changes gives a new one.
+"""Data files that make up a table at one snapshot, by bucket; immutable: applying changes returns a new value.
 
-Partitions and buckets that a commit doesn't touch are shared with the value before it, so following a long history
-costs no more than its changes.
+Partitions and buckets that a commit doesn't touch are shared with the previous value, so the cost of following a long
+history depends only on its changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Buckets: TypeAlias = dict[int, _Files]
 
 
 class LiveFiles:
-    """ADD entries by partition (serialized BinaryRow) and bucket, in commit order within each bucket."""
+    """Entries of kind ADD by partition (serialized BinaryRow) and bucket, in commit order within each bucket."""
 
     __slots__ = ("_partitions",)
 
@@ -28,11 +28,11 @@ class LiveFiles:
 
     @classmethod
     def empty(cls) -> LiveFiles:
-        """Of a table without a commit."""
+        """Return the live files of a table without a commit."""
         return cls({})
 
     def apply(self, changes: Iterable[ManifestEntry]) -> LiveFiles:
-        """These files after ``changes``; a DELETE of a file that is not here is passed over."""
+        """Return these files after ``changes``; a DELETE of a file that is not live is ignored."""
         partitions = dict(self._partitions)
         copied: set[bytes | tuple[bytes, int]] = set()
         for entry in cancel_out(list(changes)):
@@ -57,7 +57,7 @@ class LiveFiles:
         return LiveFiles(partitions)
 
     def marked(self, deletion_files: DeletionFiles) -> LiveFiles:
-        """These files, each with where its deletion vector is, if it has one."""
+        """Return these files, each with the location of its deletion vector, if it has one."""
         partitions = dict(self._partitions)
         for partition, bucket in deletion_files:
             files = partitions.get(partition, {}).get(bucket)
@@ -73,44 +73,44 @@ class LiveFiles:
         return self._partitions.keys()
 
     def buckets_of(self, partition: bytes) -> Iterable[int]:
-        """The buckets of a partition that have at least one file."""
+        """Return the buckets of a partition that have at least one file."""
         return self._partitions.get(partition, {}).keys()
 
     def of(self, partition: bytes, bucket: int) -> Iterable[ManifestEntry]:
-        """The entries of one bucket, oldest commit first."""
+        """Return the entries of one bucket, oldest commit first."""
         return self._partitions.get(partition, {}).get(bucket, {}).values()
 
     def holds(self, entry: ManifestEntry) -> bool:
-        """Whether exactly this file is live: same bucket, same name, same level."""
+        """Return whether exactly this file is live: same bucket, same name, same level."""
         return entry.file.identity in self._partitions.get(entry.partition, {}).get(entry.bucket, {})
 
     def held(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-        """Those of ``entries`` whose exact file is live."""
+        """Return the ``entries`` whose exact file is live."""
         return [entry for entry in entries if self.holds(entry)]
 
     def missing(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-        """Those of ``entries`` whose exact file is not live."""
+        """Return the ``entries`` whose exact file is not live."""
         return [entry for entry in entries if not self.holds(entry)]
 
     def changed(self, entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-        """Those of ``entries`` whose exact file is not live, or of which other rows are marked as deleted."""
+        """Return the ``entries`` whose exact file is not live, or has other rows marked as deleted."""
         return [entry for entry in entries if not self._holds_unchanged(entry)]
 
     def bucket_count(self, partition: bytes) -> int | None:
-        """How many buckets the partition was written with; None if it has no file."""
+        """Return the bucket count that the partition was written with; None if it has no file."""
         for files in self._partitions.get(partition, {}).values():
             for entry in files.values():
                 return entry.total_buckets
         return None
 
     def __iter__(self) -> Iterator[ManifestEntry]:
-        """Every live entry."""
+        """Iterate over every live entry."""
         for buckets in self._partitions.values():
             for files in buckets.values():
                 yield from files.values()
 
     def __len__(self) -> int:
-        """The number of live files."""
+        """Return the number of live files."""
         return sum(len(files) for buckets in self._partitions.values() for files in buckets.values())
 
     def _holds_unchanged(self, entry: ManifestEntry) -> bool:

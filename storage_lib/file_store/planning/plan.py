@@ -1,4 +1,4 @@
-"""What to read of one snapshot: the live files that may hold matching rows, and how to share them out."""
+"""Plan of a read: live files of one snapshot that may have matching rows, and their division into splits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage_lib.file_store.split import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``entries`` are ADDs, ordered by partition and bucket; ``snapshot`` is None for a table without a commit."""
+    """Live files to read: ``entries`` are ADDs by partition and bucket; ``snapshot`` is None without a commit."""
 
     snapshot: Snapshot | None
     entries: tuple[ManifestEntry, ...]
@@ -23,21 +23,21 @@ class Plan:
 
     @property
     def row_count(self) -> int:
-        """Physical rows: an upper bound of what a merge read yields."""
+        """Number of physical rows: an upper bound of the rows that a merge read yields."""
         return sum(entry.file.row_count for entry in self.entries)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on storage."""
+        """Total file size on storage, in bytes."""
         return sum(entry.file.file_size for entry in self.entries)
 
     def by_bucket(self) -> Iterator[tuple[bytes, int, tuple[DataFileMeta, ...]]]:
-        """Partition, bucket and files of every bucket, in order."""
+        """Yield partition, bucket and files of every bucket, in order."""
         for (partition, bucket), entries in groupby(self.entries, lambda entry: (entry.partition, entry.bucket)):
             yield partition, bucket, tuple(entry.file for entry in entries)
 
     def splits(self, target_size_bytes: int | None = None) -> tuple[Split, ...]:
-        """One split per bucket, or several of about the target size, cut where nothing has to be merged.
+        """Return one split per bucket, or several of about the target size, cut only between groups that merge alone.
 
         Their order is the same for every plan of a snapshot with the same filters.
         """
