@@ -1,7 +1,7 @@
-"""The order of keys (docs/format.md): numeric; strings and bytes by unsigned byte; columns one after another.
+"""Order of keys (docs/format.md): numeric; strings and bytes by unsigned byte; columns one after another.
 
-A key value, whether it stands in a column or in a file's metadata, is mapped to one domain in which it compares:
-everything of up to 8 bytes to an integer, strings, bytes and wider decimals to themselves. Floats are in Java's total
+A key value, from a column or from a file's metadata, is mapped to one domain in which it compares:
+values of up to 8 bytes to an integer, strings, bytes and wider decimals to themselves. Floats are in Java's total
 order: -0.0 before 0.0, NaN last and equal to itself.
 """
 
@@ -22,7 +22,7 @@ from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 
 ComparableKey: TypeAlias = tuple[int | str | bytes | Decimal, ...]
-"""A key as a tuple; tuples of one table compare as its keys are ordered."""
+"""A key as a tuple; tuples of one table compare in key order."""
 
 EPOCH_DAY = date(1970, 1, 1)
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a TIMESTAMP has no zone
@@ -36,15 +36,15 @@ WIDE = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
 
 
 def comparable_keys(types: tuple[DataType, ...]) -> Callable[[bytes], ComparableKey]:
-    """The function from a serialized key of these types to the tuple that compares as keys are ordered. Picklable.
+    """Return the function that converts a serialized key of these types to a tuple that compares in key order.
 
-    Planning, compacting and committing ask for the bounds of the same files again and again, so it remembers them.
+    It is picklable, and caches keys: planning, compactions and commits need the bounds of the same files repeatedly.
     """
     return partial(_comparable_key, types)
 
 
 def comparable_value(value: object, data_type: DataType) -> int | str | bytes | Decimal:  # noqa: PLR0911  one per type
-    """One key value (not null) of that type. ``TypeError`` means that the value is not of the type."""
+    """Convert one key value (not null) of that type. Raises ``TypeError`` if the value is not of the type."""
     match value:
         case bool() | int():
             return int(value)
@@ -66,12 +66,12 @@ def comparable_value(value: object, data_type: DataType) -> int | str | bytes | 
 
 
 def is_integer_like(data_type: DataType) -> bool:
-    """Whether keys of this type compare as 8-byte integers."""
+    """Return whether keys of this type compare as 8-byte integers."""
     return data_type.root not in WIDE and not _is_wide_decimal(data_type)
 
 
 def comparable_integers(column: pa.Array) -> npt.NDArray[np.int64]:
-    """A column (no nulls) whose type is integer-like, as integers that order like its values."""
+    """Convert a column (no nulls) of an integer-like type to integers in the order of its values."""
     kind = column.type
     if pa.types.is_decimal(kind):
         words = np.frombuffer(column.buffers()[1], dtype="<i8")

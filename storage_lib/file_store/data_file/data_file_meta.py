@@ -23,7 +23,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileMeta:
-    """One data file of one bucket: its key interval, its sequence interval and its place in the LSM tree."""
+    """One data file of one bucket: its key interval, its sequence interval and its level in the LSM tree."""
 
     file_name: str
     file_size: int
@@ -46,12 +46,12 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
     deletion_file: DeletionFile | None = None
-    """Which of its rows no longer count at the snapshot that was scanned: not the file's own, and in no manifest."""
+    """Rows deleted at the scanned snapshot: a property of the snapshot, not of the file, and in no manifest."""
 
     identity: tuple[object, ...] = field(init=False, repr=False, compare=False)
     """Identity that, with partition and bucket, matches a DELETE with its ADD (docs/format.md)."""
 
     def __post_init__(self) -> None:
-        """Make the identity, which a commit compares with those of all files of its buckets."""
+        """Compute the identity, which a commit compares with those of all files of its buckets."""
         identity = (self.level, self.file_name, self.extra_files, self.embedded_file_index, self.external_path)
         object.__setattr__(self, "identity", identity)

@@ -1,4 +1,4 @@
-"""A data file as batches of the wanted columns, with the table's names and types, whatever schema wrote it."""
+"""Reads the wanted columns of a data file, with the table's names and types, whatever schema wrote it."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from storage_lib.schema.options.external_paths import io_path
 
 _LIMIT = 1 << 63
 _PADS = ".orc"
-"""Files whose CHAR columns are filled up with spaces."""
+"""Extension of files whose CHAR columns are padded with spaces."""
 _HAS_PAGE_CHECKSUMS = "parquet"
-"""How the extension begins of files some of whose columns may be read without a look at all bytes.
+"""Prefix of the extension of files whose pages have checksums, so that some columns can be read alone.
 
-Other formats have no checksums of their own.
+Other formats have no checksums of their own, so all bytes are checked first.
 """
 _SEARCHABLE = ".parquet"
-"""Files whose reader is a ``RowGroupReader``."""
+"""Extension of files whose reader is a ``RowGroupReader``."""
 
 
 class _Once:
-    """A file that is opened when it is first asked for."""
+    """File that is opened on first use."""
 
     def __init__(self, open_file: Callable[[], FormatReader]) -> None:
         self._open_file = open_file
@@ -54,7 +54,7 @@ class _Once:
 
 
 class DataFileReader:
-    """Reads the data files of one bucket; holds no state, so threads may share it."""
+    """Reads the data files of one bucket; stateless, so threads may share it."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class DataFileReader:
         bucket: int,
         key_cache: KeyCache | None = None,
     ) -> None:
-        """``key_cache`` remembers the keys that look-ups have read; without one each look-up reads them."""
+        """``key_cache`` keeps the keys that lookups have read; without one each lookup reads them."""
         self._key_cache = key_cache
         self._layout = layout
         self._schemas = schemas
@@ -83,20 +83,18 @@ class DataFileReader:
     def read(
         self, file: DataFileMeta, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Non-empty batches of at most ``batch_rows`` rows in file order, without those that are marked as deleted.
+        """Yield non-empty batches of at most ``batch_rows`` rows in file order, without rows marked as deleted.
 
-        ``columns`` may name any field of the layout; one that the file lacks is null.
-        Row groups without a match of ``predicate`` are left out, other rows that don't match may be.
-
-        Raises ``NotFoundError`` if the file is gone, ``CorruptFileError`` if it is not what ``file`` says, and
-        ``InvalidInputError`` for values of a newer schema that the table's types can't hold, and for what other writers
-        store in ways not known here.
+        ``columns`` may name any field of the layout; a column that the file lacks is null. Row groups without a match
+        of ``predicate`` are skipped; other rows that don't match may be. Raises ``NotFoundError`` if the file is
+        missing, ``CorruptFileError`` if it differs from ``file``, and ``InvalidInputError`` for values of a newer
+        schema that the table's types can't store, and for unsupported features of other writers.
         """
         path = self._path(file)
         _refuse_some_columns(file, path)
         stored = self._columns.of(file.schema_id, tuple(columns))
         with ExitStack() as closing:
-            # Not before it is needed: what is known of a file's keys can make it superfluous.
+            # Open the file lazily: cached keys can make reading it unnecessary.
             is_whole = predicate is None and stored.are_whole
             opened = _Once(lambda: self._opened(path, file, closing, is_whole=is_whole))
             for batch in self._stored_batches(file, path, opened, stored, predicate, batch_rows):
@@ -105,7 +103,7 @@ class DataFileReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=stored.schema)
 
     def _opened(self, path: str, file: DataFileMeta, closing: ExitStack, *, is_whole: bool) -> FormatReader:
-        """``is_whole``: all rows are going to be read, and all that they are made of."""
+        """Open the file and check its row count. ``is_whole``: every column of every row is going to be read."""
         try:
             source = closing.enter_context(self._file_io.open_input(path))
         except NotFoundError as error:
@@ -117,7 +115,7 @@ class DataFileReader:
         format_ = self._format_of(path)
         expected = checksum_in(file.embedded_file_index)
         if expected is not None and (is_whole or not path.rpartition(".")[2].startswith(_HAS_PAGE_CHECKSUMS)):
-            # Before a decoder sees the bytes: not every one of them bears damage.
+            # Check before decoding: decoders do not tolerate arbitrary damage.
             source = checked(source, expected, path)
         opened = format_.reader(source, path)
         if opened.row_count != file.row_count:
@@ -140,7 +138,7 @@ class DataFileReader:
         reader = opened.get()
         there = set(reader.column_names)
         present = [each.name for each in stored.columns if each.name is not None and each.name in there]
-        # With none of the columns there, any one still tells how many rows are null.
+        # If the file has none of the columns, any column gives the number of null rows.
         asked = present or reader.column_names[:1]
         if positions is not None:
             yield from cast("RowGroupReader", reader).rows_at(asked, positions, batch_rows=batch_rows)
@@ -152,7 +150,7 @@ class DataFileReader:
     def _positions(
         self, file: DataFileMeta, path: str, opened: _Once, predicate: Predicate | None
     ) -> npt.NDArray[np.int64] | None:
-        """Where the keys that ``predicate`` names are; None if the file can not be searched for them."""
+        """Return the positions of the keys in ``predicate``; None if the file cannot be searched for them."""
         if self._key_cache is None or predicate is None or not path.endswith(_SEARCHABLE):
             return None
         searched = self._searched_keys(predicate, file.schema_id)
@@ -183,7 +181,7 @@ class DataFileReader:
             return
         stands = np.ones(file.row_count, dtype=np.bool_)
         stands[self.deleted_rows(file)] = False
-        # Positions count all rows of the file, so no row group may be left out.
+        # Positions count all rows of the file, so no row group may be skipped.
         start = 0
         for batch in opened.batches(columns, predicate=None, batch_rows=batch_rows):
             mask = stands[start : start + batch.num_rows]
@@ -191,7 +189,7 @@ class DataFileReader:
             yield batch if mask.all() else batch.filter(pa.array(mask))
 
     def deleted_rows(self, file: DataFileMeta) -> npt.NDArray[np.int64]:
-        """The positions, ascending, of the file's rows that are marked as deleted."""
+        """Return the positions of the file's rows marked as deleted, ascending."""
         deletion_file = file.deletion_file
         if deletion_file is None:
             return np.zeros(0, dtype=np.int64)
@@ -206,7 +204,7 @@ class DataFileReader:
         return positions
 
     def _row_test(self, predicate: Predicate | None, there: set[str], file: DataFileMeta, path: str) -> RowTest | None:
-        """Where few rows can be expected to match, a look at the columns of the condition saves decoding the others."""
+        """Return a test on the condition's columns: if few rows match, most of the others need not be decoded."""
         if predicate is None or not predicate.names_values:
             return None
         stored = self._columns.of(file.schema_id, tuple(sorted(predicate.columns)))
@@ -222,9 +220,9 @@ class DataFileReader:
         return RowTest(columns=names, matching=matching)
 
     def _searched_keys(self, predicate: Predicate, schema_id: int) -> tuple[npt.NDArray[np.int64], str] | None:
-        """The integers that the predicate names, ascending, and the column of the file that is sorted by them.
+        """Return the integers in the predicate, ascending, and the file's column that is sorted by them.
 
-        Any other condition, or key, takes a look at each row.
+        None for any other condition or key type; each row is tested then.
         """
         if self._layout.sorted_by != tuple(predicate.columns) or not isinstance(predicate, Equal | In):
             return None
@@ -236,7 +234,7 @@ class DataFileReader:
         return _integers_of(predicate), stored.name
 
     def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
-        """A file's own statistics speak of its own columns: of no use where these went by other names or types."""
+        """Return whether a file's own statistics apply: its columns must have the same names and types as now."""
         return predicate is not None and self._schemas.unchanged_in(schema_id, predicate.columns)
 
     def _column(self, batch: pa.RecordBatch, stored: StoredColumn, file: DataFileMeta, path: str) -> pa.Array:

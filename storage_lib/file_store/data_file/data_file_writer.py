@@ -1,4 +1,4 @@
-"""Batches in file order -> data files of about the target size, with metadata exact in every field (docs/format.md)."""
+"""Writes batches in file order to data files of about the target size, with exact metadata (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from storage_lib.schema.options.external_paths import ExternalPaths, io_path
 
 
 class DataFileWriter:
-    """Writes the data files of one bucket. Not for several threads at once.
+    """Writes the data files of one bucket. Not thread-safe.
 
-    Files are whole when ``write`` returns and durable once the paths of ``take_unsynced`` have been synced.
+    Files are complete when ``write`` returns and durable once the paths of ``take_unsynced`` have been synced.
     """
 
     def __init__(
@@ -40,8 +40,9 @@ class DataFileWriter:
         external: ExternalPaths | None = None,
         delete: Callable[[str], None] | None = None,
     ) -> None:
-        """``formats_by_level`` has the levels whose files are not of ``file_format``; ``delete`` takes files outside of
-        the table's directory away too, where ``external`` puts them.
+        """``formats_by_level`` has the levels whose files are not of ``file_format``.
+
+        ``delete`` deletes a file by path, also in the external directories of ``external``.
         """
         self._external = external or ExternalPaths()
         self._delete = delete or partial(environment.file_io.delete, below=paths.root)
@@ -54,7 +55,7 @@ class DataFileWriter:
         self._partition_path = partition_path
         self._bucket = bucket
         self._writer_uuid = environment.new_name()
-        # So that writers of one file each do not all begin with the same directory.
+        # Writers of only one file each should not all start with the same directory.
         self._first_index = zlib.crc32(self._writer_uuid.encode())
         self._file_count = 0
         self._unsynced: list[str] = []
@@ -62,9 +63,9 @@ class DataFileWriter:
     def write(
         self, batches: Iterable[pa.RecordBatch], *, level: int, file_source: FileSource = FileSource.APPEND
     ) -> list[DataFileMeta]:
-        """Write batches of the layout, in the order that it asks for; no rows, no file.
+        """Write batches of the layout, in its order; without rows, no file.
 
-        A file ends with the row group that takes it past the target size. On an error nothing stays behind.
+        A file ends with the row group that exceeds the target size. After an error, no file is left.
         """
         series = FileSeries(self._opener(level, TablePaths.new_data_file_name), self, level, file_source)
         try:
@@ -76,17 +77,17 @@ class DataFileWriter:
             raise
 
     def changelog(self, *, level: int, file_source: FileSource = FileSource.APPEND) -> FileSeries:
-        """Changelog files of this bucket, of whatever is added to them."""
+        """Return a series of changelog files of this bucket."""
         return FileSeries(self._opener(level, TablePaths.new_changelog_file_name), self, level, file_source)
 
     def write_index(self, data: bytes) -> str:
-        """A new index file, durable at once; its name."""
+        """Write a new index file, durable when this returns; return its name."""
         name = self._paths.new_index_name(self._environment.new_name(), 0)
         self._environment.file_io.write_bytes(self._paths.index_path(name), data)
         return name
 
     def take_unsynced(self) -> list[str]:
-        """Paths written since the last call; hand them to ``FileIO.sync``, best those of all buckets at once."""
+        """Return the paths written since the last call, for ``FileIO.sync``, preferably all buckets' at once."""
         unsynced, self._unsynced = self._unsynced, []
         return unsynced
 
@@ -96,7 +97,7 @@ class DataFileWriter:
             self.delete_path(self._path(file.file_name, file.external_path))
 
     def delete_path(self, path: str) -> None:
-        """Delete one file that is not whole."""
+        """Delete one incomplete file."""
         self._unsynced = [unsynced for unsynced in self._unsynced if unsynced != path]
         self._delete(path)
 
@@ -129,14 +130,14 @@ class DataFileWriter:
         return self._paths.data_file_path(self._partition_path, self._bucket, name)
 
     def now_millis(self) -> int:
-        """For the creation time of a file."""
+        """Return the creation time of a file."""
         return self._environment.clock.now_millis()
 
 
 class FileSeries:
-    """Rows in file order, batch by batch -> files of about the target size; no rows, no file.
+    """Writes rows in file order, batch by batch, to files of about the target size; without rows, no file.
 
-    A file ends with the row group that takes it past the target size. ``abandon`` what was not closed.
+    A file ends with the row group that exceeds the target size. If it is not closed, call ``abandon``.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class FileSeries:
         self._written: list[DataFileMeta] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """The next rows."""
+        """Append rows."""
         if not rows.num_rows:
             return
         self._pending.append(rows)
@@ -165,14 +166,14 @@ class FileSeries:
             self._write_group()
 
     def close(self) -> list[DataFileMeta]:
-        """All files, whole; durable once the writer's unsynced paths are synced."""
+        """Return all files, complete; durable once the writer's unsynced paths are synced."""
         while self._pending_rows:
             self._write_group()
         self._close_file()
         return self._written
 
     def abandon(self) -> None:
-        """Delete everything that was written."""
+        """Delete all written files."""
         if self._file is not None:
             self._file.abandon()
             self._owner.delete_path(self._file.path)
@@ -209,7 +210,7 @@ class FileSeries:
 
 
 class _OpenFile:
-    """A file being written, and what its metadata will need of the rows that passed."""
+    """File being written, and the facts of its rows that its metadata will need."""
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class _OpenFile:
         stats = self._writer.close()
         file_size = self._writer.size_bytes
         self._output.close()
-        # Nested columns have no bounds; the names of those that have come with them.
+        # Nested columns have no bounds, so the names of the columns with bounds are stored with them.
         fields = self._layout.schema.scalar_fields
         facts = self._tally.facts(stats)
         return DataFileMeta(
@@ -279,7 +280,7 @@ class _OpenFile:
 
 
 def _local_wall_clock_millis(epoch_millis: int) -> int:
-    """The wall clock's reading as if it were UTC, which is how the format stores a creation time."""
+    """Return the local wall clock time as if it were UTC, which is how the format stores a creation time."""
     moment = datetime.fromtimestamp(epoch_millis / 1000, tz=UTC)
     offset = moment.astimezone().utcoffset() or timedelta()
     return epoch_millis + offset // timedelta(milliseconds=1)

@@ -1,8 +1,8 @@
-"""Which rows of a data file no longer count, by position (docs/format.md, 1.13): a Roaring bitmap in an index file.
+"""Deleted rows of a data file, by position (docs/format.md, 1.13): a Roaring bitmap in an index file.
 
-    4 bytes, big-endian: size of what follows up to the checksum | magic | bitmap, portable format | CRC-32, big-endian
+    4 bytes, big-endian: size of magic and bitmap | magic | bitmap, portable format | CRC-32, big-endian
 
-The magic says how wide positions are: 1581511376 (big-endian) 32 bits, 1681511377 (little-endian) 64 bits.
+The magic gives the width of positions: 1581511376 (big-endian) 32 bits, 1681511377 (little-endian) 64 bits.
 (https://github.com/RoaringBitmap/RoaringFormatSpec)
 """
 
@@ -28,7 +28,7 @@ MAGIC_64 = (1681511377).to_bytes(4, "little")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionFile:
-    """Where a data file's vector is: in an index file, from ``offset`` on. ``row_count`` rows, if that was noted."""
+    """Location of a data file's vector: an index file and an ``offset``. ``row_count`` is None if not recorded."""
 
     file_name: str
     offset: int
@@ -38,7 +38,7 @@ class DeletionFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionRange:
-    """Where in an index file a vector lies: ``length`` counts magic and bitmap, as the format wants it."""
+    """Range of a vector in an index file: ``length`` counts magic and bitmap, as the format requires."""
 
     offset: int
     length: int
@@ -46,7 +46,7 @@ class DeletionRange:
 
 
 def encode_index_file(deleted: Mapping[str, npt.NDArray[np.int64]]) -> tuple[bytes, dict[str, DeletionRange]]:
-    """An index file with the vectors of some data files, and where in it each is. Positions are below 2 ** 32."""
+    """Encode an index file with some data files' vectors, and return their ranges. Positions are below 2 ** 32."""
     data = INDEX_FILE_VERSION
     ranges: dict[str, DeletionRange] = {}
     for name, positions in deleted.items():
@@ -58,7 +58,7 @@ def encode_index_file(deleted: Mapping[str, npt.NDArray[np.int64]]) -> tuple[byt
 
 
 def read_deletion_vector(source: pa.NativeFile, offset: int, path: str) -> npt.NDArray[np.int64]:
-    """The positions, ascending, of the rows that are deleted. ``CorruptFileError`` naming ``path``."""
+    """Return the positions of the deleted rows, ascending. Raises ``CorruptFileError`` naming ``path``."""
     file_size = source.size()
     size = -1
     if 0 <= offset <= file_size - SIZE_BYTES:

@@ -1,4 +1,4 @@
-"""Columns of data files with their ids, down to the last element (docs/format.md, 1.11).
+"""Field ids of the columns of data files, including nested fields (docs/format.md, 1.11).
 
 Our readers resolve columns by name; the ids are for tools and for engines that evolve schemas by id.
 """
@@ -16,7 +16,7 @@ _PER_FIELD = 1_024
 
 
 def with_field_id(field: pa.Field, field_id: int, of: DataType | None = None) -> pa.Field:
-    """The Arrow field under an id; ``of`` is the type of a column, whose parts get theirs.
+    """Return the Arrow field with an id; ``of`` is the type of a column, whose nested fields get ids as well.
 
     Elements and map values have base + 1024 * id + depth, map keys base - 1024 * id - depth, ROW fields their own, the
     two parts of a VARIANT 0 and 1.

@@ -1,12 +1,12 @@
-"""The CRC-32C of a data file, kept in its manifest entry where other engines pass over it.
+"""CRC-32C of a data file, stored in its manifest entry where other engines skip it.
 
 ``_EMBEDDED_FILE_INDEX`` of an entry is a container of indexes by column (Paimon's ``FileIndexFormat``), of which a
-reader only opens those of columns that a condition names. The checksum is there as an index of a column that no table
-has (``schema`` refuses its name). It is kept when any engine rewrites the manifest, and a compacted file begins
+reader only opens those of columns in its filter. The checksum is stored as an index of a column that no table
+has (``schema`` refuses its name). It is preserved when another engine rewrites the manifest; a compacted file starts
 without one or with its own.
 
     magic (8) | version (4) | length of the head (4) | columns (4) | name | indexes (4) | name | start (4) | length (4)
-    | length of what later versions add (4)  ||  CRC-32C (4)              all big-endian; a name has 2 bytes of length
+    | length of additions of later versions (4)  ||  CRC-32C (4)     all big-endian; a name has 2 bytes of length
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _VERSION = 1
 _HEAD = struct.Struct(">qiii")
 _CHUNK_BYTES = 8 << 20
 _HELD_BYTES_MAX = 32 << 20
-"""A remote file up to here is brought whole, checked and read from memory; a larger one would have to be read twice."""
+"""Remote files up to this size are fetched whole, checked and read from memory; larger ones would be read twice."""
 
 
 def encode_checksum(checksum: int) -> bytes:
-    """The container that holds nothing but the checksum."""
+    """Return a container with only the checksum."""
     names = [name.encode() for name in (COLUMN, _KIND)]
     column, kind = (struct.pack(">H", len(name)) + name for name in names)
     length = _HEAD.size + len(column) + 4 + len(kind) + 8 + 4
@@ -42,14 +42,14 @@ _TEMPLATE = encode_checksum(0)[:-4]
 
 
 def checksum_in(embedded_index: bytes | None) -> int | None:
-    """The checksum that an entry holds; None for files of other writers."""
+    """Return the checksum in an entry; None for files of other writers."""
     if embedded_index is None or embedded_index[:-4] != _TEMPLATE:
         return None
     return int.from_bytes(embedded_index[-4:], "big")
 
 
 class ChecksumOutput(io.RawIOBase):
-    """Hands on what is written, and adds it up."""
+    """Passes data on to the output, and computes its checksum."""
 
     def __init__(self, output: pa.NativeFile) -> None:
         super().__init__()
@@ -57,18 +57,18 @@ class ChecksumOutput(io.RawIOBase):
         self.checksum = 0
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # any buffer
-        """Write all of it."""
+        """Write all of ``data``."""
         view = memoryview(data).cast("B")  # Arrow's bytes are signed
         self._output.write(view)
         self.checksum = crc32c.crc32c(view, self.checksum)
         return len(view)
 
     def flush(self) -> None:
-        """Hand on what the output holds back."""
+        """Flush the output."""
         if not self.closed:
             self._output.flush()
 
@@ -80,9 +80,9 @@ class ChecksumOutput(io.RawIOBase):
 
 
 def checked(source: pa.NativeFile, expected: int, path: str) -> pa.NativeFile:
-    """The file to read from, once its bytes are what was written. ``CorruptFileError`` naming ``path`` if they are not.
+    """Return the file to read from, after checking its bytes. Raises ``CorruptFileError`` naming ``path``.
 
-    A large remote file is given back unread.
+    A large remote file is returned unchecked.
     """
     if not isinstance(source, pa.MemoryMappedFile | pa.BufferReader):
         if source.size() > _HELD_BYTES_MAX:
@@ -94,7 +94,7 @@ def checked(source: pa.NativeFile, expected: int, path: str) -> pa.NativeFile:
 
 
 def check_bytes(source: pa.NativeFile, expected: int, path: str) -> None:
-    """Read all of a file, some at a time; ``CorruptFileError`` if it is not what was written."""
+    """Read the whole file in chunks; raises ``CorruptFileError`` if it was changed after it was written."""
     found = 0
     while chunk := source.read_buffer(_CHUNK_BYTES):
         if not chunk.size:

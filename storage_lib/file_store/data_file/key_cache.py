@@ -1,6 +1,6 @@
 """Cache of keys of data files for lookups, so that later lookups open only the files that contain their keys.
 
-Data files never change, so nothing here becomes wrong; the least recently used file makes room when memory is used up.
+Data files are immutable, so entries never become stale; the least recently used file is evicted when memory is full.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _FILE_OVERHEAD_BYTES = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeys:
-    """The integer keys of one file that is sorted by them, as far as they have been read: by row group."""
+    """Integer keys of one file that is sorted by them, as far as they have been read: by row group."""
 
     bounds: RowGroupBounds
     groups: Mapping[int, Integers] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, about."""
+        """Approximate size in memory, in bytes."""
         return _FILE_OVERHEAD_BYTES + self.bounds.nbytes + sum(keys.nbytes for keys in self.groups.values())
 
     def missing(self, searched: Integers) -> list[int]:
-        """The row groups that may hold one of the keys (ascending) and have not been read."""
+        """Return the row groups that may contain one of the keys (ascending) and have not been read."""
         return [group for group in self._candidates(searched) if group not in self.groups]
 
     def positions(self, searched: Integers) -> Positions:
-        """Where in the file the searched keys are, ascending; nothing may be ``missing``."""
+        """Return the positions of the searched keys, ascending; requires that no row group is ``missing``."""
         found = [np.zeros(0, dtype=np.int64)]
         for group in self._candidates(searched):
             start = int(self.bounds.ends[group - 1]) if group else 0
@@ -53,7 +53,7 @@ class FileKeys:
 
 
 class KeyCache:
-    """Keys by the path of their file, ``bytes_max`` of them. Threads may share it."""
+    """Keys by the path of their file, up to ``bytes_max`` bytes in total. Threads may share it."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -69,7 +69,7 @@ class KeyCache:
         read_bounds: Callable[[], RowGroupBounds | None],
         read_groups: Callable[[Sequence[int]], Sequence[Integers]],
     ) -> Positions | None:
-        """Where in the file the searched keys (ascending) are, ascending; None if its bounds do not tell.
+        """Return the positions of the searched keys (ascending), ascending; None if the file has no bounds.
 
         Files that are not cached yet are read.
         """
@@ -91,7 +91,7 @@ class KeyCache:
         return known.positions(searched)
 
     def _keep(self, path: str, keys: FileKeys) -> None:
-        """Two threads may read different groups of a file at once: the later one's are kept, the others read again."""
+        """Cache keys; if two threads read different groups of a file, the later keys are kept, the others reread."""
         with self._lock:
             before = self._files.pop(path, None)
             self._bytes += keys.nbytes - (0 if before is None else before.nbytes)
@@ -102,7 +102,7 @@ class KeyCache:
 
 
 def _places(searched: Integers, values: Integers) -> Positions:
-    """Where in ``values`` those searched for are, both being sorted."""
+    """Return the positions in ``values`` of all searched values; both are sorted."""
     first, end = np.searchsorted(values, searched), np.searchsorted(values, searched, side="right")
     counts = end - first
     return np.repeat(end - np.cumsum(counts), counts) + np.arange(counts.sum())

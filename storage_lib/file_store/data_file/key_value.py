@@ -1,4 +1,4 @@
-"""A row as the merge tree holds it: the table's columns with a sequence number and a kind, ordered by key.
+"""A row in the merge tree: the table's columns with a sequence number and a kind, ordered by key.
 
 In memory (a "KV batch"):  _SEQUENCE_NUMBER, _VALUE_KIND, all table columns.
 In a data file:            _KEY_<c> of each trimmed primary key column, then the same (docs/format.md).
@@ -33,7 +33,7 @@ VALUE_KIND_FIELD_ID = 2_147_483_645
 
 RETRACT_BIT = 1
 KEY_STATS_LENGTH = 128
-"""Characters or bytes that a bound of a key column keeps; the keys themselves are kept whole."""
+"""Maximum length, in characters or bytes, of a key column's bounds; the keys themselves are not truncated."""
 
 SEQUENCE_FIELD = pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False)
 KIND_FIELD = pa.field(VALUE_KIND, pa.int8(), nullable=False)
@@ -41,13 +41,13 @@ KIND_FIELD = pa.field(VALUE_KIND, pa.int8(), nullable=False)
 
 @dataclass(frozen=True, kw_only=True)
 class KeyValueSchema:
-    """The columns of one table's KV batches and data files. Frozen and picklable."""
+    """Columns of one table's KV batches and data files. Frozen and picklable."""
 
     schema: TableSchema
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The trimmed primary key, which identifies rows within a partition."""
+        """Columns of the trimmed primary key, which identifies rows within a partition."""
         return tuple(field.name for field in self.schema.key_fields)
 
     @cached_property
@@ -62,15 +62,15 @@ class KeyValueSchema:
 
     @cached_property
     def kv_arrow_schema(self) -> pa.Schema:
-        """Of a KV batch."""
+        """Arrow schema of a KV batch."""
         return self._kv_arrow_schema()
 
     @cached_property
     def file_arrow_schema(self) -> pa.Schema:
-        """Of a data file, with the field ids that go into it."""
+        """Arrow schema of a data file, with the field ids stored in it."""
         return self._file_arrow_schema()
 
-    # For subclasses: ``super()`` of a cached property would for a moment be the cached value that other threads see.
+    # For subclasses: while a cached property calls ``super()`` for it, other threads would see the base's value.
     def _kv_arrow_schema(self) -> pa.Schema:
         return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *self.schema.arrow_schema])
 
@@ -89,49 +89,49 @@ class KeyValueSchema:
 
     @property
     def sorted_by(self) -> tuple[str, ...]:
-        """The key."""
+        """Columns of the key."""
         return self.key_names
 
     def field(self, name: str) -> pa.Field:
-        """The Arrow field of a table column or of a system column of a KV batch."""
+        """Return the Arrow field of a table column or of a system column of a KV batch."""
         return self.kv_arrow_schema.field(name)
 
     def projection(self, names: Sequence[str]) -> pa.Schema:
-        """The Arrow schema of those columns of a KV batch, in that order."""
+        """Return the Arrow schema of those columns of a KV batch, in that order."""
         return pa.schema([self.field(name) for name in names])
 
     def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of a data file for a KV batch; nothing is copied."""
+        """Return the columns of a data file for a KV batch, without copying."""
         keys = [rows.column(name) for name in self.key_names]
         return pa.RecordBatch.from_arrays([*keys, *rows.columns], schema=self.file_arrow_schema)
 
     def to_key_value(
         self, rows: pa.RecordBatch, kinds: pa.Int8Array, sequence: npt.NDArray[np.int64]
     ) -> pa.RecordBatch:
-        """A KV batch of table rows; nothing is copied."""
+        """Return a KV batch of table rows, without copying."""
         return pa.RecordBatch.from_arrays([pa.array(sequence), kinds, *rows.columns], schema=self.kv_arrow_schema)
 
     def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The key of each row, as columns of ``key_types``; ``rows`` has at least the columns ``key_names``."""
+        """Return the key columns, of ``key_types``; ``rows`` has at least the columns ``key_names``."""
         return [rows.column(name) for name in self.key_names]
 
     def new_tally(self) -> FileTally:
-        """For one data file."""
+        """Return a new tally for one data file."""
         return KeyTally(self)
 
     def key_bytes(self, rows: pa.RecordBatch, index: int) -> bytes:
-        """The serialized BinaryRow of one row's key."""
+        """Return the serialized BinaryRow of one row's key."""
         values = [rows.column(name)[index].as_py() for name in self.key_names]
         return encode_row(values, self.key_types)
 
     @cached_property
     def comparable_key(self) -> Callable[[bytes], ComparableKey]:
-        """From a serialized key, or bound of keys, to a tuple that compares as keys are ordered."""
+        """Function from a serialized key, or bound of keys, to a tuple that compares in key order."""
         return comparable_keys(self.key_types)
 
 
 class KeyTally:
-    """Key interval, sequence interval and deletions of a data file, from the KV batches that go into it."""
+    """Key interval, sequence interval and deletions of a data file, computed from its KV batches."""
 
     def __init__(self, key_value: KeyValueSchema) -> None:
         self._key_value = key_value
@@ -140,7 +140,7 @@ class KeyTally:
         self._last_batch: pa.RecordBatch | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """The next rows in key order."""
+        """Add rows in key order."""
         if self._min_key is None:
             self._min_key = self._key_value.key_bytes(rows, 0)
         self._last_batch = rows
@@ -148,7 +148,7 @@ class KeyTally:
         self._delete_row_count += int((kinds & RETRACT_BIT).sum())
 
     def facts(self, stats: Mapping[str, ColumnStats]) -> KeyFacts:
-        """Keys of the first and the last row; bounds of keys and sequence numbers from the columns' statistics."""
+        """Return the first and last key, and the bounds of keys and sequence numbers from the columns' statistics."""
         assert self._min_key is not None  # noqa: S101  a file is only opened for rows
         assert self._last_batch is not None  # noqa: S101
         key_fields = self._key_value.schema.key_fields

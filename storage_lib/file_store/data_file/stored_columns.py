@@ -1,4 +1,4 @@
-"""Where the columns that a reader wants are in files of each version of the schema, resolved once a version."""
+"""Locations of the wanted columns in files of each schema version, resolved once per version."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SYSTEM_TYPES = {
     VALUE_COUNT: DataType(TypeRoot.BIGINT, nullable=False),
 }
 _REMEMBERED = 256
-"""Combinations of a schema and wanted columns: a few reads at once over a long history of schemas."""
+"""Cached combinations of schema and wanted columns: enough for a few concurrent reads over a long schema history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredColumn:
-    """A wanted column, and where it is in a file: ``name`` None where the file was written before it came.
+    """Wanted column and its location in a file; ``name`` is None if the file is older than the column.
 
-    ``stands_as_it_is``: values of the wanted Arrow type need no change.
+    ``stands_as_it_is``: values of the wanted Arrow type need no conversion.
     """
 
     wanted: pa.Field
@@ -38,9 +38,9 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredColumns:
-    """All wanted columns in order, and the Arrow schema of what is read.
+    """All wanted columns in order, and the Arrow schema of the result.
 
-    ``are_whole``: they are all that the table's rows are made of, so reading them reads every byte that counts.
+    ``are_whole``: they include every column of the table, so reading them reads every byte of its rows.
     """
 
     columns: tuple[StoredColumn, ...]
@@ -55,7 +55,7 @@ class ColumnResolution:
         self._layout = layout
         self._schemas = schemas
         self._resolved = lru_cache(_REMEMBERED)(self._resolve)
-        # The columns of the key are in a file twice, and are read once.
+        # Key columns are in a file twice, but are read once.
         self._of_rows = frozenset(
             name
             for name in layout.file_arrow_schema.names
@@ -63,7 +63,7 @@ class ColumnResolution:
         )
 
     def of(self, schema_id: int, names: tuple[str, ...]) -> StoredColumns:
-        """The columns ``names`` of the layout in a file written under that schema.
+        """Return the columns ``names`` of the layout in a file written under that schema.
 
         Raises as ``SchemaHistory.load``, and ``KeyError`` for a column that the layout does not have.
         """
