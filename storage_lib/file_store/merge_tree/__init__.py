@@ -1,1 +1,1 @@
-"""The LSM tree of one bucket: memtable, levels, merged reads and writers."""
+"""LSM tree of one bucket: memtable, levels, merged reads and writers."""

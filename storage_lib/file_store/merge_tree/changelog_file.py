@@ -1,4 +1,4 @@
-"""Changelog files of changes that no compaction and no writer of rows tells: of replaced content."""
+"""Changelog files of replaced content, whose changes come neither from a compaction nor from written rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPLACED_LEVEL = 0
 
 
 def published_files(files: Iterable[DataFileMeta], options: TableOptions) -> list[DataFileMeta]:
-    """Files whose rows the changelog already contains; rows of lower levels are published by their compaction."""
+    """Return the files whose rows are in the changelog; their compaction publishes rows of lower levels."""
     lowest = {
         ChangelogProducer.NONE: 0,
         ChangelogProducer.INPUT: 0,
@@ -30,7 +30,7 @@ def published_files(files: Iterable[DataFileMeta], options: TableOptions) -> lis
 def write_changes(
     layout: KeyValueSchema, data_files: DataFileWriter, changes: Sequence[tuple[pa.RecordBatch, pa.Array]]
 ) -> list[DataFileMeta]:
-    """The changes (rows, int8 kinds) of one bucket as changelog files; those of one key keep their order."""
+    """Write the changes (rows, int8 kinds) of one bucket to changelog files; those of one key keep their order."""
     rows = pa.Table.from_batches([each for each, _ in changes]).combine_chunks().to_batches()
     if not rows:
         return []

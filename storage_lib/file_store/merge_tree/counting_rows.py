@@ -1,8 +1,8 @@
-"""Which versions of a key count where rows above level 0 are complete.
+"""Versions of a key to merge if rows above level 0 are complete.
 
 Tables with ``changelog-producer=lookup``, deletion vectors, ``merge-engine=first-row`` or ``force-lookup`` are
-compacted by looking up: a row that leaves level 0 has been merged with what deeper levels hold of its key. So the
-version on the lowest level above 0 says all that the deeper ones said, and to merge them again would count them twice.
+compacted with lookups: a row that leaves level 0 has been merged with the deeper versions of its key. So the
+version on the lowest level above 0 includes the deeper ones, and merging them again would count them twice.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys
 
 
 def counting_rows(keys: MergeKeys, levels: Indices) -> Indices | None:
-    """The rows that count, ascending: all of level 0, and of each key that on the lowest level above. None: all rows.
+    """Return the positions of the rows to merge, ascending; None: all rows.
 
-    ``levels`` has the level of each row.
+    These are all rows of level 0, and for each key the one on the lowest level above. ``levels`` has each row's level.
     """
     upper = np.flatnonzero(levels > 0)
     if not len(upper) or bool(np.all(levels[upper] == levels[upper[0]])):

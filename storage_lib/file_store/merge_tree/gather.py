@@ -1,4 +1,4 @@
-"""Rows of a batch in another order."""
+"""Reordering of the rows of a batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import pyarrow as pa
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 
 VIEWED_ROWS_MIN = 100_000
-"""Of fewer rows all strings are in the processor's cache, and Arrow's way is as fast."""
+"""Below this row count, all strings fit the processor's cache, and Arrow's kernel is as fast."""
 
 
 def gathered(rows: pa.RecordBatch, order: Indices) -> pa.RecordBatch:
-    """The rows at these positions.
+    """Return the rows at these positions.
 
-    Many strings go through Polars, which moves 16 bytes of each and the rest once: half the time of Arrow's kernel.
+    Large batches of strings use Polars, which moves 16 bytes per string and the content once: half the time of Arrow's
+    kernel.
     """
     taken = pa.array(order)
     if len(order) < VIEWED_ROWS_MIN:

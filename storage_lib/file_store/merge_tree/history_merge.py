@@ -1,15 +1,14 @@
 """Merge versions with the existing rows of their keys, and compute the changes.
 
-    level 0   (k, +5)                      a piece of a compaction to level 4 of a table that sums:
-    level 4   (k, 10)                      k becomes 15 and its row on level 5, which 10 contains, does not count;
-    level 5   (k, 7) (j, 1)  looked up     j has no newer version, and stays where it is.
-
-                                           changes: -U (k, 10), +U (k, 15)
+    level 0   (k, +5)              part of a compaction to level 4 of a table that sums:
+    level 4   (k, 10)              k becomes 15, and its row on level 5, which 10 includes, does not count;
+    level 5   (k, 7) (j, 1)        looked up: j has no newer version, and stays on level 5.
+                                   changes: -U (k, 10), +U (k, 15)
 
 Source of the pre-image, by ``changelog-producer``:
 
-    lookup            the row above level 0 that counts; changes are of keys that have a row on level 0
-    full-compaction   the row on the last level; changes are of keys that have a row anywhere else
+    lookup            the counting row above level 0; only keys with a row on level 0 change
+    full-compaction   the row on the last level; only keys with a row on any other level change
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """KV batches sorted by key: what is written to the output level, and what changed (None: not asked)."""
+    """KV batches sorted by key: the rows for the output level, and the changes (None: not requested)."""
 
     rows: pa.RecordBatch
     changes: pa.RecordBatch | None
@@ -45,11 +44,11 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMerge:
-    """``merge`` gets all versions of some keys in a compaction's input, and those looked up below its output.
+    """``merge`` receives all versions of some keys in a compaction's input, and those looked up below its output.
 
-    ``top_level``: changes are against the rows on that level; None: against those above level 0.
-    ``keeps_first``: what is below the output stays the row of its key (first-row). ``tells_changes`` asks for them,
-    ``skips_equal`` leaves out those that change no value.
+    ``top_level``: changes are relative to the rows on that level; None: to those above level 0.
+    ``keeps_first``: a row below the output level remains the row of its key (first-row). ``tells_changes`` requests
+    changes, ``skips_equal`` omits those that change no value.
     """
 
     key_value: KeyValueSchema
@@ -61,7 +60,7 @@ class HistoryMerge:
     skips_equal: bool = False
 
     def merge(self, cuts: Sequence[KeyedBatch], *, drops_deletes: bool) -> Merged | None:
-        """Rows and changes of the keys in these pieces; None if all of them were only looked up."""
+        """Return rows and changes of the keys in these pieces; None if all of them were only looked up."""
         rows, keys = together(cuts)
         levels = levels_of_rows(cuts)
         looked_up = np.repeat([cut.looked_up for cut in cuts], [len(cut.keys) for cut in cuts])
@@ -92,7 +91,7 @@ class HistoryMerge:
         )
 
     def _merged(self, versions: Versions) -> _MergedKeys:
-        # Nothing older is left: what counts of the key's history is here.
+        # All counting versions of the keys are here, so the merge is final.
         final = self.merge_function.merge(versions, final=True)
         count = len(versions.starts)
         result = np.arange(count)
@@ -104,7 +103,7 @@ class HistoryMerge:
             groups, results = of_groups.matches(of_results)
             result = np.full(count, _NONE)
             result[groups] = results
-            # For keys without a row: the rows that still have to hide older versions.
+            # For keys without a row: the delete rows that still have to hide older versions.
             vanished = self.merge_function.merge(versions, final=False)
         return _MergedKeys(standing=final, result=result, vanished=vanished)
 
@@ -144,14 +143,14 @@ class HistoryMerge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MergedKeys:
-    """``result`` has the place of each key's row in ``standing``, -1 without one; ``vanished`` then has one a key."""
+    """``result`` has each key's position in ``standing``, -1 without a row; ``vanished`` then has one row per key."""
 
     standing: pa.RecordBatch
     result: Indices
     vanished: pa.RecordBatch | None
 
     def written(self, stays: Flags, *, drops_deletes: bool) -> pa.RecordBatch:
-        """What the output level gets: not of keys that stay as they are below it."""
+        """Return the rows for the output level, without keys whose row stays below it."""
         if self.vanished is None or drops_deletes:
             kept = self.result[(self.result != _NONE) & ~stays]
             return self.standing if len(kept) == self.standing.num_rows else self.standing.take(pa.array(kept))
@@ -161,7 +160,7 @@ class _MergedKeys:
 
 
 def _with_keys_of_others(keys: MergeKeys, looked_up: Flags) -> Indices:
-    """The rows that were not only looked up, and those with the same keys."""
+    """Return the rows that were not only looked up, and all rows with the same keys."""
     others = np.flatnonzero(~looked_up)
     if not len(others):
         return others

@@ -11,10 +11,10 @@ from storage_lib.file_store.data_file.deletion_vector import DeletionRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketVectors:
-    """All deletion vectors of a bucket after a compaction, in one index file; ``index_file`` None: there are none.
+    """All deletion vectors of a bucket after a compaction, in one index file; ``index_file`` is None if there are none.
 
-    ``ranges`` tells where in it the vector of each data file is. ``seen`` are the bucket's files from level 1 up that
-    the compaction knew, with their vectors then: it must not follow a snapshot that has others.
+    ``ranges`` has the range of each data file's vector. ``seen`` are the bucket's files from level 1 up that the
+    compaction read, with their vectors: it must not follow a snapshot with other ones.
     """
 
     index_file: str | None
@@ -27,10 +27,10 @@ class BucketVectors:
 class Increment:
     """Files to add and to delete: new rows, and a compaction's inputs and outputs.
 
-    A file that was moved to another level without rewriting appears in both ``compact_before`` (old level)
-    and ``compact_after`` (new level) under one name. ``new_changelog`` and ``compact_changelog`` are changelog files of
-    the new rows and of the compaction. ``looked_up`` are files whose rows a compaction took into account and left
-    where they are: it must not follow a snapshot without them.
+    A file that was moved to another level without rewriting appears in both ``compact_before`` (old level) and
+    ``compact_after`` (new level) under one name. ``new_changelog`` and ``compact_changelog`` are changelog files of the
+    new rows and of the compaction. ``looked_up`` are files whose rows a compaction read but did not replace: it must
+    not follow a snapshot without them.
     """
 
     new_files: tuple[DataFileMeta, ...] = ()
@@ -44,7 +44,7 @@ class Increment:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
+        """Whether it has no file to commit."""
         return not (
             self.new_files
             or self.deleted_files

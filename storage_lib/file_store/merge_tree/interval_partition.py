@@ -1,10 +1,10 @@
-"""Cuts files into sections that share no key, and each section into the fewest sorted runs.
+"""Partition files into sections that share no key, and each section into the fewest sorted runs.
 
 Keys ->    |--a--|   |--b--|          |----d----|
                |--c--|            |--e--|            a, b, c overlap in a chain: one section of the runs (a b), (c);
                                                      d and e: another, of the runs (e), (d).
 
-Any two files of different sections may be read one after the other; within a section its runs have to be merged.
+Sections can be read one after another; within a section the runs have to be merged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.merge_tree.sorted_run import SortedRun
 
 Section: TypeAlias = tuple[SortedRun, ...]
-"""Runs over one key interval that no other section touches."""
+"""Runs over one key interval that no other section overlaps."""
 
 _Interval: TypeAlias = tuple[ComparableKey, ComparableKey, DataFileMeta]
 
@@ -26,10 +26,11 @@ _Interval: TypeAlias = tuple[ComparableKey, ComparableKey, DataFileMeta]
 def interval_partition(
     files: Iterable[DataFileMeta], comparable_key: Callable[[bytes], ComparableKey]
 ) -> list[Section]:
-    """The sections in key order; ``comparable_key`` says how the serialized keys compare.
+    """Return the sections in key order; ``comparable_key`` converts serialized keys to comparable ones.
 
-    The classic greedy colouring of an interval graph: a file goes to the run that ends first, if that run has ended
-    before the file begins, else it opens a new one. So a section has as many runs as the most files over one key.
+    This is the greedy colouring of an interval graph: a file is added to the run that ends first, if that run has ended
+    before the file begins, else to a new run. So a section has as many runs as the maximum of files that overlap at a
+    key.
     """
     intervals = sorted(
         ((comparable_key(file.min_key), comparable_key(file.max_key), file) for file in files),

@@ -1,9 +1,9 @@
 """Order-preserving codes: one integer per key, so that sorting keys of many columns is sorting integers.
 
-A code is a number of mixed radix: an integer column is one digit (its value above the least), a string column one digit
-per byte (its value above the least at that place, 0 where the string has ended). A place at which all rows agree costs
-nothing. Digits are taken as long as the code has room; so a smaller code is always a smaller key, and if the room
-sufficed, equal codes are equal keys.
+A code is a mixed-radix number: an integer column is one digit (its value minus the minimum), a string column one digit
+per byte (its value minus the minimum at that position, 0 after the string's end). A position at which all rows agree
+takes no room. Digits are added while the code has room; so a smaller code is always a smaller key, and if the room
+was sufficient, equal codes are equal keys.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import pyarrow as pa
 
 WORD = 8
 BYTES_MAX = 64
-"""Places of a string that are looked at before giving up on an exact code."""
+"""Maximum number of bytes of a string that go into a code; the code of a longer string is not exact."""
 
 
 @dataclass(slots=True)
 class _Code:
-    """The number so far; ``room`` is by how much it may still grow."""
+    """Code under construction; ``room`` is the factor by which it may still grow."""
 
     values: npt.NDArray[np.int64]
     room: int
     is_exact: bool = field(default=True)
 
     def append(self, digits: npt.NDArray[np.int64], radix: int) -> None:
-        """The next digit of each row, from 0 to ``radix`` - 1; as much of it as there is room for."""
+        """Append a digit of each row, from 0 to ``radix`` - 1, with reduced precision if the room is too small."""
         if radix > self.room:
             self.cut()
             coarser = -(-radix // max(1, self.room))
@@ -40,14 +40,14 @@ class _Code:
             self.room //= radix
 
     def cut(self) -> None:
-        """Note that rows with the same number may differ."""
+        """Note that rows with the same code may differ."""
         self.is_exact = False
 
 
 def order_codes(frame: pl.DataFrame, bits: int) -> tuple[npt.NDArray[np.int64], bool]:
-    """A code of at most ``bits`` bits for each row of key columns (Int64, String, Binary), and whether it is exact.
+    """Return a code of at most ``bits`` bits for each row of Int64, String and Binary columns; and if it is exact.
 
-    Of other columns (wide decimals), and behind them, nothing goes into the code.
+    Columns of other types (wide decimals), and all columns after them, are not part of the code.
     """
     code = _Code(np.zeros(frame.height, dtype=np.int64), 1 << bits)
     for column in frame:
@@ -57,7 +57,7 @@ def order_codes(frame: pl.DataFrame, bits: int) -> tuple[npt.NDArray[np.int64], 
             values = column.to_numpy()
             low, high = int(values.min()), int(values.max())
             if high - low + 1 >= 1 << 63:
-                # Not even the radix would be a number of 64 bits.
+                # Even the radix would exceed 64 bits.
                 return code.values, False
             code.append(values - low, high - low + 1)
         elif column.dtype in (pl.String, pl.Binary):
@@ -88,7 +88,7 @@ def _append_bytes(code: _Code, column: pl.Series) -> None:
 
 
 class _Text:
-    """The bytes of a string column, eight at a time."""
+    """Bytes of a string column, eight at a time."""
 
     def __init__(self, column: pl.Series) -> None:
         array = column.cast(pl.Binary).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_binary())
@@ -99,17 +99,17 @@ class _Text:
         self._begins = offsets[:-1]
         data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
         self._data_end = len(data)
-        # A word may be read at any place, up to the very end.
+        # A word can start at any byte, including the last.
         self._words = np.ndarray(
             (self._data_end + 1,), dtype=">u8", buffer=np.concatenate([data, np.zeros(WORD, np.uint8)]), strides=(1,)
         )
 
     def words(self, start: int) -> npt.NDArray[np.uint64]:
-        """Bytes ``start`` to ``start`` + 7 of each row, the first one highest; zeros where the row has ended."""
+        """Return bytes ``start`` to ``start`` + 7 of each row, the first in the highest bits; zeros after its end."""
         words = self._words[np.minimum(self._begins + start, self._data_end)].astype(np.uint64)
         if self.length_min < start + WORD:
             missing = np.clip(start + WORD - self.lengths, 0, WORD).astype(np.uint64)
-            # A shift by a whole word is undefined, so it is done in two steps.
+            # A shift by a whole word is undefined, so shift in two steps.
             half = missing * np.uint64(4)
             words = (words >> half >> half) << half << half
         return words

@@ -1,4 +1,4 @@
-"""The kind of table that has a primary key: an LSM tree per bucket, in which versions of a key become one row."""
+"""Kind of table with a primary key: an LSM tree per bucket that merges the versions of a key to one row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from storage_lib.schema.options.table_options import ChangelogProducer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValueTable:
-    """A ``TableKind``. ``merge_function`` makes a row of a key's versions, ``strategy`` says which are due for it."""
+    """A ``TableKind``. ``merge_function`` merges the versions of a key, ``strategy`` decides when to compact."""
 
     layout: KeyValueSchema
     merge_function: MergeFunction
@@ -37,7 +37,7 @@ class KeyValueTable:
     level_count: int
     memtable_bytes_max: int
     has_deletion_vectors: bool = False
-    """Whether compactions mark old versions as deleted: a key then stands in one file only, level 0 aside."""
+    """Whether compactions mark old versions as deleted; above level 0 each key is then live in only one file."""
     looks_up: bool = False
     """Whether rows above level 0 are complete (``counting_rows.py``)."""
     producer: ChangelogProducer = ChangelogProducer.NONE
@@ -46,15 +46,15 @@ class KeyValueTable:
 
     @property
     def comparable_key(self) -> Callable[[bytes], ComparableKey]:
-        """As the rows of a run are sorted."""
+        """Order of the rows in a run."""
         return self.layout.comparable_key
 
     def file_format(self, inner: FileFormat) -> FileFormat:
-        """As other engines know it."""
+        """Return the format unchanged."""
         return inner
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
-        """Files of level 0."""
+        """Return a writer of files at level 0."""
         return MergeTreeWriter(
             key_value=self.layout,
             data_files=data_files,
@@ -65,7 +65,7 @@ class KeyValueTable:
         )
 
     def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
-        """One sorted run at the deepest level."""
+        """Return a writer of one sorted run at the deepest level."""
         return OverwriteWriter(
             key_value=self.layout,
             data_files=data_files,
@@ -84,7 +84,7 @@ class KeyValueTable:
         predicate: Predicate | None,
         ordered: bool,
     ) -> Iterator[pa.RecordBatch]:
-        """Merged: one row per key."""
+        """Yield merged rows: one per key."""
         together = [[file] for file in files] if self._is_merged_already(files) and not ordered else [files]
         for each in together:
             yield from read_merged(
@@ -101,28 +101,28 @@ class KeyValueTable:
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """As they stand in the files, unmerged."""
+        """Yield rows and kinds as stored in the files, unmerged."""
         names = [VALUE_KIND, *self.layout.value_names]
         for file in files:
             for batch in reader.read(file, names, batch_rows=BATCH_ROWS_MAX):
                 yield batch.select(names[1:]), batch.column(VALUE_KIND)
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-        """Sections: no key is on both sides of a cut."""
+        """Return the sections: groups that share no key."""
         if self._is_merged_already(files):
             return [[file] for file in files]
         sections = interval_partition(files, self.layout.comparable_key)
         return [[file for run in section for file in run.files] for section in sections]
 
     def independent(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-        """Files whose keys are in no other: an older version of a row may match when its newest doesn't."""
+        """Return files that share no key with another: an older version of a row may match when its newest does not."""
         if self._is_merged_already(files):
             return list(files)
         sections = interval_partition(files, self.layout.comparable_key)
         return [file for section in sections if len(section) == 1 for file in section[0].files]
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """What the strategy picks, or everything that is not yet one run."""
+        """Return the unit that the strategy picks; with ``full``, all files, unless they are one run already."""
         levels = levels_of(files, level_count=self.level_count, comparable_key=self.layout.comparable_key)
         unit = (FullCompaction() if full else self.strategy).pick(levels)
         if unit is None:
@@ -137,7 +137,7 @@ class KeyValueTable:
         return [replace(unit, older_keys=older_keys, others=others)]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
-        """Merges sorted runs."""
+        """Return a compactor that merges sorted runs."""
         compactor = Compactor(
             key_value=self.layout,
             reader=reader,

@@ -18,7 +18,7 @@ from storage_lib.file_store.merge_tree.sorted_run import LevelSortedRun, SortedR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The state of one bucket; a change makes another one. ``runs`` are newest first."""
+    """State of one bucket, immutable. ``runs`` are newest first."""
 
     runs: tuple[LevelSortedRun, ...]
     level_count: int
@@ -31,16 +31,16 @@ class Levels:
 
     @property
     def level_max(self) -> int:
-        """The deepest level there can be: where the oldest rows belong."""
+        """The deepest level, for the oldest rows."""
         return self.level_count - 1
 
     @property
     def max_sequence_number(self) -> int:
-        """The highest in use, -1 without files."""
+        """The highest sequence number in use, -1 without files."""
         return max((file.max_sequence_number for file in self.files), default=-1)
 
     def apply(self, increment: Increment) -> Levels:
-        """The state after that change. ``KeyError`` if it deletes a file that is not there."""
+        """Return the state after a change. Raises ``KeyError`` if it deletes a file that is not live."""
         live = {file.identity: file for file in self.files}
         for file in (*increment.deleted_files, *increment.compact_before):
             del live[file.identity]
@@ -52,7 +52,7 @@ class Levels:
 def levels_of(
     files: Iterable[DataFileMeta], *, level_count: int, comparable_key: Callable[[bytes], ComparableKey]
 ) -> Levels:
-    """Sort a bucket's live files into levels; ``level_count`` grows if a file lies deeper."""
+    """Sort a bucket's live files into levels; ``level_count`` grows if a file is on a deeper level."""
     by_level: dict[int, list[DataFileMeta]] = {}
     for file in files:
         by_level.setdefault(file.level, []).append(file)

@@ -1,4 +1,4 @@
-"""Rows not yet flushed; on the way out they are sorted by key and the versions of each key merged into one."""
+"""Rows not yet flushed; a flush sorts them by key and merges the versions of each key."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from storage_lib.file_store.merge_tree.merge_versions import merge_in_layers
 from storage_lib.schema.table_schema import TableSchema
 
 SHARED_ROWS_MIN = 1 / 8
-"""A selection of fewer of a batch's rows is copied at once, so that a few rows never hold a whole batch in memory."""
+"""A selection of a smaller part of a batch is copied at once, so that a few rows never hold a whole batch in memory."""
 
 CONCAT_BYTES_MAX = 1024 * 1024 * 1024
-"""An Arrow string column holds 2 GiB; selections whose batches come near that are copied before they are joined."""
+"""An Arrow string column holds 2 GiB; selections of larger batches are copied before they are concatenated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class _Arrival:
 
 
 class Memtable:
-    """Collects what one bucket's writer was given. Sequence numbers follow arrival."""
+    """Collects the rows of one bucket's writer. Sequence numbers follow arrival."""
 
     def __init__(self, key_value: KeyValueSchema, merge_function: MergeFunction = DEDUPLICATE) -> None:
         self._key_value = key_value
@@ -63,17 +63,17 @@ class Memtable:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the rows held, about."""
+        """Approximate size of the rows, in bytes."""
         return self._size_bytes
 
     def put(
         self, rows: pa.RecordBatch, kinds: pa.Int8Array, first_sequence: int, rows_selected: Indices | None = None
     ) -> int:
-        """Take all rows, or the selected ones in that order; returns how many.
+        """Add all rows, or the selected ones in the given order; return their number.
 
-        They get the sequence numbers from ``first_sequence`` on. Raises ``InvalidInputError`` if a column that is
-        NOT NULL holds a null, or for a kind of change that can't be merged; nothing is taken then. The batch must not
-        be changed afterwards.
+        They get sequence numbers from ``first_sequence`` on. Raises ``InvalidInputError`` for a null in a NOT NULL
+        column, or for a kind of change that can't be merged; no row is added then. The batch must not be changed
+        afterwards.
         """
         refuse_nulls(rows, self._key_value.schema)
         if not self._merge_function.keeps_newest:
@@ -91,10 +91,10 @@ class Memtable:
         return len(arrival)
 
     def drain(self, *, final: bool = False) -> list[pa.RecordBatch]:
-        """All rows as a KV batch sorted by key, the versions of each merged; the memtable is empty afterwards.
+        """Remove and return all rows as a KV batch sorted by key, with the versions of each key merged.
 
-        Two, the older first, if a merge that is not ``final`` needs a row below another; none if there was nothing.
-        To keep the newest, only keys are sorted, and every column is gathered once.
+        Returns two batches, the older first, if a merge that is not ``final`` needs a row below another; none if empty.
+        If only the newest version counts, just the keys are sorted, and every column is gathered once.
         """
         arrivals = self._arrivals
         self.clear()
@@ -107,7 +107,7 @@ class Memtable:
         kinds = pa.concat_arrays([arrival.kinds for arrival in arrivals])
         keys = self._keys(rows, place)
         if not self._merge_function.keeps_newest:
-            # Nothing is selected here: ``put`` has seen to that.
+            # ``put`` has applied all selections.
             versions = self._key_value.to_key_value(rows, kinds, _sequence_numbers(arrivals))
             return merge_in_layers(versions, keys, self._merge_function, final=final)
         newest = keys.newest(ordered=True)
@@ -116,7 +116,7 @@ class Memtable:
         return [self._key_value.to_key_value(gathered(rows, taken), kinds.take(pa.array(taken)), sequence)]
 
     def drain_all(self) -> pa.RecordBatch:
-        """All rows as a KV batch sorted by key, those of one key as they arrived; the memtable is empty afterwards.
+        """Remove and return all rows as a KV batch sorted by key, those of one key in order of arrival.
 
         REQUIRES a merge function that keeps the newest.
         """
@@ -131,7 +131,7 @@ class Memtable:
         return self._key_value.to_key_value(gathered(rows, order), kinds.take(pa.array(order)), sequence)
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Discard all rows."""
         self._arrivals, self._size_bytes = [], 0
 
     def _keys(self, rows: pa.RecordBatch, place: Indices | None) -> MergeKeys:
@@ -142,7 +142,7 @@ class Memtable:
 
 
 def refuse_nulls(rows: pa.RecordBatch, schema: TableSchema) -> None:
-    """Raise ``InvalidInputError`` if a column that is NOT NULL holds a null."""
+    """Raise ``InvalidInputError`` for a null in a NOT NULL column."""
     for field in schema.arrow_schema:
         null_count = 0 if field.nullable else rows.column(field.name).null_count
         if null_count:
@@ -154,7 +154,7 @@ def refuse_nulls(rows: pa.RecordBatch, schema: TableSchema) -> None:
 
 
 def _places(arrivals: list[_Arrival]) -> Indices | None:
-    """Where in the joined batches each arrived row lies; None if they are all there, in order."""
+    """Return the position of each row in the concatenated batches; None if that is every row, in order."""
     if all(arrival.rows_selected is None for arrival in arrivals):
         return None
     starts = np.cumsum([0, *(arrival.rows.num_rows for arrival in arrivals)])

@@ -1,6 +1,6 @@
-"""The keys of a batch in a form that sorts, searches and matches in compiled code.
+"""Keys of a batch in a form that compiled code can sort, search and match.
 
-One integer-like key column (the common case) is a NumPy array; anything else is a Polars frame. Both answer alike.
+One integer-like key column (the common case) is a NumPy array; any other key is a Polars frame.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ TIED_ROWS_MAX = 1 / 2
 
 
 class MergeKeys(Protocol):
-    """The keys of some rows, in row order."""
+    """Keys of some rows, in row order."""
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
 
     def slice(self, start: int, stop: int) -> Self:
-        """The keys of those rows."""
+        """Return the keys of a range of rows."""
 
     def take(self, rows: Indices) -> Self:
-        """The keys of those rows, in that order."""
+        """Return the keys of those rows, in that order."""
 
     def key_at(self, row: int) -> ComparableKey:
-        """One key; comparable with others of the same table."""
+        """Return one key, comparable with others of the same table."""
 
     def rows_up_to(self, key: ComparableKey) -> int:
-        """REQUIRES sorted keys. How many rows are at or before ``key``."""
+        """REQUIRES sorted keys. Return the number of rows at or before ``key``."""
 
     def newest(self, *, ordered: bool) -> Indices:
-        """The last row of each key; sorted by key if asked, else in any order."""
+        """Return the last row of each key; sorted by key if ``ordered``, else in any order."""
 
     def grouped(self) -> tuple[Indices, Indices]:
-        """The order that sorts the rows by key, equal keys as they stand, and where in it each key begins."""
+        """Return the stable order that sorts the rows by key, and the position in it where each key begins."""
 
     def matches(self, other: Self) -> tuple[Indices, Indices]:
-        """REQUIRES self sorted and free of repeats. Rows of self, and the rows of other with the same keys."""
+        """REQUIRES self sorted and unique. Return rows of self, and the rows of other with the same keys."""
 
     def interleave(self, other: Self) -> Indices:
-        """REQUIRES both sorted. The order that sorts self's rows followed by other's; self first among equals."""
+        """REQUIRES both sorted. Return the order that sorts self's rows, then other's; self first among equals."""
 
     def concat(self, others: Sequence[Self]) -> Self:
-        """These keys and then the others'."""
+        """Return these keys followed by those of the others."""
 
 
 def merge_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MergeKeys:
-    """The keys held by those columns (no nulls in them)."""
+    """Return the keys in these columns, which must not have nulls."""
     if len(columns) == 1 and is_integer_like(types[0]):
         return IntegerKeys(comparable_integers(columns[0]))
     frame = {
@@ -74,7 +74,7 @@ def merge_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MergeK
 
 
 def as_integers(parts: Sequence[MergeKeys]) -> list[MergeKeys]:
-    """The same keys as integers that compare alike among these parts only, if 63 bits suffice; else ``parts``."""
+    """Convert keys to integers that are comparable among these parts, if 63 bits suffice; else return ``parts``."""
     frames = [part.frame for part in parts if isinstance(part, FrameKeys)]
     if len(frames) < len(parts) or not any(frame.height for frame in frames):
         return list(parts)
@@ -92,29 +92,29 @@ class IntegerKeys:
     values: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return len(self.values)
 
     def slice(self, start: int, stop: int) -> IntegerKeys:
-        """A view."""
+        """Return a view."""
         return IntegerKeys(self.values[start:stop])
 
     def take(self, rows: Indices) -> IntegerKeys:
-        """A copy."""
+        """Return a copy."""
         return IntegerKeys(self.values[rows])
 
     def key_at(self, row: int) -> ComparableKey:
-        """As a tuple of one."""
+        """Return the key as a tuple of one integer."""
         return (int(self.values[row]),)
 
     def rows_up_to(self, key: ComparableKey) -> int:
-        """By binary search."""
+        """Find the number with binary search."""
         return int(np.searchsorted(self.values, np.int64(cast("int", key[0])), side="right"))
 
     def newest(self, *, ordered: bool) -> Indices:  # noqa: ARG002  sorting is the fastest way either way
-        """Key and position packed into one word, so that the processor's own vectorised sort does it all.
+        """Sort words of key and position, with the processor's vectorised sort.
 
-        Nine times faster than a stable argsort (750,000 keys: 7.5 ms). Keys too far apart for that take the latter.
+        Nine times faster than a stable argsort (750,000 keys: 7.5 ms), which is used if the keys span too wide a range.
         """
         values, count = self.values, len(self.values)
         if count == 0 or bool(np.all(values[1:] > values[:-1])):
@@ -126,7 +126,7 @@ class IntegerKeys:
         return order[is_last]
 
     def grouped(self) -> tuple[Indices, Indices]:
-        """By the same sort."""
+        """Sort as ``newest`` does."""
         values, count = self.values, len(self.values)
         if bool(np.all(values[1:] >= values[:-1])):
             return np.arange(count, dtype=np.int64), _starts(values[1:] != values[:-1], count)
@@ -134,7 +134,7 @@ class IntegerKeys:
         return order, _starts(in_order[1:] != in_order[:-1], count)
 
     def _sorted(self) -> tuple[Indices, npt.NDArray[np.int64]]:
-        """A stable order, and something that differs where keys differ, in that order."""
+        """Return a stable order, and values in that order that differ if the keys differ."""
         values, count = self.values, len(self.values)
         low = int(values.min())
         bits = (count - 1).bit_length()
@@ -146,7 +146,7 @@ class IntegerKeys:
         return order, values[order]
 
     def matches(self, other: IntegerKeys) -> tuple[Indices, Indices]:
-        """By binary search of the other's keys; fastest when they are sorted too."""
+        """Search the other's keys with binary search; fastest if they are sorted as well."""
         if len(self) == 0:
             nothing = np.empty(0, dtype=np.int64)
             return nothing, nothing
@@ -156,7 +156,7 @@ class IntegerKeys:
         return place[found], found
 
     def interleave(self, other: IntegerKeys) -> Indices:
-        """By the place of each of the other's keys."""
+        """Insert each of the other's keys at its position."""
         count = len(self) + len(other)
         place = np.searchsorted(self.values, other.values, side="right") + np.arange(len(other))
         order = np.empty(count, dtype=np.int64)
@@ -167,7 +167,7 @@ class IntegerKeys:
         return order
 
     def concat(self, others: Sequence[IntegerKeys]) -> IntegerKeys:
-        """A copy."""
+        """Return a copy."""
         return IntegerKeys(np.concatenate([self.values, *(other.values for other in others)]))
 
 
@@ -178,27 +178,27 @@ class FrameKeys:
     frame: pl.DataFrame
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return self.frame.height
 
     def slice(self, start: int, stop: int) -> FrameKeys:
-        """A view."""
+        """Return a view."""
         return FrameKeys(self.frame.slice(start, stop - start))
 
     def take(self, rows: Indices) -> FrameKeys:
-        """A copy."""
+        """Return a copy."""
         return FrameKeys(self.frame[rows])
 
     def key_at(self, row: int) -> ComparableKey:
-        """As Polars hands a row out."""
+        """Return the row as a Polars tuple."""
         return self.frame.row(row)
 
     def rows_up_to(self, key: ComparableKey) -> int:
-        """By binary search over rows, a few dozen of them."""
+        """Find the number with binary search, which reads a few dozen rows."""
         return bisect_right(range(len(self)), key, key=self.frame.row)
 
     def newest(self, *, ordered: bool) -> Indices:
-        """By sorting codes (key_codes.py), then, where codes are too short to tell, those rows' keys."""
+        """Sort codes (key_codes.py), then compare the keys of rows with equal codes if these are not exact."""
         count = self.frame.height
         if count == 0:
             return np.empty(0, dtype=np.int64)
@@ -218,7 +218,7 @@ class FrameKeys:
         return np.concatenate([alone, tied])[in_order]
 
     def grouped(self) -> tuple[Indices, Indices]:
-        """By sorting codes, then, where codes are too short to tell, those rows' keys."""
+        """Sort codes, then compare the keys of rows with equal codes if these are not exact."""
         count = self.frame.height
         if count == 0:
             nothing = np.empty(0, dtype=np.int64)
@@ -233,7 +233,7 @@ class FrameKeys:
         differs = in_order[1:] != in_order[:-1]
         tied = np.flatnonzero(_has_equal_neighbour(in_order))
         if len(tied):
-            # A longer comparison only moves rows within the places of those that tie with them.
+            # Comparing the keys only reorders rows with equal codes.
             rows, differ = _sorted_by_key(self.take(order[tied]).frame)
             order[tied] = order[tied][rows]
             is_neighbour = tied[1:] == tied[:-1] + 1
@@ -242,24 +242,24 @@ class FrameKeys:
         return order, _starts(differs, count)
 
     def matches(self, other: FrameKeys) -> tuple[Indices, Indices]:
-        """By a hash join."""
+        """Match with a hash join."""
         mine = _with_position(self.frame)
         theirs = _with_position(other.frame).rename({POSITION: "other"})
         joined = theirs.join(mine, on=self.frame.columns, how="inner")
         return _positions(joined), joined["other"].to_numpy()
 
     def interleave(self, other: FrameKeys) -> Indices:
-        """By a stable sort."""
+        """Interleave with a stable sort."""
         both = self.concat([other])
         return _positions(_with_position(both.frame).sort(self.frame.columns, maintain_order=True))
 
     def concat(self, others: Sequence[FrameKeys]) -> FrameKeys:
-        """A copy."""
+        """Return a copy."""
         return FrameKeys(pl.concat([self.frame, *(other.frame for other in others)], rechunk=True))
 
 
 def _sorted_by_key(frame: pl.DataFrame) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """The stable order of the rows, and whether each but the first then differs from the one before it."""
+    """Return the stable order of the rows, and for each but the first, whether it differs from its predecessor."""
     in_order = _with_position(frame).sort(frame.columns, maintain_order=True)
     keys = in_order.select(frame.columns)
     before, after = keys.slice(0, keys.height - 1), keys.slice(1)
@@ -281,7 +281,7 @@ def _positions(frame: pl.DataFrame) -> Indices:
 
 
 def _starts(differs_from_last: npt.NDArray[np.bool_], count: int) -> Indices:
-    """Positions of the rows whose key is not that of the row before; ``differs_from_last`` is about rows 1 and up."""
+    """Return the positions where a new key begins; ``differs_from_last`` starts with row 1."""
     return np.concatenate([np.zeros(min(count, 1), dtype=np.int64), np.flatnonzero(differs_from_last) + 1])
 
 

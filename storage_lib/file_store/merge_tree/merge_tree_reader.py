@@ -1,7 +1,7 @@
-"""The rows of one bucket: sections that share no key are read one after the other, overlapping runs are merged.
+"""Merged read of one bucket: sections that share no key are read in sequence, overlapping runs are merged.
 
-Only what is needed is read: no keys and no sequence numbers where a run is alone, no sequence numbers where the files'
-sequence intervals already say which is newer, no kinds where no file has deletions.
+Only the needed columns are read: no keys and no sequence numbers for a single run, no sequence numbers if the files'
+sequence intervals show which is newer, no kinds if no file has deletions.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ def read_merged(
     lowest_counts: bool = False,
     merge_bytes_max: int = MERGE_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """What ``merge_function`` makes of each key's versions, as non-empty batches of ``columns`` in the order asked.
+    """Merge each key's versions, and yield non-empty batches of ``columns`` in the given order.
 
-    Rows that don't match ``predicate`` are left out. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
-    ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps rows that only delete. ``lowest_counts`` is
+    Rows that don't match ``predicate`` are omitted. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
+    ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps delete rows. ``lowest_counts`` is
     for tables whose rows above level 0 are complete (``counting_rows.py``).
-    ``merge_bytes_max`` bounds, roughly, the decoded rows that a merge holds at once, whatever the size of the bucket.
-
+    ``merge_bytes_max`` limits, approximately, the decoded rows that a merge holds at once, whatever the bucket's size.
     Raises ``NotFoundError`` or ``CorruptFileError`` naming the file.
     """
     if not columns and not with_kv:
@@ -88,7 +87,7 @@ def read_with_history(
     drops_deletes: bool,
     merge_bytes_max: int = MERGE_BYTES_MAX,
 ) -> Iterator[Merged]:
-    """What ``history`` makes of the files' rows and of those in ``looked_up`` with the same keys, sorted by key."""
+    """Merge the files' rows with the rows in ``looked_up`` that have the same keys; yield results sorted by key."""
     read = _Read(
         reader=reader,
         key_value=history.key_value,
@@ -144,7 +143,7 @@ class _Read:
     def keyed(
         self, section: Section, merge_bytes_max: int, *, looked_up: Collection[str]
     ) -> list[Iterator[KeyedBatch]]:
-        """Each run of a section with all that is known of its rows."""
+        """Read each run of a section with all columns and file attributes."""
         files = [file for run in section for file in run.files]
         columns = self.output
         batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
@@ -160,8 +159,8 @@ class _Read:
         batch_rows: int,
         looked_up: Collection[str] = (),
     ) -> Iterator[KeyedBatch]:
-        # A condition on values can't leave rows out before the merge: an older version of a key may match when
-        # its newest doesn't. A condition on keys holds for all versions alike.
+        # A condition on values can't filter rows before the merge: an older version of a key may match when its newest
+        # one doesn't. A condition on keys applies to all versions alike.
         on_keys = None if self.predicate is None else self.predicate.restrict_to(frozenset(self.key_value.key_names))
         for file in run.files:
             for batch in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
@@ -180,7 +179,7 @@ class _Read:
                 )
 
     def _matching(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
-        """Which rows meet a condition on values; those on keys have been dealt with."""
+        """Return which rows match a condition on values; conditions on keys have been applied already."""
         if self.predicate is None or self.predicate.columns <= frozenset(self.key_value.key_names):
             return None
         return np.asarray(self.predicate.mask(rows).to_numpy(zero_copy_only=False))
@@ -209,7 +208,7 @@ class _Read:
         return self.drop_deletes and any(file.delete_row_count != 0 for file in files)
 
     def _row_bytes(self, columns: Sequence[str], files: Sequence[DataFileMeta]) -> int:
-        """A guess: the width of what has one, and for what hasn't, what a row takes on storage, unpacked."""
+        """Estimate the size of a row: fixed widths, and for other columns the row's size on storage, uncompressed."""
         packed = sum(file.file_size for file in files) // max(1, sum(file.row_count for file in files))
         types = [self.key_value.field(name).type for name in columns]
         fixed = sum(max(1, type_.bit_width // 8) for type_ in types if _has_width(type_))
@@ -221,7 +220,7 @@ def _has_width(type_: pa.DataType) -> bool:
 
 
 def _ranks(files: Sequence[DataFileMeta]) -> dict[str, int] | None:
-    """By file name, which file is newer, if sequence intervals decide that for any two files that may share a key.
+    """Return ranks by file name, newer files higher; None if sequence intervals overlap.
 
     Files of one level from 1 on never share a key, so each level counts as one interval, and each file of level 0.
     """

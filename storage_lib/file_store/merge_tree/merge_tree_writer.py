@@ -1,6 +1,6 @@
-"""The write side of one bucket: memtable, flushes, and what they add up to at a commit.
+"""Write path of one bucket: memtable, flushes, and their files at a commit.
 
-Rows get sequence numbers as they arrive; a full memtable becomes a file of level 0.
+Rows get sequence numbers as they arrive; a full memtable is flushed to a file of level 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FRESH_LEVEL = 0
 
 
 class MergeTreeWriter:
-    """Appends to one bucket. One thread at a time; several buckets' writers run side by side."""
+    """Appends to one bucket. Not thread-safe; writers of several buckets may run in parallel."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class MergeTreeWriter:
     ) -> None:
         """``next_sequence`` must be above the bucket's highest sequence number at the writer's base snapshot.
 
-        ``with_changelog``: all rows go into changelog files too, as they came.
+        ``with_changelog``: all rows are also written to changelog files, unmerged.
         """
         self._data_files = data_files
         self._memtable = Memtable(key_value, merge_function)
@@ -46,19 +46,19 @@ class MergeTreeWriter:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence number of the next row."""
+        """Sequence number of the next row."""
         return self._next_sequence
 
     @property
     def memtable_bytes(self) -> int:
-        """Bytes held in memory."""
+        """Size of the memtable, in bytes."""
         return self._memtable.size_bytes
 
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
-        """Take all rows, or only the selected ones in that order (which saves the caller a copy).
+        """Add all rows, or only the selected ones in that order (which saves the caller a copy).
 
         Raises ``InvalidInputError`` for a null in a NOT NULL column, or for a kind of change that the merge function
-        can't merge; nothing is taken then.
+        can't merge; no row is added then.
         """
         taken = self._memtable.put(rows, kinds, self._next_sequence, rows_selected)
         if self._input is not None:
@@ -68,7 +68,7 @@ class MergeTreeWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Turn what is in memory into files of level 0."""
+        """Flush the memtable to files of level 0."""
         if self._input is not None:
             changelog = self._data_files.changelog(level=FRESH_LEVEL)
             try:
@@ -81,18 +81,18 @@ class MergeTreeWriter:
             self._new_files += self._data_files.write([rows], level=FRESH_LEVEL)
 
     def prepare_commit(self) -> Increment:
-        """Flush, and hand over all files since the last call. They are durable once ``take_unsynced`` is synced."""
+        """Flush, and return all files since the last call. They are durable once ``take_unsynced`` is synced."""
         self.flush()
         new_files, self._new_files = self._new_files, []
         new_changelog, self._new_changelog = self._new_changelog, []
         return Increment(new_files=tuple(new_files), new_changelog=tuple(new_changelog))
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
         return self._data_files.take_unsynced()
 
     def abort(self) -> None:
-        """Forget the rows in memory and delete the files that were not handed over yet."""
+        """Discard the rows in memory, and delete all files that have not been returned."""
         self._memtable.clear()
         if self._input is not None:
             self._input.clear()

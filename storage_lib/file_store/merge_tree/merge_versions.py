@@ -1,4 +1,4 @@
-"""Brings the versions of each key together, oldest first, and has a merge function make one row of them."""
+"""Groups the versions of each key, oldest first, and merges them with a merge function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys
 def merge_versions(
     rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction, *, final: bool
 ) -> pa.RecordBatch:
-    """The merged rows, sorted by key. ``rows`` (a KV batch or columns of one) and their ``keys`` come in any order.
+    """Return the merged rows, sorted by key. ``rows`` (with any KV columns) and their ``keys`` come in any order.
 
-    Of versions that the function's order takes for equally old, the one that stands later is newer.
+    Of versions that are equally old by the function's order, the later row is newer.
     """
     versions = _gathered(rows, keys, merge_function)
     return rows if versions is None else merge_function.merge(versions, final=final)
@@ -25,7 +25,7 @@ def merge_versions(
 def merge_in_layers(
     rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction, *, final: bool
 ) -> list[pa.RecordBatch]:
-    """The same, after what has to lie below it, if there is such a thing; without empty batches."""
+    """Return the rows that have to be below the merged ones, if any, and the merged rows; no empty batches."""
     versions = _gathered(rows, keys, merge_function)
     if versions is None:
         return []
@@ -37,7 +37,7 @@ def merge_in_layers(
 
 
 def gathered_versions(rows: pa.RecordBatch, keys: MergeKeys, merge_function: MergeFunction) -> tuple[Versions, Indices]:
-    """At least one row as versions, and which row of ``rows`` each of theirs is."""
+    """Return at least one row as versions, and the position in ``rows`` of each of their rows."""
     by_age = merge_function.order.oldest_first(rows)
     order, starts = (keys if by_age is None else keys.take(by_age)).grouped()
     if by_age is not None:

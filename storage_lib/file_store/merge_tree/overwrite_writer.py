@@ -1,6 +1,6 @@
-"""The write side of one bucket under INSERT OVERWRITE: one sorted run at the top level, every row with sequence 0.
+"""Write path of one bucket under INSERT OVERWRITE: one sorted run at the top level, every row with sequence 0.
 
-So whatever anybody commits afterwards is newer, and nothing ties: there is one version per key and no deletion.
+So every later commit is newer, and ties are impossible: the run has one version per key and no deletions.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SPILL_LEVEL = 0
 class OverwriteWriter:
     """Writer that overwrites one bucket. Not thread-safe; accepts rows as ``MergeTreeWriter`` does.
 
-    Rows that fit into the memtable are written once. More than that are spilled as sorted files, merged at the end,
-    and the spilled files deleted.
+    Rows that fit into the memtable are written once. Otherwise they are spilled to sorted files, which are merged at
+    the end and then deleted.
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class OverwriteWriter:
 
     @property
     def memtable_bytes(self) -> int:
-        """Bytes held in memory."""
+        """Size of the memtable, in bytes."""
         return self._memtable.size_bytes
 
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
-        """Take all rows, or only the selected ones in that order; rows with one key are merged."""
+        """Add all rows, or only the selected ones in that order; rows with one key are merged."""
         self._arrived += self._memtable.put(rows, kinds, self._arrived, rows_selected)
         if self._memtable.size_bytes >= self._memtable_bytes_max:
             self.flush()
 
     def flush(self) -> None:
-        """Spill what is in memory, to make room."""
+        """Spill the memtable to a file."""
         for rows in self._memtable.drain():
             self._spilled += self._data_files.write([rows], level=SPILL_LEVEL)
 
     def prepare_commit(self) -> Increment:
-        """Hand over the run. It is durable once ``take_unsynced`` is synced."""
+        """Return the run. It is durable once ``take_unsynced`` is synced."""
         if self._spilled:
             self.flush()
         rows = self._merged_spill() if self._spilled else self._from_memory()
@@ -78,11 +78,11 @@ class OverwriteWriter:
         return Increment(new_files=tuple(new_files))
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
         return self._data_files.take_unsynced()
 
     def abort(self) -> None:
-        """Forget the rows in memory and delete what was spilled."""
+        """Discard the rows in memory, and delete spilled files."""
         self._memtable.clear()
         self._delete_spilled()
 

@@ -1,18 +1,18 @@
-"""Merges sorted runs, a few batches of each in memory: the newest version of each key, or what a function makes of all.
+"""Merge of sorted runs, a few batches of each in memory: the newest version of each key, or a function of all.
 
-1. Every run shows one batch. The smallest of their last keys is the bound: up to it, all versions are in memory.
+1. Every run presents one batch. The smallest of their last keys is the bound: up to it, all versions are in memory.
 2. Cut the batches at the bound. The longest cut is the base; it is never sorted.
-3. Of the other cuts, keep the newest version of each key (they are few, or this is an even fight).
+3. Of the other cuts, keep the newest version of each key (these cuts are usually short).
 4. Look their keys up in the base; on each hit, the older side loses its row.
-5. Hand out base and others, one after the other, or interleaved where the caller asked for order.
-6. Runs whose batch is used up show the next one. A run that is alone is handed on as it is.
+5. Yield base and others, one after the other, or interleaved if the caller asked for order.
+6. Runs whose batch is used up present the next one. The last remaining run is passed through.
 
-A merge function in place of "the newest" gets all versions up to the bound (step 2) at once and does the rest.
+A merge function instead of "the newest" receives all versions up to the bound (step 2) at once.
 
-Where few rows match a condition on values, steps 2 to 5 are turned round: of these rows those are handed out whose keys
-are in no newer cut. Nothing is sorted then, and nothing else is copied.
+If few rows match a condition on values, steps 2 to 5 are reversed: the matching rows whose keys are in no newer cut
+are yielded. Nothing is sorted then, and nothing else is copied.
 
-"Newer" is a comparison of the files' ranks where their sequence intervals allow it, else of `_SEQUENCE_NUMBER`.
+"Newer" compares the files' ranks if their sequence intervals allow it, else `_SEQUENCE_NUMBER`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from storage_lib.file_store.merge_tree.merge_keys import Indices, MergeKeys, as_
 from storage_lib.file_store.merge_tree.merge_versions import merge_versions
 
 FEW_MATCHING_MAX = 1 / 8
-"""Of the rows: to look so many keys up in all newer cuts takes less than a merge."""
+"""Up to this share of matching rows, looking their keys up in all newer cuts is faster than a merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedBatch:
     """Rows sorted by key, one per key; of two batches the one with the higher rank is newer, if ranks decide.
 
-    ``matching`` tells which rows are wanted should they be the newest of their keys; None: all are. ``level`` is that
-    of the file; rows that are only ``looked_up`` are there for those of other batches with the same keys.
+    ``matching`` marks the rows that are wanted if they are the newest of their keys; None: all. ``level`` is that
+    of the file. If ``looked_up``, the rows only matter for rows of other batches with the same keys.
     """
 
     rows: pa.RecordBatch
@@ -51,7 +51,7 @@ class KeyedBatch:
     looked_up: bool = False
 
     def slice(self, start: int, stop: int) -> KeyedBatch:
-        """A view."""
+        """Return a view."""
         return replace(
             self,
             rows=self.rows.slice(start, stop - start),
@@ -61,10 +61,10 @@ class KeyedBatch:
 
 
 def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
-    """The newest version of each key of all runs; sorted by key if ``ordered``, else sorted only piece by piece.
+    """Yield the newest version of each key of all runs; sorted by key if ``ordered``, else only piece by piece.
 
-    Rows that are not ``matching`` may be left out, but hide older versions all the same.
-    Runs hand out non-empty batches of the same columns, among them ``_SEQUENCE_NUMBER`` if ``by_sequence``.
+    Rows that are not ``matching`` may be omitted, but still hide older versions.
+    Runs yield non-empty batches of the same columns, including ``_SEQUENCE_NUMBER`` if ``by_sequence``.
     """
     for cuts in cut_pieces(runs):
         if len(cuts) == 1:
@@ -76,9 +76,9 @@ def sort_merge(runs: Sequence[Iterator[KeyedBatch]], *, ordered: bool, by_sequen
 def sort_merge_with(
     runs: Sequence[Iterator[KeyedBatch]], merge_function: MergeFunction, *, final: bool, lowest_counts: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """What the function makes of the versions of each key of all runs, sorted by key.
+    """Merge the versions of each key of all runs with the function; yield rows sorted by key.
 
-    Runs hand out non-empty batches of the same columns: those that the function and its order need.
+    Runs yield non-empty batches of the same columns: those that the function and its order need.
     ``lowest_counts``: of a key's versions above level 0 only that on the lowest level is merged.
     """
     for cuts in cut_pieces(runs):
@@ -96,7 +96,7 @@ def sort_merge_with(
 
 
 def cut_pieces(runs: Sequence[Iterator[KeyedBatch]]) -> Iterator[Sequence[KeyedBatch]]:
-    """Piece by piece in the order of keys, all rows of some keys, older ranks first; at least one batch each."""
+    """Yield pieces in key order, each with all rows of some keys, older ranks first; at least one batch each."""
     cursors = [cursor for cursor in map(_Cursor, runs) if cursor.advance()]
     while len(cursors) > 1:
         bound = min(cursor.last_key for cursor in cursors)
@@ -109,18 +109,18 @@ def cut_pieces(runs: Sequence[Iterator[KeyedBatch]]) -> Iterator[Sequence[KeyedB
 
 
 def together(cuts: Sequence[KeyedBatch]) -> tuple[pa.RecordBatch, MergeKeys]:
-    """The rows of some cuts, one after the other, and their keys."""
+    """Concatenate the rows of some cuts, and their keys."""
     keys = as_integers([cut.keys for cut in cuts])
     return pa.concat_batches([cut.rows for cut in cuts]), keys[0].concat(keys[1:])
 
 
 def levels_of_rows(cuts: Sequence[KeyedBatch]) -> Indices:
-    """The level of each row of ``together``."""
+    """Return the level of each row of ``together``."""
     return np.repeat(np.asarray([cut.level for cut in cuts], dtype=np.int64), [cut.rows.num_rows for cut in cuts])
 
 
 class _Cursor:
-    """One run's present batch, and how much of it is used."""
+    """Current batch of one run, and how much of it is used."""
 
     def __init__(self, batches: Iterator[KeyedBatch]) -> None:
         self._batches = batches
@@ -157,7 +157,7 @@ class _Cursor:
 
 
 def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> Iterator[pa.RecordBatch]:
-    """The newest version of each key of some cuts, given oldest first."""
+    """Yield the newest version of each key of some cuts, which are given oldest first."""
     if not ordered and not by_sequence:
         wanted = [np.flatnonzero(cut.matching) for cut in cuts if cut.matching is not None]
         few = FEW_MATCHING_MAX * sum(cut.rows.num_rows for cut in cuts)
@@ -189,7 +189,7 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
 
 
 def _standing(cuts: Sequence[KeyedBatch], wanted: Sequence[Indices]) -> Iterator[pa.RecordBatch]:
-    """Of the wanted rows of each cut, given oldest first, those that no newer cut has a version of."""
+    """Yield the wanted rows of each cut, oldest first, whose keys are in no newer cut."""
     keys = [cut.keys.take(rows) for cut, rows in zip(cuts, wanted, strict=True)]
     together = keys[0].concat(keys[1:])
     starts = np.cumsum([0, *map(len, wanted)])
@@ -204,7 +204,7 @@ def _standing(cuts: Sequence[KeyedBatch], wanted: Sequence[Indices]) -> Iterator
 
 
 def _newest(keys: MergeKeys, sequence: npt.NDArray[np.int64] | None, *, ordered: bool) -> Indices:
-    """The newest row of each key; later rows are newer unless sequence numbers say otherwise."""
+    """Return the newest row of each key; later rows are newer unless sequence numbers differ."""
     if sequence is None or bool(np.all(sequence[1:] >= sequence[:-1])):
         return keys.newest(ordered=ordered)
     by_age = np.argsort(sequence, kind="stable")
@@ -212,7 +212,7 @@ def _newest(keys: MergeKeys, sequence: npt.NDArray[np.int64] | None, *, ordered:
 
 
 class _Ages:
-    """Which of two rows is newer: by sequence number if there is one, then by rank."""
+    """Age of rows: by sequence number if available, then by rank."""
 
     def __init__(self, base: KeyedBatch, others: Sequence[KeyedBatch], other_rows: pa.RecordBatch) -> None:
         self._base_rank = base.rank

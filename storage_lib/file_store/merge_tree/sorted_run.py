@@ -1,4 +1,4 @@
-"""A sorted run: files sorted by key whose key intervals do not overlap, so that each key is in it at most once."""
+"""Sorted run: files sorted by key with disjoint key intervals, so that each key occurs at most once."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedRun:
-    """Files in key order. The caller guarantees the order."""
+    """Files in key order; the caller guarantees it."""
 
     files: tuple[DataFileMeta, ...]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on storage."""
+        """Total file size on storage, in bytes."""
         return sum(file.file_size for file in self.files)
 
     @property
     def row_count(self) -> int:
-        """Rows, those that only delete included."""
+        """Number of rows, including delete rows."""
         return sum(file.row_count for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSortedRun:
-    """A sorted run and the level of the LSM tree on which it lies."""
+    """A sorted run and its level in the LSM tree."""
 
     level: int
     run: SortedRun

@@ -1,1 +1,1 @@
-"""Compaction of one bucket: strategies decide which files, the compactor rewrites them."""
+"""Compaction of one bucket: strategies choose the files, the compactor rewrites them."""

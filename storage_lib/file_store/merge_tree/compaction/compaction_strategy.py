@@ -1,7 +1,7 @@
-"""Which files of a bucket to merge, and to which level: a decision, as a value. Compactor carries it out.
+"""Choice of the files of a bucket to merge, and of the output level, as a value for the compactor.
 
-The rules of the game: of two versions of a key the newer lies above the older, before and after; what is merged into a
-level takes in all that the level holds between its smallest and its largest key; the output never goes to level 0.
+Invariants: of two versions of a key the newer is above the older, before and after; a merge into a level includes
+all of that level between its smallest and its largest key; the output level is never 0.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionUnit:
-    """Files to become one run of ``output_level``, or a stretch of it.
+    """Files to merge into one run of ``output_level``, or a part of it.
 
-    ``older_keys`` are the key intervals of the files below the output. A row that only deletes has done its work
-    where its key lies in none of them.
+    ``older_keys`` are the key intervals of the files below the output. A delete row whose key is in none of them can be
+    dropped.
     """
 
     files: tuple[DataFileMeta, ...]
     output_level: int
     older_keys: tuple[KeyInterval, ...] = ()
     others: tuple[DataFileMeta, ...] | None = None
-    """Where old versions are looked up, or marked as deleted: the bucket's other files from level 1 up."""
+    """The bucket's other files from level 1 up, in which old versions are looked up or marked; else None."""
     level_max: int = 0
-    """The deepest level of the bucket."""
+    """Deepest level of the bucket."""
 
 
 class CompactionStrategy(Protocol):
-    """Decides; does no I/O."""
+    """Chooses files without I/O."""
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
         """Return the next unit to compact; None if nothing is due."""
 
 
 def unit_of_newest(levels: Levels, run_count: int) -> CompactionUnit:
-    """The ``run_count`` newest runs, as a unit.
+    """Return a unit of the ``run_count`` newest runs.
 
-    The output goes to just above the next run, or to the last level if there is none. Since it never goes to level 0,
-    the rest of level 0 is taken in, and level 1 where that is next.
+    The output level is just above the next run, or the last level if there is no next run. Since it is never 0, the
+    unit includes the rest of level 0, and level 1 if that comes next.
     """
     runs = levels.runs
     while run_count < len(runs) and runs[run_count].level == 0:

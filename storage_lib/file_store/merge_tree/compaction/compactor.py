@@ -1,7 +1,7 @@
-"""Carries a compaction out: rewrites what overlaps or is small, moves the rest to its new level unread.
+"""Runs a compaction: rewrites overlapping or small files, and moves the others to their new level unread.
 
 A moved file appears in ``compact_before`` with its old level and in ``compact_after`` with the new one. Surviving rows
-keep their sequence numbers and kinds. If changelog files are to be written, moved files are read for them.
+keep their sequence numbers and kinds. If changelog files have to be written, moved files are read to compute changes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from storage_lib.schema.options.table_options import ChangelogProducer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compactor:
-    """Compacts one bucket. ``merge_bytes_max`` bounds the decoded rows held at once, roughly.
+    """Compacts one bucket. ``merge_bytes_max`` limits, approximately, the decoded rows held at once.
 
     ``looks_up``: rows above level 0 are complete, so rows that leave level 0 are merged with the rows of their keys in
-    the unit's ``others``. ``producer`` says which changelog files to write; ``skips_equal`` keeps changes of no value
-    out of them. ``keeps_first`` is for first-row.
+    the unit's ``others``. ``producer`` selects the changelog files to write; ``skips_equal`` omits changes of no value
+    from them. ``keeps_first`` is for first-row.
     """
 
     key_value: KeyValueSchema
@@ -50,10 +50,10 @@ class Compactor:
     keeps_first: bool = False
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """Make the unit's files one sorted run of its output level.
+        """Merge the unit's files into one sorted run of its output level.
 
-        Empty if every file may stay as it is. On an error nothing stays behind. New files are durable once the paths
-        of ``take_unsynced`` have been synced.
+        The result is empty if no file has to change. After an error, no file is left. New files are durable once the
+        paths of ``take_unsynced`` have been synced.
         """
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
@@ -89,17 +89,17 @@ class Compactor:
         )
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
         return self.data_files.take_unsynced()
 
     def abort(self, increment: Increment) -> None:
-        """Delete the files that a compaction wrote, after its commit failed; moved files stay."""
+        """Delete the files that a compaction wrote, after its commit failed; moved files are kept."""
         old_names = {file.file_name for file in increment.compact_before}
         self.data_files.delete([file for file in increment.compact_after if file.file_name not in old_names])
         self.data_files.delete(increment.compact_changelog)
 
     def _tasks(self, unit: CompactionUnit) -> Iterator[_Task]:
-        """Neighbours in key order that have to be rewritten together, and files that need not be."""
+        """Yield neighbours in key order that have to be rewritten together, and files that need no rewrite."""
         older = CoveredKeys(unit.older_keys, self.key_value.comparable_key)
         together: list[_Piece] = []
         for section in interval_partition(unit.files, self.key_value.comparable_key):
@@ -127,7 +127,7 @@ class Compactor:
         )
 
     def _looked_up(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> tuple[DataFileMeta, ...]:
-        """The files that may hold older versions of what leaves level 0, where these matter."""
+        """Return the files that may have older versions of rows that leave level 0, if these matter."""
         fresh = [file for file in files if file.level == 0]
         matters = not self.merge_function.keeps_newest or self.producer is ChangelogProducer.LOOKUP
         if not self.looks_up or not matters or not fresh or not unit.others:
@@ -144,11 +144,11 @@ class Compactor:
         return False
 
     def _is_small(self, file: DataFileMeta) -> bool:
-        # The last file of a rewrite is shorter than its target by chance: only under half of it is joining worth it.
+        # The last file of a rewrite is usually below the target size: merge files only if below half of it.
         return file.file_size * 2 < self.data_files.target_file_size
 
     def _rows(self, task: _Task, unit: CompactionUnit, changelog: FileSeries) -> Iterator[pa.RecordBatch]:
-        """The rows of the task's output; their changes go into ``changelog`` on the way."""
+        """Yield the rows of the task's output, and add their changes to ``changelog``."""
         for piece in task.pieces:
             if piece.looked_up or piece.tells_changes:
                 yield from self._merged_with_history(piece, unit, changelog)
@@ -194,9 +194,9 @@ class Compactor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Files that overlap, or one file. ``drops_deletes``: below is nothing older, so rows that only delete may go.
+    """Files that overlap, or one file. ``drops_deletes``: nothing below is older, so delete rows are dropped.
 
-    ``looked_up`` are files outside of the unit that may hold older versions; ``merges_looked_up``: more than the newest
+    ``looked_up`` are files outside of the unit that may have older versions; ``merges_looked_up``: not only the newest
     version of a key counts.
     """
 

@@ -1,4 +1,4 @@
-"""Compacts a bucket fully after some commits, for tables whose streams see what full compactions changed."""
+"""Compacts a bucket fully after some commits, for tables whose streams read the changes of full compactions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, kw_only=True)
 class FullAfterCommits:
-    """Each commit to a bucket leaves at least one file on level 0; below ``file_count`` of them, ``strategy`` picks."""
+    """Full compaction if level 0 has ``file_count`` files, at least one per commit to the bucket; else ``strategy``."""
 
     strategy: CompactionStrategy
     file_count: int
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """Everything, or what the strategy says."""
+        """Return a full compaction, or the unit of the strategy."""
         fresh_count = sum(level_run.level == 0 for level_run in levels.runs)
         if fresh_count >= self.file_count:
             return FullCompaction().pick(levels)

@@ -1,4 +1,4 @@
-"""Full compaction: everything into one run at the last level."""
+"""Full compaction: merge all files into one run at the last level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FullCompaction:
     """Strategy of an explicit ``COMPACT``."""
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """All runs; None if they are one run at the last level already, without rows that only delete."""
+        """Return all runs; None if they are already one run at the last level without delete rows."""
         runs = levels.runs
         is_one_run = len(runs) == 1 and runs[0].level == levels.level_max
         if not runs or (is_one_run and all(file.delete_row_count == 0 for file in levels.files)):

@@ -1,6 +1,6 @@
-"""Merges whatever is in level 0 as soon as anything is, for tables that others read without it.
+"""Merges level 0 as soon as it has a file, for tables whose readers skip level 0.
 
-With deletion vectors and with first-row, engines read the levels from 1 up as they are and pass over level 0; with
+With deletion vectors and with first-row, engines read the levels from 1 up without merging and skip level 0; with
 changelog-producer=lookup their streams do: a commit is visible to them only after the next compaction. Paimon's own
 writers merge level 0 at every commit (its ForceUpLevel0Compaction).
 """
@@ -19,12 +19,12 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, kw_only=True)
 class Level0AtOnce:
-    """``strategy`` decides what beyond level 0 is due."""
+    """Level 0 is always due; ``strategy`` decides about the other levels."""
 
     strategy: CompactionStrategy
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """The strategy's unit if it takes level 0, else level 0; the strategy's where level 0 is empty."""
+        """Return the strategy's unit if it includes level 0 or level 0 is empty; else all of level 0."""
         unit = self.strategy.pick(levels)
         fresh_count = sum(level_run.level == 0 for level_run in levels.runs)
         takes_fresh = unit is not None and any(file.level == 0 for file in unit.files)

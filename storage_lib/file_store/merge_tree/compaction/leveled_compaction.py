@@ -1,18 +1,18 @@
-"""Leveled compaction, as RocksDB has it: each level a sorted run, about ``level_multiplier`` times the one above.
+"""Leveled compaction, as in RocksDB: each level a sorted run, about ``level_multiplier`` times the one above.
 
     level 0   [a] [b] [c] [d]             fresh; due by number of files
     level 4   [e ][f ][g ]                the base level: where level 0 goes; due by bytes
     level 5   [h  ][i  ][j  ][k  ][l  ]   the last level: nearly all rows, never due
 
-1. Targets are counted from the last level up, so that the shape fits whatever the table holds: a level has the target
+1. Targets are computed from the last level up, so that the shape fits any size of table: a level has the target
    of the one below divided by ``level_multiplier``. The base level is the first whose target is at most
    ``level_base_bytes``; the levels between it and level 0 stay empty.
 2. Scores: level 0 has its number of files over ``level0_trigger``, another level its bytes over its target. The highest
-   is due once it reaches 1; of equal ones the upper.
-3. Level 0 goes whole into the base level. Another level gives the next one a stretch of neighbouring files, long enough
+   is due once it reaches 1; among equals, the upper level.
+3. All of level 0 moves into the base level. Another level moves a stretch of neighbouring files to the next, enough
    to bring it down to its target: the one that overlaps the fewest bytes there.
 
-More is written than by universal compaction, less is read and kept.
+Compared with universal compaction, write amplification is higher, read and space amplification are lower.
 (https://github.com/facebook/rocksdb/wiki/Leveled-Compaction, with dynamic level sizes; its stretch is one file long)
 """
 
@@ -31,14 +31,14 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeveledCompaction:
-    """For tables that are read more than written; its numbers are table options."""
+    """Strategy for tables that are read more than written; its parameters are table options."""
 
     level0_trigger: int = 4
     level_base_bytes: int = 1 << 30
     level_multiplier: int = 5
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """Level 0, or part of a level that has outgrown its target, with what it overlaps in the next."""
+        """Return level 0, or part of a level that exceeds its target, with the overlapping files of the next level."""
         by_level = _by_level(levels)
         base_level, targets = self._targets(levels, by_level)
         scores = {0: len(by_level[0]) / self.level0_trigger}
@@ -53,13 +53,13 @@ class LeveledCompaction:
         return _unit(levels, by_level, stretch, due + 1)
 
     def _targets(self, levels: Levels, by_level: Sequence[Sequence[DataFileMeta]]) -> tuple[int, dict[int, float]]:
-        """The base level, and the target bytes of the levels from there on."""
+        """Return the base level, and the target bytes of each level from there on."""
         last = levels.level_max
         target = float(max(_bytes(files) for files in by_level[1:]))
         targets = {last: target}
         level = last
         upper = min((each for each in range(1, last) if by_level[each]), default=last)
-        # Nothing may be skipped on the way down: a level that has files stays in use, however the shape came about.
+        # No level may be skipped on the way down: a level that has files stays in use, whatever created them.
         while level > 1 and (target > self.level_base_bytes or level > upper):
             level -= 1
             target /= self.level_multiplier
@@ -68,7 +68,7 @@ class LeveledCompaction:
 
 
 def _by_level(levels: Levels) -> list[list[DataFileMeta]]:
-    """Files by level, from level 1 on in key order."""
+    """Return the files by level, from level 1 on in key order."""
     by_level: list[list[DataFileMeta]] = [[] for _ in range(levels.level_count)]
     for level_run in levels.runs:
         by_level[level_run.level] += level_run.run.files
@@ -78,7 +78,7 @@ def _by_level(levels: Levels) -> list[list[DataFileMeta]]:
 def _unit(
     levels: Levels, by_level: Sequence[Sequence[DataFileMeta]], files: Sequence[DataFileMeta], output_level: int
 ) -> CompactionUnit:
-    """``files`` and whatever of the output level lies between their smallest and their largest key."""
+    """Return a unit of ``files`` and all files of the output level that overlap their key interval."""
     return CompactionUnit(
         files=(*files, *_within(levels, files, by_level[output_level])),
         output_level=output_level,
@@ -94,7 +94,7 @@ def _within(levels: Levels, files: Sequence[DataFileMeta], others: Sequence[Data
 def _cheapest_stretch(
     levels: Levels, files: Sequence[DataFileMeta], below: Sequence[DataFileMeta], size_bytes: float
 ) -> Sequence[DataFileMeta]:
-    """The neighbours of at least ``size_bytes`` for each byte of which the fewest of ``below`` are written again."""
+    """Return the neighbours of at least ``size_bytes`` with the lowest rewrite cost in ``below`` per byte."""
     ends = [levels.comparable_key(file.max_key) for file in below]
     begins = [levels.comparable_key(file.min_key) for file in below]
     bytes_up_to = [0, *accumulate(file.file_size for file in below)]
@@ -108,7 +108,7 @@ def _cheapest_stretch(
 
 
 def _stretches(files: Sequence[DataFileMeta], size_bytes: float) -> Iterator[Sequence[DataFileMeta]]:
-    """From each file on, the fewest neighbours that hold ``size_bytes``, at least one."""
+    """For each file, yield the fewest neighbours from it on that have ``size_bytes``, at least one."""
     stop, held = 0, 0
     for start in range(len(files)):
         while stop < len(files) and (stop == start or held < size_bytes):

@@ -1,11 +1,11 @@
-"""Compaction that marks old versions as deleted in deletion vectors, so that reads of its output need not merge.
+"""Compaction that marks old versions as deleted in deletion vectors, so that its output is read without a merge.
 
     level 0   [a] [b]          the unit: merged, and moved up to level 4
     level 4   (a+b)
     level 5   [c x x][d  x ]   others: only their keys are read; x is marked, since (a+b) has a newer version
 
-Rows that only delete are dropped once the rows that they delete are marked. All vectors of a bucket are in one index
-file, which is rewritten each time, as other engines expect (docs/format.md, 1.13).
+Delete rows are dropped once the rows that they delete are marked. All vectors of a bucket are in one index
+file, which is rewritten by every compaction, as other engines expect (docs/format.md, 1.13).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkingCompactor:
-    """Compacts one bucket of a table with deletion vectors; ``compactor`` does the merging."""
+    """Compacts one bucket of a table with deletion vectors; ``compactor`` merges the rows."""
 
     compactor: Compactor
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """As ``Compactor.compact``, with the bucket's new vectors; files whose rows are all deleted are removed."""
+        """Compact as ``Compactor.compact``, with the bucket's new vectors; files without live rows are removed."""
         others = unit.others or ()
         increment = self.compactor.compact(unit)
         try:
@@ -51,13 +51,13 @@ class MarkingCompactor:
             raise
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit; an index file is durable already."""
+        """Return the paths to make durable before the commit; an index file is already durable."""
         return self.compactor.take_unsynced()
 
     def _deleted_after(
         self, unit: CompactionUnit, others: Sequence[DataFileMeta], increment: Increment
     ) -> dict[str, npt.NDArray[np.int64]]:
-        """The positions marked in each file that stays, if there are any."""
+        """Return the marked positions of each remaining file that has any."""
         moved = {file.file_name for file in increment.compact_after}
         rewritten = {file.file_name for file in increment.compact_before} - moved
         kept = [file for file in unit.files if file.file_name not in rewritten]
@@ -73,21 +73,21 @@ class MarkingCompactor:
         return {name: positions for name, positions in deleted.items() if len(positions)}
 
     def _keys_of(self, files: Iterable[DataFileMeta]) -> MergeKeys:
-        """The keys of at least one file, each once, in order."""
+        """Return the distinct keys of at least one file, sorted."""
         parts = [keys for file in files for _, keys in self._keyed(file)]
         together = parts[0].concat(parts[1:])
         return together.take(together.newest(ordered=True))
 
     def _rows_of(self, file: DataFileMeta, keys: MergeKeys) -> npt.NDArray[np.int64]:
-        """Where in the file these keys are."""
+        """Return the positions of these keys in the file."""
         hits = [start + keys.matches(part)[1] for start, part in self._keyed(file)]
         return np.concatenate(hits) if hits else np.zeros(0, dtype=np.int64)
 
     def _keyed(self, file: DataFileMeta) -> Iterable[tuple[int, MergeKeys]]:
-        """All keys of a file, batch by batch, with the position of the first of each."""
+        """Yield all keys of a file, batch by batch, with the position of each batch's first key."""
         key_value = self.compactor.key_value
         start = 0
-        # Positions count marked rows too.
+        # Positions include marked rows.
         whole = replace(file, deletion_file=None)
         for batch in self.compactor.reader.read(whole, key_value.key_names, batch_rows=BATCH_ROWS_MAX):
             yield start, merge_keys([batch.column(name) for name in key_value.key_names], key_value.key_types)

@@ -1,13 +1,14 @@
-"""Universal compaction, as RocksDB has it: by size amplification, then size ratio, then number of runs.
+"""Universal compaction, as in RocksDB: by size amplification, then size ratio, then number of runs.
 
 1. Size amplification: if all runs but the oldest are together larger than ``max_size_amplification_percent`` of the
    oldest, merge everything.
 2. Size ratio: collect runs from the newest on, until the next is larger than the collected ones times
    (100 + ``size_ratio_percent``) / 100; merge them if there are at least two.
-3. Number of runs: if there are more than ``compaction_trigger``, merge as many of the newest as bring it down to that,
+3. Number of runs: if there are more than ``compaction_trigger``, merge the newest ones to reduce the number to that,
    and more by rule 2.
 
-Rules 1 and 2 wait for ``compaction_trigger`` runs. (https://github.com/facebook/rocksdb/wiki/Universal-Compaction)
+All rules require at least ``compaction_trigger`` runs.
+(https://github.com/facebook/rocksdb/wiki/Universal-Compaction)
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from storage_lib.file_store.merge_tree.sorted_run import LevelSortedRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalCompaction:
-    """The default strategy; its numbers are table options."""
+    """Default strategy; its parameters are table options."""
 
     max_size_amplification_percent: int = 200
     size_ratio_percent: int = 1
     compaction_trigger: int = 5
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """The newest runs that one of the rules says."""
+        """Return the newest runs that the first matching rule chooses; None if no rule matches."""
         runs = levels.runs
         if len(runs) < max(2, self.compaction_trigger):
             return None

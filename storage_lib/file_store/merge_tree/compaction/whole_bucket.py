@@ -1,4 +1,4 @@
-"""Compacts all of a bucket where rows take something back, for tables that can't be merged by halves."""
+"""Compacts the whole bucket if rows retract values, for tables that can't be merged in parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from storage_lib.file_store.merge_tree.levels import Levels
 
 @dataclass(frozen=True, kw_only=True)
 class WholeBucketWithDeletes:
-    """``strategy`` decides when, and also what as long as no file has rows that delete (``layered.py`` says why)."""
+    """``strategy`` decides when to compact, and also what if no file has delete rows (``layered.py`` explains why)."""
 
     strategy: CompactionStrategy
 
     def pick(self, levels: Levels) -> CompactionUnit | None:
-        """The strategy's unit, or everything."""
+        """Return the strategy's unit, or all runs."""
         unit = self.strategy.pick(levels)
         if unit is None or all(file.delete_row_count == 0 for file in unit.files):
             return unit

@@ -1,1 +1,1 @@
-"""Merge functions: from all versions of a key to one row, one file per engine."""
+"""Merge functions: all versions of a key to one row, one module per engine."""

@@ -1,4 +1,4 @@
-"""``merge-engine=aggregation``: each column of the versions of a key is aggregated by a function of its own."""
+"""``merge-engine=aggregation``: each column has an aggregate function over the versions of a key."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation(ColumnByColumn):
-    """``aggregators`` has every column but those of the key and of ``order``."""
+    """``aggregators`` has every column except those of the key and of ``order``."""
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """These, and what tells their age."""
+        """Return these columns and those of the order."""
         return wanted | frozenset(self.order.fields)
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """Each column as its aggregator wants it."""
+        """Lift each column with its aggregator."""
         taken = retracts(kinds) if not self.removes_on_delete else kinds.to_numpy() == 1
         if taken.any():
             self._refuse_what_cannot_be_taken_back(rows.filter(pa.array(taken)))
@@ -42,7 +42,7 @@ class Aggregation(ColumnByColumn):
             },
             newest=frozenset(self.order.fields),
             required=self.required,
-            # As in Paimon, where one row that takes back is left as it came, and two are merged to a row.
+            # As in Paimon, where a single retract row stays as written, and two are merged to a row.
             counts_retracts=True,
         )
 
@@ -53,7 +53,7 @@ class Aggregation(ColumnByColumn):
 def refuse_what_cannot_be_taken_back(
     table: str, aggregators: Mapping[str, FieldAggregator], rows: pa.RecordBatch
 ) -> None:
-    """``rows`` are of kind ``-U`` or ``-D``. ``InvalidInputError`` naming the first column that can't do that."""
+    """Raise ``InvalidInputError`` naming the first column that can't retract; ``rows`` are of kind ``-U`` or ``-D``."""
     for name, aggregator in aggregators.items():
         if not aggregator.takes_back:
             message = (

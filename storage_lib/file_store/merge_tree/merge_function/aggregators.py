@@ -1,4 +1,4 @@
-"""The aggregate functions by name, and which column types each is for."""
+"""Aggregate functions by name, and the column types that each supports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIMES = frozenset({TypeRoot.DATE, TypeRoot.TIME, TypeRoot.TIMESTAMP, TypeRoot.T
 
 
 def aggregator_of(table: str, column: DataField, function: str, options: FieldOptions) -> FieldAggregator:
-    """The column's aggregator. ``InvalidInputError`` for an unknown function or one that isn't for its type."""
+    """Return the column's aggregator; raises ``InvalidInputError`` for an unknown function or wrong column type."""
     if function not in _FUNCTIONS:
         message = (
             f"table {table}: aggregate function {function!r} of column {column.name!r} is not known; use one of "
@@ -208,9 +208,9 @@ _FUNCTIONS: Mapping[str, _Function] = {
 
 
 def functions_documentation() -> str:
-    """A Markdown table of the aggregate functions."""
+    """Return a Markdown table of the aggregate functions."""
     lines = ["| function | types | value | rows of kind -U and -D |", "|---|---|---|---|"]
-    # A property, rather than a bool, where it depends on the column's type.
+    # ``takes_back`` is a property instead of a bool if it depends on the column's type.
     of_scalars = "retract scalar elements"
     retracts: dict[object, str] = {True: "retract", False: "refused"}
     for name, each in sorted(_FUNCTIONS.items()):

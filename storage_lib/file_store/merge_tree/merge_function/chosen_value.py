@@ -17,17 +17,17 @@ from storage_lib.schema.types.data_types import DataType
 
 @dataclass(frozen=True, kw_only=True)
 class LastValue:
-    """The newest value, null or not; null after the newest was taken back."""
+    """The newest value, null or not; null after the newest was retracted."""
 
     name: str = "last_value"
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """A null is a value like any other, so nothing ever has to be below."""
+        """Choose the last value; a null is a value like any other, so no row has to be below."""
         lasts = versions.lasts
         if versions.retracts is not None:
             lasts = np.where(versions.retracts[lasts], NOTHING, lasts)
@@ -37,17 +37,17 @@ class LastValue:
 
 @dataclass(frozen=True, kw_only=True)
 class LastNonNullValue:
-    """The newest value that is not null; null after one was taken back, until the next comes."""
+    """The newest value that is not null; null after a retraction, until the next value."""
 
     name: str = "last_non_null_value"
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Null would mean "not mentioned": that older values go as well is for a row below to tell."""
+        """Choose the last non-null value; a retraction goes below, since a null would mean "not mentioned"."""
         if versions.retracts is None and versions.values.null_count == 0:
             return MergedField(state=versions.picked(versions.lasts))
         added = versions.last_of(versions.is_added)
@@ -68,11 +68,11 @@ class FirstValue:
     takes_back: bool = False
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Of each key's first row."""
+        """Choose the value of each key's first row."""
         return MergedField(state=versions.picked(versions.starts))
 
 
@@ -84,28 +84,28 @@ class FirstNonNullValue:
     takes_back: bool = False
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Of each key's first row that has one."""
+        """Choose the value of each key's first row that has one."""
         return MergedField(state=versions.picked(versions.first_of(versions.is_added)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extreme:
-    """The greatest or the least value; nulls don't count. Ordered as keys are (comparable_key.py)."""
+    """The greatest or the least value; nulls are ignored. Ordered like keys (comparable_key.py)."""
 
     name: str
     type: DataType
     takes_back: bool = False
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """By integers that order like the values."""
+        """Compare integers in the order of the values."""
         present = versions.only(versions.is_added)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -123,17 +123,17 @@ class Extreme:
 
 @dataclass(frozen=True, kw_only=True)
 class BooleanExtreme:
-    """``bool_and`` and ``bool_or``; nulls don't count."""
+    """``bool_and`` and ``bool_or``; nulls are ignored."""
 
     name: str
     takes_back: bool = False
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """The least, or the greatest, of false and true."""
+        """Choose the least, or the greatest, of false and true."""
         present = versions.only(versions.is_added)
         values = present.values.to_numpy(zero_copy_only=False).astype(np.bool_)
         if not len(present.starts):

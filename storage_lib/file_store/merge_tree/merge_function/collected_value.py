@@ -1,8 +1,8 @@
 """Aggregate functions that collect: ``collect`` (arrays) and ``merge_map`` (maps).
 
-What arrays and maps hold is laid out as one row per entry, entries of a key one after the other, oldest first:
+Entries of arrays and maps are laid out as one row per entry, all entries of a key together, oldest first:
 
-    entry     a   b   a   c   a     ids tell equal entries of one key apart from others
+    entry     a   b   a   c   a     equal entries of one key have the same id
     taken                     x     the last event of an entry, or the number of them, decides whether it stays
 """
 
@@ -23,10 +23,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Collect:
-    """The elements of all arrays, oldest first; nulls for arrays don't count, nulls in them do.
+    """The elements of all arrays, oldest first; null arrays are ignored, null elements are kept.
 
-    ``distinct``: each once. Else each as often as it was added more than taken back. Where something was taken back,
-    the order of what is left may vary with compactions. ``compares``: whether elements can be compared, as both needs.
+    ``distinct``: each element once; else as often as its additions exceed its retractions. After retractions,
+    the order of the remaining elements may depend on compactions. ``compares``: elements can be compared, as both need.
     """
 
     distinct: bool
@@ -35,11 +35,11 @@ class Collect:
 
     @property
     def takes_back(self) -> bool:
-        """Where elements can be found again."""
+        """Whether elements can be retracted: only if they can be compared."""
         return self.compares
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """An array may have repeats already."""
+        """Remove repeated elements of each array if ``distinct``."""
         if not self.distinct:
             return values
         starts = np.arange(len(values))
@@ -47,7 +47,7 @@ class Collect:
         return self.merge(rows, final=False).state
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Retracted elements that are not among these versions go to ``below``."""
+        """Collect elements; retracted elements that are not among these versions go to ``below``."""
         present = versions.only(versions.is_valid)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -62,17 +62,17 @@ class Collect:
 
 @dataclass(frozen=True, kw_only=True)
 class MergeMap:
-    """The entries of all maps; of one key the newest, unless it was taken back since. Nulls for maps don't count."""
+    """The entries of all maps, for one key the newest, unless it was retracted later. Null maps are ignored."""
 
     name: str = "merge_map"
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Keys that were taken back and are not among these go below."""
+        """Merge entries; retracted keys that are not among these go to ``below``."""
         present = versions.only(versions.is_valid)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -84,14 +84,14 @@ class MergeMap:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ids:
-    """Equal entries of a key have one id; ``order`` sorts by it, ``starts`` says where in that order each begins."""
+    """Equal entries of a key have one id; ``order`` sorts by id, ``starts`` has the position where each id begins."""
 
     order: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     taken: Mask
 
     def told_by_last(self, *, first: bool) -> tuple[Mask, Mask]:
-        """Which entries stay: the first, or the last, addition since the last time it was taken; and which are gone."""
+        """Return the entries that stay, first or last additions after retractions; and retractions for ``below``."""
         taken = self.taken[self.order]
         place = np.arange(len(taken))
         last_taken = np.maximum.reduceat(np.where(taken, place, -1), self.starts)
@@ -104,7 +104,7 @@ class _Ids:
         return self._mask(chosen[is_there]), self._mask(last_taken[~is_there])
 
     def told_by_number(self) -> tuple[Mask, Mask]:
-        """Which stay: the oldest additions, as many as there are more than were taken; and which are gone."""
+        """Return the entries that stay, the oldest in excess of retractions; and retractions for ``below``."""
         taken = self.taken[self.order]
         takes = np.add.reduceat(taken.astype(np.int64), self.starts)
         left = self._counts - 2 * takes
@@ -117,7 +117,7 @@ class _Ids:
         return np.diff(np.append(self.starts, len(self.order)))
 
     def _rank(self, chosen: Mask) -> npt.NDArray[np.int64]:
-        """For each entry how many chosen ones with its id come before it."""
+        """Return for each entry how many chosen entries with its id precede it."""
         before: npt.NDArray[np.int64] = np.cumsum(chosen) - chosen
         return before - np.repeat(before[self.starts], self._counts)
 
@@ -129,7 +129,7 @@ class _Ids:
 
 @dataclass(frozen=True, kw_only=True)
 class _Entries:
-    """``group`` is each entry's key, as the number of those present; ``taken`` whether it is taken back."""
+    """``group`` is the number of each entry's key among those present; ``taken`` whether the entry is retracted."""
 
     group: npt.NDArray[np.int64]
     taken: Mask
@@ -142,7 +142,7 @@ class _Entries:
         return cls(group=np.repeat(groups, lengths), taken=np.repeat(retracts, lengths))
 
     def ids(self, values: pa.Array) -> _Ids:
-        """``values`` identify the entries."""
+        """Return the ids of the entries, which are identified by ``values``."""
         codes = pc.dictionary_encode(values, null_encoding="encode")
         ids = self.group * (len(codes.dictionary) + 1) + codes.indices.to_numpy().astype(np.int64)
         order = np.argsort(ids, kind="stable")
@@ -151,9 +151,9 @@ class _Entries:
         return _Ids(order=order, starts=starts, taken=self.taken)
 
     def lists(self, chosen: Mask, present: FieldVersions, *, taken: bool = False) -> pa.Array:
-        """The chosen entries as an array or a map for each of all keys.
+        """Return the chosen entries as an array or a map for each key.
 
-        Null where nothing was added; or, of what is ``taken``, where there is none.
+        Null for a key without additions; with ``taken``, null for a key without chosen entries.
         """
         kept = pa.array(np.flatnonzero(chosen))
         counts = np.bincount(self.group[chosen], minlength=len(present.starts))

@@ -1,4 +1,4 @@
-"""What the merge functions share that make a row of a key column by column, each column from all its versions."""
+"""Base of merge functions that merge a key column by column, each column from all its versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 class ColumnByColumn(ABC):
     """``aggregators`` are those of columns that have one, ``required`` columns are NOT NULL.
 
-    ``removes_on_delete``: a deletion takes the whole row away, whatever its columns' aggregators say.
+    ``removes_on_delete``: a deletion removes the whole row, whatever its columns' aggregators do.
     """
 
     table: str
@@ -34,11 +34,11 @@ class ColumnByColumn(ABC):
 
     @property
     def keeps_newest(self) -> bool:
-        """It looks at all."""
+        """Return False: all versions count."""
         return False
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """Column by column; a key that nothing was added to has no row."""
+        """Merge each column; a key without additions has no row."""
         if self.removes_on_delete:
             versions = after_removal(versions).versions
         merged = self._merged(versions, final=final)
@@ -47,7 +47,7 @@ class ColumnByColumn(ABC):
         return without_deleted_values(merged.merged(), self._kept) if self.removes_on_delete else merged.merged()
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """Deletions that new rows followed, or values that were taken back before they came."""
+        """Return deletions followed by new rows, or values that were retracted before they were added."""
         if versions.retracts is None:
             return None
         if self.removes_on_delete:
@@ -56,15 +56,15 @@ class ColumnByColumn(ABC):
 
     @property
     def _kept(self) -> frozenset[str]:
-        """The columns that a deletion needs."""
+        """Columns that a deletion needs."""
         return self.required.union(self.order.fields)
 
     @abstractmethod
     def _merged(self, versions: Versions, *, final: bool) -> MergedRows:
-        """Every column of ``versions`` that is not the key's."""
+        """Merge every column of ``versions`` outside the key."""
 
     def _lifted_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Each column as its aggregator wants it."""
+        """Lift each column with its aggregator."""
         columns = [
             self.aggregators[name].lifted(column) if name in self.aggregators else column
             for name, column in zip(rows.schema.names, rows.columns, strict=True)

@@ -26,11 +26,11 @@ class Sum:
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """Taking back is adding the negative, so one number tells it all."""
+        """Add the values; a retraction adds the negative, so one number is sufficient."""
         present = versions.only(versions.is_valid)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -40,7 +40,7 @@ class Sum:
         return MergedField(state=total, alone=self._negative(present, total), neutral=0)
 
     def _negative(self, present: FieldVersions, total: pa.Array) -> pa.Array:
-        """For keys that were only taken from; others don't need it, so theirs may be null."""
+        """Return the negative total for keys with retractions only; it may be null for other keys."""
         assert present.retracts is not None  # noqa: S101  else nothing is negative
         only_taken = present.spread(pa.array(np.logical_and.reduceat(present.retracts, present.starts)))
         taken = pc.if_else(pc.fill_null(only_taken, fill_value=False), total, pa.scalar(None, total.type))
@@ -63,7 +63,7 @@ class Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """How many values were not null, less those taken back. A stored count is a sum of ones."""
+    """Number of non-null values minus retracted ones. A stored count is a sum of ones."""
 
     table: str
     column: str
@@ -71,11 +71,11 @@ class Count:
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """1 for a value, 0 for a null."""
+        """Return 1 for a value, 0 for a null."""
         return values.is_valid().cast(pa.int8()).cast(values.type)
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
-        """As a sum."""
+        """Add the counts."""
         return Sum(table=self.table, column=self.column, name=self.name).merge(versions, final=final)
 
 
@@ -83,8 +83,8 @@ class Count:
 class Product:
     """Product of added values divided by the product of retracted values; nulls are ignored.
 
-    A quotient of integers is cut towards zero, one of decimals rounded half up, at the end: until then dividend and
-    divisor are kept apart.
+    A quotient of integers is truncated towards zero, one of decimals rounded half up, in the final merge only: until
+    then dividend and divisor are stored separately.
     """
 
     table: str
@@ -93,11 +93,11 @@ class Product:
     takes_back: bool = True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
-        """The divisor goes below until the merge is final."""
+        """Multiply the values; the divisor goes below until the merge is final."""
         product = self._product(versions.only(versions.is_added))
         if versions.retracts is None:
             return MergedField(state=product)
@@ -133,7 +133,7 @@ class Product:
             if overflows.any():
                 raise too_large(self.table, self.column, self.name, kind)
             return present.spread(decimals)
-        # Python integers, multiplied in NumPy's loop, can't overflow.
+        # Python integers, multiplied in NumPy's loop, do not overflow.
         products = np.multiply.reduceat(present.values.to_numpy().astype(object), present.starts)
         limits = np.iinfo(kind.to_pandas_dtype())
         if bool(((products < limits.min) | (products > limits.max)).any()):
@@ -143,7 +143,7 @@ class Product:
 
 @dataclass(frozen=True, kw_only=True)
 class ListAgg:
-    """Texts joined by a delimiter in the order of their age; nulls don't count. ``distinct``: each part once."""
+    """Strings joined by a delimiter, oldest first; nulls are ignored. ``distinct``: each part only once."""
 
     delimiter: str = ","
     distinct: bool = False
@@ -151,11 +151,11 @@ class ListAgg:
     takes_back: bool = False
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """A value that is a list already loses its repeats, if they are not wanted."""
+        """Remove repeated parts of each value if ``distinct``."""
         return self._without_repeats(values) if self.distinct else values
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:  # noqa: ARG002  of the protocol
-        """By one list per key."""
+        """Join one list per key."""
         present = versions.only(versions.is_added)
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
@@ -170,7 +170,7 @@ class ListAgg:
 
 
 def too_large(table: str, column: str, name: str, kind: pa.DataType) -> InvalidInputError:
-    """A result that its column can't hold; better refused than wrong."""
+    """Return the error for a result that its column can't store."""
     message = (
         f"table {table}: the {name} of column {column!r} is too large for {kind} in at least one row. Widen the "
         "column's type, or take the largest values out"

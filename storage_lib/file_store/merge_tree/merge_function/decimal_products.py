@@ -1,7 +1,7 @@
 """Products and quotients of decimals by group, each rounded half up to the column's scale, as Paimon's Java core does.
 
 Source: ``FieldProductAgg`` and ``Decimal.fromBigDecimal`` of apache/paimon. Rounding makes a product of decimals depend
-on the order: within a merge the oldest comes first, but a merge starts from the rounded result of an earlier one.
+on the order: a merge multiplies the oldest first, but starts from the rounded result of an earlier merge.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _WORD_BITS = 64
 _WORD = (1 << _WORD_BITS) - 1
 
 Integers = npt.NDArray[np.object_]
-"""Python's own, which have no limit; NumPy loops over them."""
+"""Python integers, which have no limit; NumPy loops over them."""
 
 
 def decimal_products(values: pa.Array, starts: npt.NDArray[np.int64]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """The product of each group, in the type of ``values``, and which of them don't fit into it (those are garbage).
+    """Return the product of each group, in the type of ``values``, and which of them overflow (these are garbage).
 
-    ``values`` (decimal128) hold no nulls.
+    ``values`` (decimal128) have no nulls.
     """
     unit = 10**values.type.scale
 
@@ -38,9 +38,9 @@ def decimal_products(values: pa.Array, starts: npt.NDArray[np.int64]) -> tuple[p
 
 
 def decimal_quotients(dividends: pa.Array, divisors: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Each of the ``dividends`` by its divisor, a null one being 1, and which of them don't fit; null stays null.
+    """Divide ``dividends`` by ``divisors``, and return which quotients overflow.
 
-    Raises ``ZeroDivisionError``.
+    A null divisor counts as 1; a null dividend stays null. Raises ``ZeroDivisionError``.
     """
     kind = dividends.type
     unit = 10**kind.scale
@@ -58,7 +58,7 @@ def decimal_quotients(dividends: pa.Array, divisors: pa.Array) -> tuple[pa.Array
 
 
 def _rounded(dividend: int, divisor: int) -> int:
-    """The quotient, halves away from zero."""
+    """Return the quotient, with halves rounded away from zero."""
     quotient, rest = divmod(abs(dividend), abs(divisor))
     quotient += 2 * rest >= abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient

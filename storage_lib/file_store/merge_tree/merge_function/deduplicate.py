@@ -1,4 +1,4 @@
-"""``merge-engine=deduplicate``: the newest version of a key is its row; if that retracts, there is none."""
+"""``merge-engine=deduplicate``: the newest version of a key is its row; if that retracts, the key has no row."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 @dataclass(frozen=True, kw_only=True)
 class Deduplicate:
-    """Where the order of arrival decides, the merge itself does it all, and this class is only asked whether it may."""
+    """Keeps the newest version. Without sequence fields, readers and writers do so themselves, without ``merge``."""
 
     order: SequenceOrder = field(default_factory=SequenceOrder)
 
     @property
     def keeps_newest(self) -> bool:
-        """If no column says otherwise."""
+        """Return True without sequence fields."""
         return not self.order.fields
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """These, and what tells their age."""
+        """Return these columns and those of the order."""
         return wanted | frozenset(self.order.fields)
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """As they are."""
+        """Return rows and kinds unchanged."""
         return rows, kinds
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """The last version of each key."""
+        """Return the last version of each key."""
         newest = versions.rows.take(pa.array(versions.ends - 1))
         if not final or versions.retracts is None:
             return newest
@@ -40,4 +40,4 @@ class Deduplicate:
 
 
 DEDUPLICATE = Deduplicate()
-"""The engine of a table that names none."""
+"""Default merge function."""

@@ -1,7 +1,7 @@
-"""Sums of integers and decimals by group that are exact, whatever their size, or known to overflow.
+"""Exact sums of integers and decimals by group, with detection of overflows.
 
-A number is taken apart into words of 32 bits, each of which is added up by itself in 64 bits: that can't overflow for
-less than 2^31 rows. Carries are settled at the end, and what is left over in the highest word is an overflow.
+A number is split into words of 32 bits, which are summed separately in 64 bits: that can't overflow for
+less than 2^31 rows. Carries are propagated at the end, and an excess in the highest word is an overflow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ WORDS_OF_DECIMAL = 4
 def exact_sums(
     values: pa.Array, starts: npt.NDArray[np.int64], subtracted: npt.NDArray[np.bool_] | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """The sum of each group, in the type of ``values``, and which of them don't fit into it (those are garbage).
+    """Return the sum of each group, in the type of ``values``, and which of them overflow (these are garbage).
 
-    ``values`` (integers of up to 64 bits, or decimal128) hold no nulls; the ``subtracted`` ones count negative.
+    ``values`` (integers of up to 64 bits, or decimal128) have no nulls; the ``subtracted`` ones are negated.
     """
     words = _words(values)
     if subtracted is not None:
@@ -43,7 +43,7 @@ def exact_sums(
 
 
 def _words(values: pa.Array) -> list[npt.NDArray[np.int64]]:
-    """From the lowest on; the highest carries the sign."""
+    """Return the words of 32 bits, lowest first; the highest has the sign."""
     if pa.types.is_decimal(values.type):
         stored = np.frombuffer(values.buffers()[1], dtype="<u4").reshape(-1, WORDS_OF_DECIMAL)
         stored = stored[values.offset : values.offset + len(values)]
@@ -56,7 +56,7 @@ def _words(values: pa.Array) -> list[npt.NDArray[np.int64]]:
 
 
 def _is_outside(high: npt.NDArray[np.int64], low: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
-    """Whether numbers of 128 bits are at or beyond plus or minus ``bound``."""
+    """Return whether numbers of 128 bits are at or beyond plus or minus ``bound``."""
     bound_high, bound_low = np.int64(bound >> 64), np.uint64(bound & ((1 << 64) - 1))
     floor_high, floor_low = np.int64(-bound >> 64), np.uint64(-bound & ((1 << 64) - 1))
     too_great = (high > bound_high) | ((high == bound_high) & (low >= bound_low))

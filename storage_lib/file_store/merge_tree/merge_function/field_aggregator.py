@@ -1,11 +1,11 @@
 """Aggregation of one column when versions of a key are merged. One aggregator per aggregate function.
 
-A merged column has up to three faces, since a merge that is not final has to hand on what was taken back too:
+A merged column has up to three parts, since a merge that is not final has to pass on retractions:
 
-    state   the column of the merged row, where any version added something
-    below   what must be in an older row below it, since the state can't tell it: a value that was taken back although
-            it is not among these versions. Null: nothing
-    alone   the column of a row that only takes back, where no version added anything
+    state   the column of the merged row, if any version is an addition
+    below   the value of an older row below it, which the state can't express: a retracted value that
+            is not among these versions. Null: none
+    alone   the column of a retract row, if no version is an addition
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from storage_lib.file_store.merge_tree.merge_function.field_versions import Fiel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedField:
-    """One value for each key. ``below`` is None if nothing ever has to be, ``alone`` if it is the same as ``below``.
+    """One value for each key. ``below`` is None if never needed, ``alone`` if it equals ``below``.
 
-    ``neutral`` stands for nothing in a column that is NOT NULL; without it any version's value does.
+    ``neutral`` replaces null in a NOT NULL column; without it, any version's value does.
     """
 
     state: pa.Array
@@ -32,43 +32,43 @@ class MergedField:
 
 
 class FieldAggregator(Protocol):
-    """Frozen, picklable; knows its column's type."""
+    """Frozen, picklable; created for one column type."""
 
     @property
     def name(self) -> str:
-        """The aggregate function, as options spell it."""
+        """Name of the aggregate function in options."""
 
     @property
     def takes_back(self) -> bool:
-        """Whether ``-U`` and ``-D`` are defined for it."""
+        """Whether the function supports ``-U`` and ``-D``."""
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """Values as a writer got them, as states."""
+        """Convert input values to states."""
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
-        """The column of each key. ``final``: nothing older is left. Raises ``InvalidInputError`` on overflow."""
+        """Merge each key's values. ``final``: nothing older exists. Raises ``InvalidInputError`` on overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IgnoreRetract:
-    """``fields.<f>.ignore-retract``: rows that take back leave this column as it is."""
+    """``fields.<f>.ignore-retract``: retract rows leave this column unchanged."""
 
     aggregator: FieldAggregator
 
     @property
     def name(self) -> str:
-        """The same."""
+        """Name of the inner aggregator."""
         return self.aggregator.name
 
     @property
     def takes_back(self) -> bool:
-        """By doing nothing."""
+        """Return True: retractions are ignored."""
         return True
 
     def lifted(self, values: pa.Array) -> pa.Array:
-        """The same."""
+        """Lift with the inner aggregator."""
         return self.aggregator.lifted(values)
 
     def merge(self, versions: FieldVersions, *, final: bool) -> MergedField:
-        """Of what was added."""
+        """Merge the added values only."""
         return self.aggregator.merge(versions.without_retracts(), final=final)

@@ -1,4 +1,4 @@
-"""The values of one column in the versions of many keys, and the picking of one of each key's."""
+"""Values of one column in the versions of many keys, and selection of one value per key."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 NOTHING = -1
-"""In place of a row's position: there is none."""
+"""Position that stands for no row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldVersions:
-    """``values`` key by key, oldest first; ``starts`` says where each key begins, every key having at least one.
+    """Values by key, oldest first; ``starts`` has the position where each key begins. No key is empty.
 
-    ``numbers`` are these keys' places among all ``count`` keys of the merge: a key may have no values here.
-    ``retracts`` tells which values are taken back; None if none is.
+    ``numbers`` are the indices of these keys among all ``count`` keys of the merge: a key may have no values here.
+    ``retracts`` marks the retracted values; None if there are none.
     """
 
     values: pa.Array
@@ -29,21 +29,21 @@ class FieldVersions:
 
     @property
     def lasts(self) -> npt.NDArray[np.int64]:
-        """The newest row of each key."""
+        """Position of each key's newest row."""
         return np.append(self.starts[1:], len(self.values))[: len(self.starts)] - 1
 
     @property
     def is_valid(self) -> npt.NDArray[np.bool_]:
-        """Which values are not null."""
+        """Mask of values that are not null."""
         return self.values.is_valid().to_numpy(zero_copy_only=False)
 
     @property
     def is_added(self) -> npt.NDArray[np.bool_]:
-        """Which values are neither null nor taken back."""
+        """Mask of values that are neither null nor retracted."""
         return self.is_valid if self.retracts is None else self.is_valid & ~self.retracts
 
     def only(self, rows: npt.NDArray[np.bool_]) -> FieldVersions:
-        """The same without the other rows."""
+        """Return the versions without the other rows."""
         if bool(rows.all()):
             return self
         kept = np.flatnonzero(rows)
@@ -58,23 +58,23 @@ class FieldVersions:
         )
 
     def without_retracts(self) -> FieldVersions:
-        """Only what is added."""
+        """Return the added values only."""
         return self if self.retracts is None else self.only(~self.retracts)
 
     def last_of(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """The newest of those rows of each key, or ``NOTHING``."""
+        """Return the newest of those rows of each key, or ``NOTHING``."""
         positions = np.where(rows, np.arange(len(rows)), NOTHING)
         return np.maximum.reduceat(positions, self.starts) if len(self.starts) else self.starts
 
     def first_of(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """The oldest of those rows of each key, or ``NOTHING``."""
+        """Return the oldest of those rows of each key, or ``NOTHING``."""
         if not len(self.starts):
             return self.starts
         first = np.minimum.reduceat(np.where(rows, np.arange(len(rows)), len(rows)), self.starts)
         return np.where(first < len(rows), first, NOTHING)
 
     def picked(self, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """One value for each of all keys: that of the row, null for ``NOTHING`` and for keys without values."""
+        """Return one value per key of the merge: the row's, or null for ``NOTHING`` and for keys without values."""
         if len(self.starts) == self.count:
             return pick(self.values, rows)
         everywhere = np.full(self.count, NOTHING)
@@ -82,7 +82,7 @@ class FieldVersions:
         return pick(self.values, everywhere)
 
     def spread(self, values: pa.Array) -> pa.Array:
-        """A value of each key here, for each of all keys; null for the others."""
+        """Extend values of the keys here to all keys of the merge, with null for the others."""
         if len(self.starts) == self.count:
             return values
         everywhere = np.full(self.count, NOTHING)
@@ -91,11 +91,11 @@ class FieldVersions:
 
 
 def pick(values: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
-    """The values of those rows; null for ``NOTHING``."""
+    """Return the values of those rows; null for ``NOTHING``."""
     missing = rows < 0
     return values.take(pa.array(rows, mask=missing) if missing.any() else pa.array(rows))
 
 
 def rebuilt(like: pa.Schema, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """A batch of those columns with the names and types of another."""
+    """Return a batch of those columns with the names and types of another."""
     return pa.RecordBatch.from_arrays(list(columns), schema=like)

@@ -1,4 +1,4 @@
-"""``merge-engine=first-row``: the oldest version of a key remains its row permanently."""
+"""``merge-engine=first-row``: the oldest version of a key permanently remains its row."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRow:
-    """``table`` is its name in messages."""
+    """Keeps the oldest version. ``table`` is its name in messages."""
 
     table: str
     order: SequenceOrder = field(default_factory=SequenceOrder)
 
     @property
     def keeps_newest(self) -> bool:
-        """It keeps the oldest."""
+        """Return False: the oldest version is kept."""
         return False
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """These alone."""
+        """Return these columns unchanged."""
         return wanted
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """As they are; rows that take back are refused."""
+        """Return rows and kinds unchanged; raises ``InvalidInputError`` for rows of kind ``-U`` or ``-D``."""
         if retracts(kinds).any():
             message = (
                 f"table {self.table}: merge-engine=first-row never changes the first row of a key, but the input has "
@@ -39,5 +39,5 @@ class FirstRow:
         return rows, kinds
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:  # noqa: ARG002  of the protocol
-        """The first version of each key."""
+        """Return the first version of each key."""
         return versions.rows.take(pa.array(versions.starts))

@@ -1,9 +1,8 @@
 """Deletions that remove a whole record by the sequence of a group (``partial-update.remove-record-on-sequence-group``).
 
-A ``-D`` whose sequence, in a group that the option names, is not smaller than what the key had before removes the
-record; one that comes too late takes back only what it speaks of. What is added afterwards begins from the row that
-the deletion tells, sequences included, so that an older row which comes late does not count as a newer one.
-
+A ``-D`` whose sequence, in a group that the option names, is not smaller than the key's earlier ones removes the
+record; a late one only retracts its own columns. Later additions start from the row of the deletion, including its
+sequences, so that a late, older row does not count as newer.
 Source: ``PartialUpdateMergeFunction.retractWithSequenceGroup`` of apache/paimon.
 """
 
@@ -31,13 +30,13 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class GroupRemoval:
-    """The versions of keys, and the deletions among them that remove a record by one of the ``groups``."""
+    """Versions of keys, and the deletions among them that remove a record by one of the ``groups``."""
 
     versions: Versions
     groups: tuple[SequenceGroup, ...]
 
     def based(self) -> tuple[Versions, Flags]:
-        """Rows that remain: of a recreated record those from its deletion on, which counts as added; else the deletion.
+        """Return the remaining rows: a recreated record's from its deletion (as an addition) on; else the deletion.
 
         Also returns which rows are such deletions: a record restarts from all their columns, including those of groups
         without a sequence.
@@ -53,19 +52,19 @@ class GroupRemoval:
         return only_rows(Versions(rows=rows, starts=self.versions.starts), stays), bases[stays]
 
     def after(self) -> Versions:
-        """Rows above ``below``: of a recreated record those added after the deletion."""
+        """Return the rows above ``below``: of a recreated record those added after the deletion."""
         return only_rows(self.versions, self._stays(with_deletion=False))
 
     def below(self) -> pa.RecordBatch | None:
-        """The deletions that rows were added after, as they came; None if there is none."""
+        """Return the deletions followed by additions, unchanged; None if there are none."""
         if not self._begins_anew.any():
             return None
         return self.versions.rows.take(pa.array(self._last[self._begins_anew]))
 
     def with_deletions(self, merged: pa.RecordBatch) -> pa.RecordBatch:
-        """One row for each key: ``merged``, and of records that were only removed the deletion, as it came.
+        """Return one row per key: from ``merged``, or for removed records that were not recreated, the deletion.
 
-        Whether it removes anything, and what else it takes back if not, is for what lies below to tell.
+        Only the rows below decide whether it removes the record, or which columns it retracts if not.
         """
         is_gone = (self._last != NOTHING) & ~self._begins_anew
         if not is_gone.any():
@@ -85,7 +84,7 @@ class GroupRemoval:
 
     @cached_property
     def _begins_anew(self) -> Flags:
-        """Which keys were removed and then added to."""
+        """Mask of keys that were removed and then added to."""
         retracts = self.versions.retracts
         added = np.ones(self.versions.rows.num_rows, dtype=np.bool_) if retracts is None else ~retracts
         follows = np.arange(len(added)) > self._last[self.versions.group_of_row]
@@ -94,15 +93,15 @@ class GroupRemoval:
 
     @cached_property
     def _last(self) -> Positions:
-        """The last deletion of each key that removes its record, or ``NOTHING``."""
+        """Last deletion of each key that removes its record, or ``NOTHING``."""
         deletes = self.versions.rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE
         ranks = [sequence_ranks(self.versions.rows, group.fields) for group in self.groups]
         if len(ranks) == 1:
-            # A deletion has the greatest sequence so far, so what it removes makes no other one less than it was.
+            # A deletion has the greatest sequence so far, so the rows it removes do not affect the rank of later ones.
             return self._last_of(deletes & self._is_greatest(ranks[0]))
         last = np.full(len(self.versions.starts), NOTHING)
         while True:
-            # Another group's sequence begins again with that of the deletion.
+            # The sequence of another group restarts from that of the deletion.
             forgotten = np.arange(len(deletes)) < last[self.versions.group_of_row]
             left = [np.where(forgotten, NOTHING, each) for each in ranks]
             removes = deletes & np.logical_or.reduce([self._is_greatest(each) for each in left])
@@ -112,8 +111,8 @@ class GroupRemoval:
             last = np.where(first == NOTHING, last, first)
 
     def _is_greatest(self, ranks: Positions) -> Flags:
-        """Whether a row has a sequence that is not smaller than any of its key so far."""
-        # Keys one above the other, so that one running maximum does for all of them.
+        """Return whether a row has a sequence that is not smaller than any earlier one of its key."""
+        # Give each key a higher range of numbers, so that one running maximum works for all keys.
         stacked = self.versions.group_of_row * (len(ranks) + 2) + ranks
         greatest: Flags = (ranks != NOTHING) & (stacked == np.maximum.accumulate(stacked))
         return greatest
@@ -127,7 +126,7 @@ class GroupRemoval:
 
 
 def sequence_ranks(rows: pa.RecordBatch, fields: Sequence[str]) -> Positions:
-    """Numbers that order rows as their sequences do, nulls first; ``NOTHING`` for a sequence that is all null."""
+    """Return ranks that order rows by their sequences, nulls first; ``NOTHING`` for a sequence of nulls only."""
     columns = [rows.column(name) for name in fields]
     has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])
     frame = pl.DataFrame({str(place): pl.from_arrow(column) for place, column in enumerate(columns)})

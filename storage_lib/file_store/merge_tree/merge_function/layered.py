@@ -1,4 +1,4 @@
-"""Merge functions for which one row does not always tell what several versions did."""
+"""Merge functions that may need two rows per key to represent several versions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 @runtime_checkable
 class LayeredMergeFunction(MergeFunction, Protocol):
-    """To delete a row and to add to it later is not the same as to add to it: there are two things to hand on.
+    """Function whose merge may need a second, older row: a deletion followed by an addition differs from an addition.
 
-    A sorted run has one row per key. So a flush writes what is to be below into a file of its own, older than the
-    other, and a compaction that meets rows which take back merges the whole bucket, where nothing has to be below.
+    A sorted run has one row per key. So a flush writes the older rows to a separate, older file, and a compaction of
+    files with retract rows merges the whole bucket, where no older row is needed.
     """
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """Rows to store below the result of a non-final ``merge``; sorted by key, at most one row per key.
+        """Return the rows to store below the result of a non-final ``merge``; sorted, at most one row per key.
 
-        None: nothing, as nearly always. These rows take back, and are older than the merged rows of the same keys.
+        None, as in most cases: no such rows. They are retract rows, and older than the merged rows of the same keys.
         """

@@ -1,4 +1,4 @@
-"""A table's options -> its merge function, or the reason why there is none."""
+"""Create a table's merge function from its options, or explain why they are invalid."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class _Engine:
                 seen[name] = group.option
 
     def _columns(self, order: SequenceOrder) -> list[DataField]:
-        """Columns to merge; the others are equal in all versions, or order them."""
+        """Return the columns to merge; the others are equal in all versions, or order them."""
         names = {*self.schema.primary_keys, *order.fields}
         for name in self.fields.functions:
             if name in names:

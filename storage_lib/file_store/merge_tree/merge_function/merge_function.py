@@ -1,9 +1,9 @@
 """Merge functions: combine the versions of one key into one row, or none.
 
-Merging is done at a flush, at a compaction and at a read, in any order that time brings. So a merge function has a
-law to keep, and tests/file_store/merge_tree/test_merge_laws.py holds it to it: however the versions of a key are cut
-into runs, and whichever neighbours are merged first, the last merge gives the same row. What a merge hands out is
-therefore a version like any other until it is *final*, that is, until nothing older can be left.
+Flushes, compactions and reads merge versions, in any order. So a merge function has to obey a law, which
+tests/file_store/merge_tree/test_merge_laws.py checks: however the versions of a key are divided
+into runs, and whichever neighbours are merged first, the last merge gives the same row. Therefore the result of a
+merge is a version like any other unless the merge is *final*, that is, unless nothing older can exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage_lib.file_store.merge_tree.merge_function.sequence_order import Sequ
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 
 RETRACT_BIT = 1
-"""UPDATE_BEFORE (1) and DELETE (3) are the odd codes of ``RowKind``."""
+"""Bit set in UPDATE_BEFORE (1) and DELETE (3), the odd codes of ``RowKind``."""
 
 
 class MergeFunction(Protocol):
@@ -26,37 +26,37 @@ class MergeFunction(Protocol):
 
     @property
     def order(self) -> SequenceOrder:
-        """Which of two versions of a key is newer."""
+        """Order of the versions of a key."""
 
     @property
     def keeps_newest(self) -> bool:
-        """Whether a merge is nothing but the choice of the version with the highest sequence number.
+        """Whether a merge only chooses the version with the highest sequence number.
 
-        Then nobody calls ``merge``: readers and writers have a faster way for it.
+        Then ``merge`` is never called: readers and writers have a faster way.
         """
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """The table columns that a merge has to see for these to come out right, these included."""
+        """Return the table columns that a merge needs to compute these, including them."""
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """Rows and kinds as a writer got them, as versions: what each row makes of a key that had none.
+        """Convert input rows and kinds to versions: the row that each makes of a key without a row.
 
-        May leave rows out. Raises ``InvalidInputError`` for a kind of change that this function can't merge.
+        May omit rows. Raises ``InvalidInputError`` for a kind of change that this function can't merge.
         """
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """One row per key at most, sorted by key, with the columns of ``versions``.
+        """Return at most one row per key, sorted by key, with the columns of ``versions``.
 
-        ``final``: nothing older is left, so what only takes away has done its work and is dropped.
+        ``final``: nothing older exists, so rows that only retract are dropped.
         """
 
 
 def retracts(kinds: pa.Int8Array) -> npt.NDArray[np.bool_]:
-    """Which rows take their key away."""
+    """Return which rows retract."""
     return (kinds.to_numpy() & RETRACT_BIT).astype(np.bool_)
 
 
 def without_retracts(rows: pa.RecordBatch, kinds: pa.Int8Array) -> pa.RecordBatch:
-    """The rows that stand; a key whose newest version retracts has none."""
+    """Return the rows that do not retract."""
     gone = retracts(kinds)
     return rows.filter(pa.array(~gone)) if gone.any() else rows

@@ -1,4 +1,4 @@
-"""Puts merged columns together as rows: those that stand, those that only take back, those that go below."""
+"""Assembles merged columns to rows: results, retract rows, and rows to store below."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage_lib.schema.types.row_kind import RowKind
 
 
 def field_versions(versions: Versions, name: str) -> FieldVersions:
-    """One column of all versions, in the order of their age."""
+    """Return one column of all versions, oldest first."""
     return FieldVersions(
         values=versions.rows.column(name),
         starts=versions.starts,
@@ -30,10 +30,10 @@ def field_versions(versions: Versions, name: str) -> FieldVersions:
 
 @dataclass(frozen=True, kw_only=True)
 class MergedRows:
-    """Columns that ``fields`` lacks are the same in all versions of a key, or taken from the newest (``newest``).
+    """Columns not in ``fields`` are equal in all versions of a key, or taken from the newest (``newest``).
 
-    ``required`` columns are NOT NULL: where merging leaves nothing, they keep a version's value. With
-    ``counts_retracts`` a key is a row also where it was only taken from, twice or more.
+    ``required`` columns are NOT NULL: where a merge would give null, they keep a version's value. With
+    ``counts_retracts`` a key with retractions only has a row if there are at least two.
     """
 
     versions: Versions
@@ -44,7 +44,7 @@ class MergedRows:
 
     @cached_property
     def adds(self) -> npt.NDArray[np.bool_]:
-        """Which keys are rows: those that any version added something to. The others only take back."""
+        """Mask of keys with rows: those with an addition. The others only retract."""
         retracts = self.versions.retracts
         if retracts is None:
             return np.ones(len(self.versions.starts), dtype=np.bool_)
@@ -52,18 +52,18 @@ class MergedRows:
         return adds | (self.versions.ends - self.versions.starts > 1) if self.counts_retracts else adds
 
     def standing(self) -> pa.RecordBatch:
-        """The rows of a final merge."""
+        """Return the rows of a final merge."""
         rows, adds = self._without_retracted_sequence(self.merged()), self.adds
         return rows if adds.all() else rows.filter(pa.array(adds))
 
     def merged(self) -> pa.RecordBatch:
-        """The rows of any other: one for each key."""
+        """Return the rows of a merge that is not final: one for each key."""
         adds, rows = self.adds, self.versions.rows
         columns = [self._merged(name, adds) for name in rows.schema.names]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def _without_retracted_sequence(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Null in the ``newest`` columns of keys whose newest version retracts, as in Paimon's Java core.
+        """Return rows with null ``newest`` columns if a key's newest version retracts, as in Paimon's Java core.
 
         Only in a final merge: before that, older rows may still have to be ordered against the merged one.
         """
@@ -81,7 +81,7 @@ class MergedRows:
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def below(self) -> pa.RecordBatch | None:
-        """Rows to store below the merged rows; as old as each key's oldest version."""
+        """Return the rows to store below the merged ones, as old as each key's oldest version; None without any."""
         told = [field.below for field in self.fields.values() if field.below is not None]
         if not told:
             return None
@@ -133,6 +133,6 @@ class MergedRows:
 
 
 def _chosen(first: npt.NDArray[np.bool_], values: pa.Array, others: pa.Array) -> pa.Array:
-    """A value of either array; Arrow's own ``if_else`` does not know maps."""
+    """Choose values from either array; Arrow's ``if_else`` does not support maps."""
     place = np.arange(len(first))
     return pa.concat_arrays([values, others]).take(pa.array(np.where(first, place, place + len(first))))

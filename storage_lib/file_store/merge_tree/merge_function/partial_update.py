@@ -1,8 +1,8 @@
 """``merge-engine=partial-update``: each column keeps the newest value that is not null.
 
 Columns of a sequence group are updated together, by the row with the greatest sequence of that group, nulls included;
-a row whose sequence is all null says nothing about the group, unless it is the only version of its key. An aggregated
-column of a group sees the group's rows in the order of their sequences; ``collect`` alone, as in Paimon, in the order
+a row whose sequence is all null does not update the group, unless it is the only version of its key. An aggregated
+column of a group reads the group's rows in the order of their sequences; only ``collect``, as in Paimon, in the order
 of their arrival.
 """
 
@@ -39,8 +39,9 @@ _GROUPED = LastValue()
 
 @dataclass(frozen=True, kw_only=True)
 class PartialUpdate(ColumnByColumn):
-    """``columns`` are all but those of the key and of ``order``; ``removing`` those of the ``groups`` whose deletions
-    remove the whole record.
+    """``columns`` are all except those of the key and of ``order``.
+
+    ``removing`` are those of the ``groups`` whose deletions remove the whole record.
     """
 
     columns: frozenset[str]
@@ -48,7 +49,7 @@ class PartialUpdate(ColumnByColumn):
     removing: tuple[SequenceGroup, ...] = ()
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """These, what tells their age, and the sequences of their groups."""
+        """Return these columns, those of the order, and the sequences of their groups."""
         sequences = {
             name
             for group in self.groups
@@ -58,11 +59,11 @@ class PartialUpdate(ColumnByColumn):
         return wanted | sequences | frozenset(self.order.fields)
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """Rows that take back are for sequence groups, or remove the record, or are refused."""
+        """Lift the columns; retract rows need sequence groups or removal of records, else they are refused."""
         taken = retracts(kinds)
         if taken.any():
             if self.removes_on_delete:
-                # What an update was before it takes nothing away: the update itself overwrites it.
+                # The pre-image of an update removes nothing: the update itself overwrites it.
                 kept = pa.array(kinds.to_numpy() != RowKind.UPDATE_BEFORE)
                 rows, kinds = rows.filter(kept), kinds.filter(kept)
             elif self.groups:
@@ -77,7 +78,7 @@ class PartialUpdate(ColumnByColumn):
         return self._lifted_columns(rows), kinds
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """Column by column, after what a group's deletion removed."""
+        """Merge each column, after removing records by deletions of groups."""
         if not self.removing or versions.retracts is None:
             return super().merge(versions, final=final)
         removal = GroupRemoval(versions=versions, groups=self.removing)
@@ -87,7 +88,7 @@ class PartialUpdate(ColumnByColumn):
         return removal.with_deletions(self._merged(removal.after(), final=False, unmerged=versions).merged())
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
-        """Deletions that new rows followed, or values that were taken back before they came."""
+        """Return deletions followed by new rows, or values that were retracted before they were added."""
         if not self.removing or versions.retracts is None:
             return super().below(versions)
         return GroupRemoval(versions=versions, groups=self.removing).below()
@@ -95,7 +96,7 @@ class PartialUpdate(ColumnByColumn):
     def _merged(
         self, versions: Versions, *, final: bool, bases: Flags | None = None, unmerged: Versions | None = None
     ) -> MergedRows:
-        """``unmerged`` has the same keys with all of their versions; None: ``versions`` has all."""
+        """Merge all columns. ``unmerged`` has the same keys with all of their versions; None: ``versions`` has all."""
         fields: dict[str, MergedField] = {}
         counts = _only_versions(unmerged or versions, versions)
         if bases is not None:
@@ -117,7 +118,7 @@ class PartialUpdate(ColumnByColumn):
         starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(rows) else rows
 
         def of(name: str) -> FieldVersions:
-            # Sorted by position, a key's rows are still together, the oldest first.
+            # Sorting by position keeps the rows of a key together, oldest first.
             chosen = np.sort(rows) if _collects(self.aggregators.get(name)) else rows
             return FieldVersions(
                 values=versions.rows.column(name).take(pa.array(chosen)),
@@ -134,7 +135,7 @@ class PartialUpdate(ColumnByColumn):
             newest = sequence.picked(sequence.lasts)
             below = None
             if told:
-                # What goes below speaks of the group, so it needs a sequence: the oldest one.
+                # A row below changes the group, so it needs a sequence: the oldest one.
                 speaks = np.logical_or.reduce([each.is_valid().to_numpy(zero_copy_only=False) for each in told])
                 oldest = sequence.picked(sequence.starts)
                 below = pc.if_else(pa.array(speaks), oldest, pa.scalar(None, oldest.type))
@@ -148,9 +149,9 @@ def _collects(aggregator: FieldAggregator | None) -> bool:
 
 
 def _only_versions(unmerged: Versions, versions: Versions) -> Flags:
-    """Which rows of ``versions`` are the only one of their key in ``unmerged``, and add to it.
+    """Return which rows of ``versions`` are additions and the only version of their key in ``unmerged``.
 
-    Paimon leaves these as they are.
+    Paimon keeps these unchanged.
     """
     is_only = unmerged.ends - unmerged.starts == 1
     if unmerged.retracts is not None:
@@ -159,8 +160,9 @@ def _only_versions(unmerged: Versions, versions: Versions) -> Flags:
 
 
 def _in_sequence(versions: Versions, fields: tuple[str, ...], counts: Flags) -> Positions:
-    """The rows that have a sequence, or of which ``counts`` says that they count, key by key, the smallest sequence
-    first and of equal ones the older row.
+    """Return the rows that have a sequence or are marked in ``counts``, by key and ascending sequence.
+
+    Rows of equal sequence keep their order, older rows first.
     """
     columns = [versions.rows.column(name) for name in fields]
     has_one = np.logical_or.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in columns])

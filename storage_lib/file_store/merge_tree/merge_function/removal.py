@@ -1,4 +1,4 @@
-"""Deletions that remove a whole record, and let a new one begin under its key (``...remove-record-on-delete``)."""
+"""Deletions that remove a whole record, so that later rows start a new one (``...remove-record-on-delete``)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from storage_lib.schema.types.row_kind import RowKind
 
 @dataclass(frozen=True, kw_only=True)
 class AfterRemoval:
-    """``versions`` without what was removed; ``removed`` are the deletions that new rows followed, if any.
+    """``versions`` without removed rows; ``removed`` are the deletions followed by new rows, None if there are none.
 
-    A key that ends with its deletion keeps this one as its only version.
+    A key that ends with its deletion has only that version.
     """
 
     versions: Versions
@@ -25,7 +25,7 @@ class AfterRemoval:
 
 
 def after_removal(versions: Versions) -> AfterRemoval:
-    """Leave out what came before the last ``-D`` of each key."""
+    """Omit the versions before the last ``-D`` of each key."""
     if versions.retracts is None:
         return AfterRemoval(versions=versions, removed=None)
     kinds = versions.rows.column(VALUE_KIND).to_numpy()
@@ -41,7 +41,7 @@ def after_removal(versions: Versions) -> AfterRemoval:
 
 
 def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch | None:
-    """The deletions that new rows followed, with nulls in all columns but the ``kept`` ones.
+    """Return the deletions followed by new rows, with nulls in all columns except the ``kept`` ones.
 
     The column values of a deletion are no longer needed, and readers that merge further versions would take them for
     part of the new row.
@@ -51,7 +51,7 @@ def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch 
 
 
 def without_deleted_values(rows: pa.RecordBatch, kept: frozenset[str]) -> pa.RecordBatch:
-    """Nulls in all columns but the ``kept`` ones of rows that are deletions: see ``deletions_below``."""
+    """Set all columns of deletions to null except the ``kept`` ones: see ``deletions_below``."""
     deleted = rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE
     if not deleted.any():
         return rows
@@ -65,7 +65,7 @@ def without_deleted_values(rows: pa.RecordBatch, kept: frozenset[str]) -> pa.Rec
 
 
 def only_rows(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
-    """Some of the rows, at least one of each key."""
+    """Select rows, at least one of each key."""
     if rows.all():
         return versions
     kept = np.flatnonzero(rows)

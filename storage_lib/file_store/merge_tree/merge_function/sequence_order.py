@@ -1,7 +1,7 @@
-"""Which of two versions of a key is newer: by the table's sequence fields, then by sequence number.
+"""Order of the versions of a key: by the table's sequence fields, then by sequence number.
 
-Option ``sequence.field`` names columns of the table that tell a row's age better than its arrival does. A null is
-older than any value, whichever way the values are sorted.
+Option ``sequence.field`` names columns of the table that reflect a row's age better than its arrival. A null is
+older than any value, in both sort orders.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceOrder:
-    """``fields`` are compared one after the other; none: sequence numbers alone decide."""
+    """``fields`` are compared one after another; if empty, only sequence numbers count."""
 
     fields: tuple[str, ...] = ()
     descending: bool = False
 
     def oldest_first(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
-        """The order that puts older rows before newer ones; None if they stand so already.
+        """Return the order that sorts older rows first; None if they are already sorted.
 
-        Rows without a ``_SEQUENCE_NUMBER`` column arrived in the order in which they stand.
+        Rows without a ``_SEQUENCE_NUMBER`` column are in order of arrival.
         """
         names = [name for name in (*self.fields, SEQUENCE_NUMBER) if name in rows.schema.names]
         if names == [SEQUENCE_NUMBER]:
@@ -34,7 +34,7 @@ class SequenceOrder:
             return None if bool(np.all(sequence[1:] >= sequence[:-1])) else np.argsort(sequence, kind="stable")
         if not names:
             return None
-        # Columns go by their position: Polars takes some names for patterns.
+        # Name columns by position: Polars interprets some names as patterns.
         frame = pl.DataFrame({str(place): pl.from_arrow(rows.column(name)) for place, name in enumerate(names)})
         order = frame.with_row_index("row").sort(
             list(frame.columns),

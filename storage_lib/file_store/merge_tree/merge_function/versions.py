@@ -1,4 +1,4 @@
-"""All versions of some keys side by side, as a merge function gets them.
+"""All versions of some keys, as input of a merge function.
 
 row     0    1    2    3    4    5
 key     a    a    a    b    c    c        rows are sorted by key, and versions of one key from oldest to newest
@@ -19,7 +19,7 @@ from storage_lib.file_store.data_file.key_value import VALUE_KIND
 
 @dataclass(frozen=True, kw_only=True)
 class Versions:
-    """``rows`` is a KV batch, or some columns of one; ``starts`` (ascending, the first is 0) has one entry per key.
+    """Rows of a KV batch, or some columns of one; ``starts`` (ascending, the first is 0) has one entry per key.
 
     A batch without ``_VALUE_KIND`` has no retractions. There is at least one row.
     """
@@ -29,17 +29,17 @@ class Versions:
 
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
-        """One past the last, the newest, version of each key."""
+        """Position after the last, the newest, version of each key."""
         return np.append(self.starts[1:], self.rows.num_rows)
 
     @cached_property
     def group_of_row(self) -> npt.NDArray[np.int64]:
-        """For each row the number of its key, from 0."""
+        """Index of each row's key, from 0."""
         return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
 
     @cached_property
     def retracts(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows take away; None if there is none that does."""
+        """Mask of rows that retract; None if there are none."""
         index = self.rows.schema.get_field_index(VALUE_KIND)
         if index < 0:
             return None
